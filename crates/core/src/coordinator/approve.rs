@@ -1,0 +1,200 @@
+//! Approvals, decided without I/O: who has to be asked, and what an answer means.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use crate::event::EventName;
+use crate::ports::approval::ApprovalError;
+use crate::result::{Approval, DefaultDecision};
+use crate::wildcard;
+
+/// What became of one approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ruling {
+    pub(super) granted: bool,
+    /// What it rests on, in a word.
+    pub(super) basis: &'static str,
+    pub(super) reason: String,
+    /// Whether the same question is answered the same way for the rest of the session.
+    pub(super) lasting: bool,
+}
+
+impl Ruling {
+    fn new(granted: bool, basis: &'static str, reason: String) -> Self {
+        Self { granted, basis, reason, lasting: false }
+    }
+
+    /// What the answer means, or its absence. Everything that is not a clear yes is a no.
+    pub(super) fn on_answer(
+        approval: &Approval,
+        answer: Result<String, ApprovalError>,
+        forbid_default_allow: bool,
+    ) -> Self {
+        let prompt = &approval.prompt;
+        match answer {
+            Ok(answer) => match approval.offered().iter().find(|option| option.label == answer) {
+                Some(_) if approval.is_ambiguous() => Self::failed(prompt, &"two options read the same"),
+                Some(option) => {
+                    Self { lasting: option.effect.is_lasting(), ..Self::by_person(option.effect.allows(), prompt) }
+                }
+                None => Self::new(false, "not_offered", format!("Answer `{answer}` was not offered: {prompt}")),
+            },
+            Err(ApprovalError::TimedOut) => {
+                if approval.default == DefaultDecision::Allow && !forbid_default_allow {
+                    Self::new(true, "timeout", format!("Approval timed out, allowed by default: {prompt}"))
+                } else {
+                    Self::new(false, "timeout", format!("Approval timed out, denied by default: {prompt}"))
+                }
+            }
+            Err(error) => Self::failed(prompt, &error),
+        }
+    }
+
+    fn by_person(granted: bool, prompt: &str) -> Self {
+        let said = if granted { "User allowed" } else { "User denied" };
+        Self::new(granted, "answer", format!("{said}: {prompt}"))
+    }
+
+    pub(super) fn failed(prompt: &str, error: &dyn std::fmt::Display) -> Self {
+        Self::new(false, "failed", format!("Approval failed ({error}): {prompt}"))
+    }
+
+    pub(super) fn no_system(prompt: &str) -> Self {
+        Self::new(false, "no_system", format!("No approval system: {prompt}"))
+    }
+
+    pub(super) fn cancelled(prompt: &str) -> Self {
+        Self::new(false, "cancelled", format!("Cancelled: {prompt}"))
+    }
+}
+
+/// The lasting answers of one session. Kept by the kernel: hooks ask, they cannot grant.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    lasting: HashMap<Question, bool>,
+}
+
+/// What a lasting answer is remembered by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) hook: Arc<str>,
+    pub(super) event: EventName,
+    pub(super) prompt: String,
+}
+
+impl Ledger {
+    pub(super) fn remember(&mut self, question: Question, ruling: &Ruling) {
+        if ruling.lasting {
+            self.lasting.insert(question, ruling.granted);
+        }
+    }
+
+    /// The answer that was given before and lasts.
+    pub(super) fn recall(&self, question: &Question) -> Option<Ruling> {
+        let granted = *self.lasting.get(question)?;
+        Some(Ruling { basis: "remembered", ..Ruling::by_person(granted, &question.prompt) })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.lasting.clear();
+    }
+}
+
+/// The person's own standing answers, from a file that the person owns.
+///
+/// Each rule is `"<hook>:<pattern>": "allow"` or `"deny"`; the pattern is compared with the whole prompt, and `*` stands
+/// for any text. Where several match, deny wins.
+///
+/// ```
+/// let rules = amplifier_core::ApprovalRules::from_json(
+///     r#"{ "production-guard:Allow write to staging/*": "allow", "cost-control:*": "deny" }"#,
+/// )?;
+/// # Ok::<(), amplifier_core::InvalidRules>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalRules {
+    // A list: a rule that stands twice in the file, once with each answer, counts as both, so that deny wins.
+    rules: Vec<(String, DefaultDecision)>,
+}
+
+impl<'de> Deserialize<'de> for ApprovalRules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Rules;
+
+        impl<'de> Visitor<'de> for Rules {
+            type Value = ApprovalRules;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of rules")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(rule) = map.next_entry()? {
+                    rules.push(rule);
+                }
+                Ok(ApprovalRules { rules })
+            }
+        }
+
+        deserializer.deserialize_map(Rules)
+    }
+}
+
+/// Rules that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidRules {
+    /// The file cannot be read.
+    #[error("the approval rules cannot be read")]
+    Io(#[from] std::io::Error),
+    /// The text is no set of rules.
+    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}")]
+    Form(#[from] serde_json::Error),
+    /// A rule without a hook.
+    #[error("the approval rule `{0}` names no hook; write it like `<hook>:<pattern>`")]
+    NoHook(String),
+}
+
+impl ApprovalRules {
+    /// Reads rules from JSON.
+    ///
+    /// # Errors
+    /// If the text is no set of rules; nothing of it is used then.
+    pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
+        let rules: Self = serde_json::from_str(text)?;
+        match rules.rules.iter().find(|(rule, _)| !rule.contains(':')) {
+            Some((rule, _)) => Err(InvalidRules::NoHook(rule.clone())),
+            None => Ok(rules),
+        }
+    }
+
+    /// Reads rules from a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no set of rules.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
+        Self::from_json(&std::fs::read_to_string(path)?)
+    }
+
+    pub(super) fn answer(&self, question: &Question) -> Option<Ruling> {
+        let subject = format!("{}:{}", question.hook, question.prompt);
+        // The hook is compared letter by letter: a `*` must not let one hook's rule speak for another.
+        let hook_part = question.hook.len() + 1;
+        let applies = |rule: &str| {
+            rule.get(..hook_part) == subject.get(..hook_part) && wildcard::matches(&rule[hook_part..], &question.prompt)
+        };
+        let matching = self.rules.iter().filter(|(rule, _)| applies(rule)).map(|(_, decision)| *decision);
+        let decisions: Vec<_> = matching.collect();
+        let prompt = &question.prompt;
+        if decisions.contains(&DefaultDecision::Deny) {
+            Some(Ruling::new(false, "rule", format!("Denied by rule: {prompt}")))
+        } else if decisions.is_empty() {
+            None
+        } else {
+            Some(Ruling::new(true, "rule", format!("Allowed by rule: {prompt}")))
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Asking a person, with the kernel's own time limit.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use super::approve::{Question, Ruling};
+use super::record::Recording;
+use super::{Coordinator, Verdict};
+use crate::event::{
+    APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired, EventData,
+    EventKey,
+};
+use crate::guard::{Contained, Waited, wait};
+use crate::ports::BoxFuture;
+use crate::ports::approval::{ApprovalError, ApprovalRequest};
+use crate::ports::audit::AuditEntry;
+use crate::registry::{self, FromHook};
+use crate::result::Approval;
+use crate::sync::lock;
+
+/// How long after its time limit a question is watched for a late answer.
+const LATE: Duration = Duration::from_secs(3600);
+
+impl Coordinator {
+    /// Asks for every approval, in running order, until one is refused.
+    pub(super) async fn ask_all(
+        &self,
+        recording: &mut Recording<'_>,
+        approvals: Vec<(FromHook<Approval>, Option<String>)>,
+        data: &EventData,
+    ) -> Verdict {
+        for (FromHook { hook, said: approval }, reason) in approvals {
+            let question = Question { hook, event: recording.event().clone(), prompt: approval.prompt.clone() };
+            let span = tracing::info_span!(
+                "hook.approval",
+                otel.name = "approval",
+                hook.name = %question.hook,
+                hook.event = %question.event,
+                approval.granted = tracing::field::Empty,
+                approval.basis = tracing::field::Empty,
+            );
+            let ruling = self.rule(recording, &question, &approval, reason, data).instrument(span.clone()).await;
+            span.record("approval.granted", ruling.granted);
+            span.record("approval.basis", ruling.basis);
+            self.announce(&question, &ruling).await;
+            if !ruling.granted {
+                return Verdict::Denied { by: question.hook, reason: ruling.reason };
+            }
+        }
+        Verdict::Proceed(data.clone())
+    }
+
+    /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
+    async fn rule(
+        &self,
+        recording: &mut Recording<'_>,
+        question: &Question,
+        approval: &Approval,
+        reason: Option<String>,
+        data: &EventData,
+    ) -> Ruling {
+        let known = self.shared.rules.answer(question);
+        let known = known.or_else(|| lock(&self.shared.ledger).recall(question));
+        let (id, ruling) = match known {
+            Some(ruling) => (None, ruling),
+            None => self.ask(recording, question, approval, reason, data).await,
+        };
+        lock(&self.shared.ledger).remember(question.clone(), &ruling);
+        recording.record(decision(id, question, &ruling));
+        ruling
+    }
+
+    async fn ask(
+        &self,
+        recording: &mut Recording<'_>,
+        question: &Question,
+        approval: &Approval,
+        reason: Option<String>,
+        data: &EventData,
+    ) -> (Option<u64>, Ruling) {
+        let Some(system) = &self.shared.approvals else {
+            return (None, Ruling::no_system(&question.prompt));
+        };
+        let digest = match data.digest() {
+            Ok(digest) => digest,
+            Err(too_deep) => return (None, Ruling::failed(&question.prompt, &too_deep)),
+        };
+        let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
+        let (open, still_open) = watch::channel(());
+        let request = Arc::new(ApprovalRequest {
+            id,
+            hook: question.hook.clone(),
+            event: question.event.clone(),
+            prompt: question.prompt.clone(),
+            reason,
+            options: approval.offered(),
+            timeout: approval.timeout,
+            default: approval.default,
+            data: data.clone(),
+            digest,
+            open: still_open,
+        });
+        recording.record(AuditEntry::ApprovalRequest {
+            id,
+            hook: question.hook.to_string(),
+            prompt: question.prompt.clone(),
+            options: request.options.clone(),
+            timeout: request.timeout,
+            default: request.default,
+            digest,
+        });
+        // If this future is dropped before there is a decision, that is on the record.
+        let cancelled = OnDrop(Some(|| {
+            let _ = self.record(&question.event, decision(Some(id), question, &Ruling::cancelled(&question.prompt)));
+        }));
+        let labels: Vec<String> = request.options.iter().map(|option| option.label.clone()).collect();
+        let required = ApprovalRequired::new(&*question.hook, question.event.as_str(), question.prompt.as_str())
+            .with("options", labels)
+            .with("digest", digest.to_string());
+        self.observe(APPROVAL_REQUIRED, required.into()).await;
+
+        let mut waiting = Contained::new(system.clone().request(request));
+        let waited = wait(self.clock(), approval.timeout, &mut waiting);
+        let waited = registry::waiting_for_person(pin!(waited)).await;
+        let answer = match waited {
+            Waited::Done(answer) => answer,
+            Waited::Panicked(what) => Err(ApprovalError::Failed(what)),
+            Waited::TimedOut => {
+                self.watch_for_late_answer(id, question.clone(), waiting);
+                Err(ApprovalError::TimedOut)
+            }
+        };
+        cancelled.disarm();
+        drop(open);
+        (Some(id), Ruling::on_answer(approval, answer, self.shared.config.forbid_default_allow))
+    }
+
+    /// A late answer changes nothing, but it is recorded.
+    fn watch_for_late_answer(
+        &self,
+        id: u64,
+        question: Question,
+        mut waiting: Contained<BoxFuture<'static, Result<String, ApprovalError>>>,
+    ) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let session = self.clone();
+        runtime.spawn(async move {
+            if let Waited::Done(Ok(answer)) = wait(session.clock(), LATE, &mut waiting).await {
+                tracing::warn!({ hook.name = %question.hook }, "an approval was answered too late");
+                let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer };
+                if let Err(error) = session.record(&question.event, entry) {
+                    super::route::log("audit", &error);
+                }
+            }
+        });
+    }
+
+    async fn announce(&self, question: &Question, ruling: &Ruling) {
+        let Question { hook, event, prompt } = question;
+        let reason = ruling.reason.as_str();
+        if ruling.granted {
+            let granted = ApprovalGranted::new(&**hook, event.as_str(), prompt.as_str(), reason);
+            self.observe(APPROVAL_GRANTED, granted.into()).await;
+        } else {
+            let denied = ApprovalDenied::new(&**hook, event.as_str(), prompt.as_str(), reason);
+            self.observe(APPROVAL_DENIED, denied.into()).await;
+        }
+    }
+
+    /// Emits an event that is only observed. Boxed, because routing it may come back here in the type system.
+    fn observe<'a, K: EventKey + 'a>(&'a self, event: K, data: EventData) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let _ = self.emit_and_route(&event, data).await;
+        })
+    }
+}
+
+fn decision(id: Option<u64>, question: &Question, ruling: &Ruling) -> AuditEntry {
+    AuditEntry::ApprovalDecision {
+        id,
+        hook: question.hook.to_string(),
+        granted: ruling.granted,
+        basis: ruling.basis,
+        reason: ruling.reason.clone(),
+    }
+}
+
+/// Does something if it is dropped before it is disarmed.
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> OnDrop<F> {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}

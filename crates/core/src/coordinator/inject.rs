@@ -1,0 +1,186 @@
+//! Injections, decided without I/O: what may be said, and how it becomes messages.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::config::{OverBudget, SessionConfig};
+use crate::event::EventName;
+use crate::ports::context::InjectedMessage;
+use crate::registry::FromHook;
+use crate::result::{HookError, Injection};
+
+/// Counts the tokens of a text, for the injection budget.
+pub trait TokenCounter: Send + Sync + 'static {
+    /// How many tokens the text takes.
+    fn count(&self, text: &str) -> usize;
+}
+
+/// An estimate for sessions without a tokenizer: four characters a token.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EstimatedTokens;
+
+impl TokenCounter for EstimatedTokens {
+    fn count(&self, text: &str) -> usize {
+        text.chars().count() / 4
+    }
+}
+
+/// A counter that is not ours: if it panics, the estimate counts.
+pub(super) struct ContainedCounter<'a>(pub(super) &'a dyn TokenCounter);
+
+impl ContainedCounter<'_> {
+    fn count(&self, text: &str) -> usize {
+        catch_unwind(AssertUnwindSafe(|| self.0.count(text))).unwrap_or_else(|panic| {
+            let error = HookError::from_panic(panic);
+            tracing::error!(%error, "the token counter failed");
+            EstimatedTokens.count(text)
+        })
+    }
+}
+
+/// An injection that is longer than the session allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the injection of hook `{hook}` exceeds the limit: {size} characters, {limit} are allowed")]
+pub struct InjectionTooLarge {
+    /// The hook.
+    pub hook: String,
+    /// Its characters.
+    pub size: usize,
+    /// The characters that are allowed.
+    pub limit: usize,
+}
+
+/// What becomes of an injection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Injected,
+    /// Injected although the budget is used up.
+    OverBudget,
+    Truncated,
+    Dropped,
+    Refused(InjectionTooLarge),
+}
+
+impl Fate {
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Injected => "injected",
+            Self::OverBudget => "over_budget",
+            Self::Truncated => "truncated",
+            Self::Dropped => "dropped",
+            Self::Refused(_) => "refused",
+        }
+    }
+
+    pub(super) fn is_injected(&self) -> bool {
+        !matches!(self, Self::Dropped | Self::Refused(_))
+    }
+
+    /// What the person is told, if something is to be told.
+    pub(super) fn warning(&self) -> Option<String> {
+        Some(match self {
+            Self::Injected => return None,
+            Self::OverBudget => "the injection exceeds the budget of this turn".to_owned(),
+            Self::Truncated => "the injection was cut: it exceeds the budget of this turn".to_owned(),
+            Self::Dropped => "the injection was dropped: the budget of this turn is used up".to_owned(),
+            Self::Refused(too_large) => too_large.to_string(),
+        })
+    }
+}
+
+/// An injection after the session's limits were applied.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) injection: FromHook<Injection>,
+    pub(super) tokens: usize,
+    pub(super) fate: Fate,
+}
+
+/// How much was injected in the running turn.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    pub(super) number: u64,
+    tokens: usize,
+}
+
+impl Turn {
+    pub(super) fn begin(&mut self) {
+        self.number += 1;
+        self.tokens = 0;
+    }
+
+    /// Applies the limits to one injection.
+    pub(super) fn admit(
+        &mut self,
+        mut injection: FromHook<Injection>,
+        config: &SessionConfig,
+        counter: &ContainedCounter<'_>,
+    ) -> Admitted {
+        let text = &mut injection.said.text;
+        text.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+        let mut tokens = counter.count(text);
+        let size = text.chars().count();
+        let left = config.injection_budget_per_turn.map(|budget| budget.saturating_sub(self.tokens));
+        let fate = if let Some(limit) = config.injection_size_limit.filter(|limit| size > *limit) {
+            Fate::Refused(InjectionTooLarge { hook: injection.hook.to_string(), size, limit })
+        } else if let Some(left) = left.filter(|left| tokens > *left) {
+            match config.over_budget {
+                OverBudget::Warn => Fate::OverBudget,
+                OverBudget::Truncate if left > 0 => {
+                    truncate(text, left, counter);
+                    tokens = counter.count(text);
+                    Fate::Truncated
+                }
+                OverBudget::Truncate | OverBudget::Drop => Fate::Dropped,
+            }
+        } else {
+            Fate::Injected
+        };
+        if fate.is_injected() {
+            self.tokens = self.tokens.saturating_add(tokens);
+        }
+        Admitted { injection, tokens, fate }
+    }
+}
+
+/// Cuts the text to the shortest beginning that uses up so many tokens.
+fn truncate(text: &mut String, tokens: usize, counter: &ContainedCounter<'_>) {
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    // More characters never take fewer tokens by any tokenizer worth the name, so the cut can be searched for.
+    let mut cut = ends.partition_point(|end| counter.count(&text[..*end]) < tokens);
+    while cut > 0 && ends.get(cut).is_none_or(|end| counter.count(&text[..*end]) > tokens) {
+        cut -= 1;
+    }
+    text.truncate(ends.get(cut).copied().unwrap_or_default());
+}
+
+/// Joins what may be injected into messages: one for each role and placement.
+pub(super) fn messages(admitted: &[Admitted], event: &EventName, at: SystemTime) -> Vec<InjectedMessage> {
+    let said = admitted.iter().filter(|one| one.fate.is_injected() && !one.injection.text.is_empty());
+    let mut groups: Vec<Vec<&FromHook<Injection>>> = Vec::new();
+    for injection in said.map(|one| &one.injection) {
+        let same = |group: &&mut Vec<&FromHook<Injection>>| {
+            group.iter().all(|other| (other.role, other.placement) == (injection.role, injection.placement))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(injection),
+            None => groups.push(vec![injection]),
+        }
+    }
+    groups.into_iter().filter_map(|group| message(&group, event, at)).collect()
+}
+
+fn message(group: &[&FromHook<Injection>], event: &EventName, at: SystemTime) -> Option<InjectedMessage> {
+    let first = group.first()?;
+    let content = match group {
+        [one] => one.text.clone(),
+        several => {
+            let headed =
+                |one: &&FromHook<Injection>| format!("From {} ({} bytes):\n{}", one.hook, one.text.len(), one.text);
+            several.iter().map(headed).collect::<Vec<_>>().join("\n\n")
+        }
+    };
+    let hooks: Vec<Arc<str>> = group.iter().map(|one| one.hook.clone()).collect();
+    Some(InjectedMessage { role: first.role, content, placement: first.placement, hooks, event: event.clone(), at })
+}

@@ -1,0 +1,275 @@
+//! Routes what hooks said: to the person, to the conversation, to the screen, to the record.
+
+mod approve;
+mod ask;
+mod channels;
+mod config;
+mod inject;
+mod record;
+mod route;
+mod verdict;
+
+pub use approve::{ApprovalRules, InvalidRules};
+pub use channels::{Contribution, Contributions, ContributorRegistration, FailedContribution, IntoContribution};
+pub use config::{OverBudget, SessionConfig};
+pub use inject::{EstimatedTokens, InjectionTooLarge, TokenCounter};
+pub use verdict::Verdict;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use self::approve::Ledger;
+use self::channels::Channels;
+use self::inject::Turn;
+use self::route::Routing;
+use crate::event::{Answers, Data, EventData, EventKey, EventName, SESSION_ID};
+use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
+use crate::ports::audit::{AnyAuditLog, AuditLog};
+use crate::ports::context::{AnyContextManager, ContextManager};
+use crate::ports::display::{AnyDisplay, Display};
+use crate::registry::{Denial, FromHook, HookRegistry, Outcome};
+use crate::result::{Action, HookResult};
+use crate::sync::{Mutex, lock};
+
+/// Emits events and routes what hooks say, in this order: approvals, injections, messages; and records everything.
+///
+/// A coordinator is a handle: clones share the session.
+///
+/// ```
+/// use amplifier_core::{Conversation, Coordinator, HookRegistry, HookResult, Map, MemoryAudit, ToolPre, TOOL_PRE, Verdict};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let hooks = HookRegistry::new();
+/// hooks.hook(TOOL_PRE).named("guard").handle(|event| {
+///     (event.tool_name() == "rm").then(|| HookResult::deny("no rm"))
+/// });
+/// let session = Coordinator::builder(hooks).context(Conversation::new()).audit(MemoryAudit::new()).build();
+///
+/// match session.emit(TOOL_PRE, ToolPre::new("rm", Map::new())).await {
+///     Verdict::Proceed(data) => println!("run it with {data:?}"),
+///     denied => assert_eq!(denied.to_string(), "Denied by hook guard: no rm"),
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Coordinator {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    hooks: HookRegistry,
+    session_id: Option<String>,
+    context: Option<Arc<dyn AnyContextManager>>,
+    approvals: Option<Arc<dyn AnyApprovalSystem>>,
+    display: Option<Arc<dyn AnyDisplay>>,
+    audit: Option<Arc<dyn AnyAuditLog>>,
+    tokens: Box<dyn TokenCounter>,
+    rules: ApprovalRules,
+    config: SessionConfig,
+    // Std locks: nothing awaits while they are held.
+    ledger: Mutex<Ledger>,
+    turn: Mutex<Turn>,
+    channels: Channels,
+    questions: AtomicU64,
+}
+
+/// Makes a [`Coordinator`]. Every port is optional, and what is missing is left out; but without an approval system every
+/// approval is refused, and without an audit log nothing gated runs where one is required.
+#[must_use = "call `build` to make the coordinator"]
+pub struct CoordinatorBuilder {
+    shared: Shared,
+}
+
+impl CoordinatorBuilder {
+    /// Names the session. Every event then carries this `session_id`, and nobody can forge it.
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.shared.session_id = Some(id.into());
+        self
+    }
+
+    /// Where injections go.
+    pub fn context(mut self, context: impl ContextManager) -> Self {
+        self.shared.context = Some(Arc::new(context));
+        self
+    }
+
+    /// Who asks the person.
+    pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
+        self.shared.approvals = Some(Arc::new(approvals));
+        self
+    }
+
+    /// The person's standing answers.
+    pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
+        self.shared.rules = rules;
+        self
+    }
+
+    /// Where messages are shown.
+    pub fn display(mut self, display: impl Display) -> Self {
+        self.shared.display = Some(Arc::new(display));
+        self
+    }
+
+    /// Where everything is recorded.
+    pub fn audit(mut self, audit: impl AuditLog) -> Self {
+        self.shared.audit = Some(Arc::new(audit));
+        self
+    }
+
+    /// How tokens are counted; four characters a token unless given.
+    pub fn tokens(mut self, counter: impl TokenCounter) -> Self {
+        self.shared.tokens = Box::new(counter);
+        self
+    }
+
+    /// Limits and policies.
+    pub fn config(mut self, config: SessionConfig) -> Self {
+        self.shared.config = config;
+        self
+    }
+
+    /// The coordinator.
+    pub fn build(self) -> Coordinator {
+        if let Some(id) = &self.shared.session_id {
+            self.shared.hooks.set_reserved_fields([(SESSION_ID, id.as_str())]);
+        }
+        Coordinator { shared: Arc::new(self.shared) }
+    }
+}
+
+impl Coordinator {
+    /// Begins a coordinator for the hooks of a session.
+    pub fn builder(hooks: HookRegistry) -> CoordinatorBuilder {
+        let shared = Shared {
+            hooks,
+            session_id: None,
+            context: None,
+            approvals: None,
+            display: None,
+            audit: None,
+            tokens: Box::new(EstimatedTokens),
+            rules: ApprovalRules::default(),
+            config: SessionConfig::default(),
+            ledger: Mutex::default(),
+            turn: Mutex::default(),
+            channels: Channels::default(),
+            questions: AtomicU64::new(0),
+        };
+        CoordinatorBuilder { shared }
+    }
+
+    /// The hooks of the session.
+    pub fn hooks(&self) -> &HookRegistry {
+        &self.shared.hooks
+    }
+
+    /// Emits an event, routes what the hooks said, and says whether the operation may run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future withdraws an open question and records it as cancelled; the operation must not run.
+    pub fn emit<K: EventKey>(
+        &self,
+        event: K,
+        data: impl Into<EventData>,
+    ) -> impl Future<Output = K::Checked<Verdict>> + Send {
+        let data = data.into();
+        async move { K::checked(self.emit_and_route(&event, data).await.map(|(verdict, _)| verdict)) }
+    }
+
+    /// Does what [`emit`](Self::emit) does, and also gives everything that the hooks said.
+    pub fn emit_with_outcome<K: EventKey>(
+        &self,
+        event: K,
+        data: impl Into<EventData>,
+    ) -> impl Future<Output = K::Checked<(Verdict, Outcome)>> + Send {
+        let data = data.into();
+        async move { K::checked(self.emit_and_route(&event, data).await) }
+    }
+
+    async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
+        let (outcome, emitted) = self.shared.hooks.emit_routed(event, data).await?;
+        let verdict = self.route(Routing::of(&outcome, emitted)).await;
+        Ok((verdict, outcome))
+    }
+
+    /// Routes the answer of a single hook, for callers that emit in their own way.
+    ///
+    /// # Errors
+    /// If it injects more than the session allows. Nothing of the answer has been routed then.
+    pub async fn process_hook_result(
+        &self,
+        event: &EventName,
+        hook: &str,
+        result: HookResult,
+        mut data: EventData,
+    ) -> Result<Verdict, InjectionTooLarge> {
+        let HookResult { action, reason, message, output, suppress_output } = result;
+        let hook: Arc<str> = hook.into();
+        let answers = event.answers();
+        let mut routing = Routing::new(event, EventData::new());
+        match action {
+            Action::Continue | Action::Respond(_) => {}
+            Action::Deny | Action::Modify(_) if answers == Answers::Observed => {}
+            Action::AskUser(_) if answers != Answers::All => {}
+            Action::Deny => routing.denial = Some(Denial { by: hook.clone(), reason }),
+            Action::Modify(change) => data.apply(change),
+            Action::InjectContext(injection) => {
+                self.check_size(&hook, &injection)?;
+                routing.injections.push(FromHook { hook: hook.clone(), said: *injection });
+            }
+            Action::AskUser(approval) => {
+                routing.approvals.push((FromHook { hook: hook.clone(), said: *approval }, reason));
+            }
+        }
+        routing.messages.extend(message.map(|message| FromHook { hook: hook.clone(), said: *message }));
+        let shown = output.filter(|_| !suppress_output);
+        routing.outputs.extend(shown.map(|output| FromHook { hook, said: output }));
+        routing.data = data;
+        Ok(self.route(routing).await)
+    }
+
+    /// Begins a turn: the injection budget starts afresh.
+    pub fn begin_turn(&self) {
+        lock(&self.shared.turn).begin();
+    }
+
+    /// Forgets the answers that last for the session.
+    pub fn forget_answers(&self) {
+        lock(&self.shared.ledger).clear();
+    }
+
+    /// Registers a contributor to a channel: a function that gives data when someone collects it.
+    ///
+    /// ```
+    /// # use amplifier_core::{Coordinator, HookRegistry};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let session = Coordinator::builder(HookRegistry::new()).build();
+    /// session.register_contributor("capabilities", "search", async || serde_json::json!(["web", "code"]));
+    ///
+    /// let capabilities = session.collect_contributions("capabilities").await;
+    /// assert_eq!(capabilities.values[0].value[1], "code");
+    /// # }
+    /// ```
+    pub fn register_contributor<F, Fut>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoContribution> + Send + 'static,
+    {
+        self.shared.channels.register(channel, name, contributor)
+    }
+
+    /// Collects what all contributors of a channel give, in order of registration. One that fails is skipped and
+    /// reported.
+    pub async fn collect_contributions(&self, channel: &str) -> Contributions {
+        self.shared.channels.collect(&**self.shared.hooks.clock(), channel).await
+    }
+}
+
+impl std::fmt::Debug for Coordinator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Shared { session_id, config, .. } = &*self.shared;
+        f.debug_struct("Coordinator").field("session_id", session_id).field("config", config).finish_non_exhaustive()
+    }
+}

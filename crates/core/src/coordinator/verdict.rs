@@ -1,0 +1,45 @@
+//! What the caller of an emission gets back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::event::EventData;
+use crate::registry::Denial;
+
+/// Whether the operation may run.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "an operation that was denied must not run"]
+pub enum Verdict {
+    /// It may run, with this data.
+    Proceed(EventData),
+    /// It must not run.
+    Denied {
+        /// The hook that denied it, or that asked for an approval which was refused.
+        by: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Verdict {
+    /// Whether the operation may run.
+    pub fn is_proceed(&self) -> bool {
+        matches!(self, Self::Proceed(_))
+    }
+}
+
+impl From<&Denial> for Verdict {
+    fn from(denial: &Denial) -> Self {
+        Self::Denied { by: denial.by.clone(), reason: denial.reason().to_owned() }
+    }
+}
+
+/// A denial reads as the agent reads it: `Denied by hook guard: no rm`.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Proceed(_) => f.write_str("Proceed"),
+            Self::Denied { by, reason } => write!(f, "Denied by hook {by}: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The data of an event: JSON that is shared, not copied.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Index;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{Digest, InvalidPayload, Payload, TooDeep};
+
+/// A JSON object.
+pub type Map = serde_json::Map<String, Value>;
+
+pub(crate) const TIMESTAMP: &str = "timestamp";
+pub(crate) const SESSION_ID: &str = "session_id";
+
+/// The data of an event: a JSON object that is cheap to clone and that is copied only when a shared one changes.
+///
+/// The fields that the registry adds (defaults, reserved fields, the timestamp) lie around the event's own data
+/// as layers, so that adding them copies nothing and costs the same for 5 keys and for 100 KB.
+///
+/// ```
+/// use amplifier_core::data;
+///
+/// let data = data! { "tool_name": "Bash", "tool_input": { "command": "ls" } };
+/// assert_eq!(data["tool_name"], "Bash");
+/// assert_eq!(data.pointer("/tool_input/command"), Some(&"ls".into()));
+/// assert_eq!(data.text("no_such_field"), None);
+/// ```
+#[derive(Clone, Default)]
+pub struct EventData {
+    own: Arc<Map>,
+    base: Option<Arc<Base>>,
+    /// Whether the defaults of `base` still show: a hook that replaced the data took them away.
+    inherits: bool,
+    stamp: Option<Stamp>,
+}
+
+/// The layers that every event of one registry shares.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Base {
+    /// Below the event's own data.
+    pub(crate) defaults: Map,
+    /// Above it: nobody can forge these.
+    pub(crate) reserved: Map,
+}
+
+/// The moment of an event. The text is made when someone looks.
+#[derive(Debug)]
+struct Stamp {
+    at: SystemTime,
+    text: OnceLock<Box<Value>>,
+}
+
+impl Stamp {
+    fn value(&self) -> &Value {
+        self.text.get_or_init(|| Box::new(Value::String(rfc3339(self.at))))
+    }
+}
+
+impl Clone for Stamp {
+    fn clone(&self) -> Self {
+        Self { at: self.at, text: OnceLock::new() }
+    }
+}
+
+/// UTC, RFC 3339, microseconds.
+pub(crate) fn rfc3339(at: SystemTime) -> String {
+    // Times outside the years -9999 to 9999 have no such text; a clock that far off is shown as the nearest end.
+    let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.6}")
+}
+
+impl EventData {
+    /// Data without any field.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The field of that name.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        if let Some(base) = &self.base
+            && let Some(value) = base.reserved.get(key)
+        {
+            return Some(value);
+        }
+        if key == TIMESTAMP
+            && let Some(stamp) = &self.stamp
+        {
+            return Some(stamp.value());
+        }
+        self.own.get(key).or_else(|| self.defaults()?.get(key))
+    }
+
+    /// The field of that name, if it is text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_str()
+    }
+
+    /// A field inside a field, by JSON Pointer (RFC 6901): `/tool_input/file_path`.
+    pub fn pointer(&self, pointer: &str) -> Option<&Value> {
+        let path = pointer.strip_prefix('/')?;
+        let (key, rest) = path.find('/').map_or((path, ""), |at| path.split_at(at));
+        let key = if key.contains('~') { Cow::Owned(key.replace("~1", "/").replace("~0", "~")) } else { key.into() };
+        self.get(&key)?.pointer(rest)
+    }
+
+    /// A text inside a field, by JSON Pointer: `/tool_input/file_path`.
+    ///
+    /// ```
+    /// let data = amplifier_core::data! { "tool_input": { "file_path": "a.txt" } };
+    /// assert_eq!(data.text_at("/tool_input/file_path"), Some("a.txt"));
+    /// ```
+    pub fn text_at(&self, pointer: &str) -> Option<&str> {
+        self.pointer(pointer)?.as_str()
+    }
+
+    /// A typed view of the data.
+    ///
+    /// ```
+    /// use amplifier_core::{data, ToolPre};
+    ///
+    /// let call: ToolPre = data! { "tool_name": "Bash", "tool_input": {} }.view()?;
+    /// assert_eq!(call.tool_name(), "Bash");
+    /// # Ok::<(), amplifier_core::InvalidPayload>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a field that the view cannot do without is missing or of the wrong type.
+    pub fn view<P: Payload>(&self) -> Result<P, InvalidPayload> {
+        P::view(self.clone())
+    }
+
+    /// The session this event belongs to.
+    pub fn session_id(&self) -> Option<&str> {
+        self.text(SESSION_ID)
+    }
+
+    /// When the event happened: UTC, RFC 3339. Present in all data that reaches a hook.
+    pub fn timestamp(&self) -> Option<&str> {
+        self.text(TIMESTAMP)
+    }
+
+    /// Sets a field. Copies the event's own data first if it is shared.
+    pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) {
+        let key = key.into();
+        if key == TIMESTAMP {
+            self.stamp = None;
+        }
+        Arc::make_mut(&mut self.own).insert(key, value.into());
+    }
+
+    /// Takes a field away. Reserved fields stay.
+    pub fn remove(&mut self, key: &str) {
+        if key == TIMESTAMP {
+            self.stamp = None;
+        }
+        if self.defaults().is_some_and(|defaults| defaults.contains_key(key)) {
+            self.absorb_defaults();
+        }
+        if self.own.contains_key(key) {
+            Arc::make_mut(&mut self.own).remove(key);
+        }
+    }
+
+    /// Every field, each once, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let reserved = self.base.iter().flat_map(|base| &base.reserved);
+        let stamp = self.stamp.iter().map(|stamp| (TIMESTAMP, stamp.value()));
+        let own = self.own.iter();
+        let defaults = self.defaults().into_iter().flatten().filter(|(key, _)| !self.own.contains_key(*key));
+        let below = own.chain(defaults).map(|(key, value)| (key.as_str(), value));
+        let is_reserved = |key: &str| self.base.as_ref().is_some_and(|base| base.reserved.contains_key(key));
+        reserved.map(|(key, value)| (key.as_str(), value)).chain(
+            stamp
+                .chain(below.filter(|(key, _)| self.stamp.is_none() || *key != TIMESTAMP))
+                .filter(move |(key, _)| !is_reserved(key)),
+        )
+    }
+
+    /// The fields as a plain JSON object, without a copy where nobody else holds the data.
+    pub fn into_map(self) -> Map {
+        let Self { own, base, inherits, stamp } = self;
+        let mut map = Arc::unwrap_or_clone(own);
+        if let Some(base) = base.as_ref().filter(|_| inherits) {
+            for (key, value) in &base.defaults {
+                map.entry(key.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+        if let Some(stamp) = stamp {
+            map.insert(TIMESTAMP.into(), stamp.value().clone());
+        }
+        if let Some(base) = base {
+            map.extend(base.reserved.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        map
+    }
+
+    /// A digest of all fields but the timestamp: the same data has the same digest, in every process.
+    ///
+    /// # Errors
+    /// If the data is nested deeper than JSON readers accept.
+    pub fn digest(&self) -> Result<Digest, TooDeep> {
+        Digest::of(self.iter().filter(|(key, _)| *key != TIMESTAMP))
+    }
+
+    /// Lays the registry's layers around the event's own data.
+    #[inline]
+    pub(crate) fn set_base(&mut self, base: Option<&Arc<Base>>) {
+        // Data that already went through an emission keeps what it showed.
+        if self.base.is_some() || self.stamp.is_some() {
+            *self = Self::from(std::mem::take(self).into_map());
+        }
+        self.base = base.cloned();
+        self.inherits = true;
+    }
+
+    #[inline]
+    pub(crate) fn stamp(&mut self, at: SystemTime) {
+        self.stamp = Some(Stamp { at, text: OnceLock::new() });
+    }
+
+    fn defaults(&self) -> Option<&Map> {
+        self.base.as_ref().filter(|_| self.inherits).map(|base| &base.defaults)
+    }
+
+    fn absorb_defaults(&mut self) {
+        let Some(base) = self.base.clone() else { return };
+        let own = Arc::make_mut(&mut self.own);
+        for (key, value) in &base.defaults {
+            own.entry(key.as_str()).or_insert_with(|| value.clone());
+        }
+        self.inherits = false;
+    }
+
+    fn replace(&mut self, map: Map) {
+        if map.contains_key(TIMESTAMP) {
+            self.stamp = None;
+        }
+        match Arc::get_mut(&mut self.own) {
+            Some(own) => *own = map,
+            None => self.own = Arc::new(map),
+        }
+        self.inherits = false;
+    }
+}
+
+/// What an emission carries from hook to hook.
+///
+/// The rules of [`Emission`](crate::Emission) do not look into the data: they only change it when a hook says so.
+/// JSON ([`EventData`]) is what Rust uses; another language brings its own native objects.
+pub trait Data {
+    /// One whole object, as the flat form of a result carries it in `data`.
+    type Object;
+
+    /// Changes the data as a hook asked for. Reserved fields cannot be changed.
+    fn apply(&mut self, change: Change<Self::Object>);
+
+    /// What the change would make of the data.
+    fn changed(&self, change: Change<Self::Object>) -> Self::Object;
+
+    /// The data as one whole object.
+    fn object(&self) -> Self::Object;
+}
+
+impl Data for EventData {
+    type Object = Map;
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Replace(map) => self.replace(map),
+            Change::Set(field, value) => {
+                if field == TIMESTAMP {
+                    self.stamp = None;
+                }
+                let own = Arc::make_mut(&mut self.own);
+                match own.get_mut(&*field) {
+                    Some(present) => *present = value,
+                    None => drop(own.insert(field.into_owned(), value)),
+                }
+            }
+        }
+    }
+
+    fn changed(&self, change: Change) -> Map {
+        match change {
+            Change::Replace(map) => map,
+            set => {
+                let mut data = self.clone();
+                data.apply(set);
+                data.into_map()
+            }
+        }
+    }
+
+    fn object(&self) -> Map {
+        self.clone().into_map()
+    }
+}
+
+/// What a hook changes in the data of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change<O = Map> {
+    /// The whole data is replaced; this is what the flat form says.
+    Replace(O),
+    /// One field is set, in place.
+    Set(Cow<'static, str>, Value),
+}
+
+impl From<Map> for Change {
+    fn from(map: Map) -> Self {
+        Self::Replace(map)
+    }
+}
+
+impl From<EventData> for Change {
+    fn from(data: EventData) -> Self {
+        Self::Replace(data.into_map())
+    }
+}
+
+impl From<Map> for EventData {
+    fn from(own: Map) -> Self {
+        Self { own: Arc::new(own), base: None, inherits: false, stamp: None }
+    }
+}
+
+impl From<EventData> for Map {
+    fn from(data: EventData) -> Self {
+        data.into_map()
+    }
+}
+
+impl From<EventData> for Value {
+    fn from(data: EventData) -> Self {
+        Self::Object(data.into_map())
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for EventData {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Self {
+        Self::from(fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map>())
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>, const N: usize> From<[(K, V); N]> for EventData {
+    fn from(fields: [(K, V); N]) -> Self {
+        fields.into_iter().collect()
+    }
+}
+
+impl Index<&str> for EventData {
+    type Output = Value;
+
+    /// The field of that name; `null` if there is none, as with [`serde_json::Value`].
+    fn index(&self, key: &str) -> &Value {
+        self.get(key).unwrap_or(&Value::Null)
+    }
+}
+
+impl PartialEq for EventData {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().count() == other.iter().count() && self.iter().all(|(key, value)| other.get(key) == Some(value))
+    }
+}
+
+impl fmt::Debug for EventData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for EventData {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for EventData {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Builds [`EventData`](crate::EventData) from the inside of a JSON object.
+///
+/// ```
+/// let data = amplifier_core::data! { "tool_name": "Write", "tool_input": { "file_path": "a.txt" } };
+/// assert_eq!(data["tool_input"]["file_path"], "a.txt");
+/// ```
+#[macro_export]
+macro_rules! data {
+    ($($fields:tt)*) => {
+        match $crate::__private::json!({ $($fields)* }) {
+            $crate::__private::Value::Object(map) => $crate::EventData::from(map),
+            _ => $crate::EventData::new(),
+        }
+    };
+}

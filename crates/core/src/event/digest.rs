@@ -1,0 +1,91 @@
+//! A digest that says which data a person agreed to.
+
+use std::fmt;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// Nesting that readers of JSON accept; data beyond it has no digest.
+const DEEPEST: usize = 128;
+
+/// SHA-256 over JSON with sorted keys and no spaces.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+/// Data that is nested deeper than 128 levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the data is nested deeper than {DEEPEST} levels")]
+pub struct TooDeep;
+
+impl Digest {
+    pub(crate) fn of<'a>(fields: impl Iterator<Item = (&'a str, &'a Value)>) -> Result<Self, TooDeep> {
+        let mut text = Vec::new();
+        write_object(fields, DEEPEST, &mut text)?;
+        Ok(Self(Sha256::digest(&text).into()))
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+// Written by hand because the order of keys in `serde_json` depends on a feature that any crate may switch on.
+fn write_value(value: &Value, depth: usize, text: &mut Vec<u8>) -> Result<(), TooDeep> {
+    let depth = depth.checked_sub(1).ok_or(TooDeep)?;
+    match value {
+        Value::Array(items) => {
+            text.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(b',');
+                }
+                write_value(item, depth, text)?;
+            }
+            text.push(b']');
+        }
+        Value::Object(map) => {
+            write_object(map.iter().map(|(key, value)| (key.as_str(), value)), depth, text)?;
+        }
+        Value::String(string) => write_string(string, text),
+        plain => text.extend_from_slice(plain.to_string().as_bytes()),
+    }
+    Ok(())
+}
+
+fn write_object<'a>(
+    fields: impl Iterator<Item = (&'a str, &'a Value)>,
+    depth: usize,
+    text: &mut Vec<u8>,
+) -> Result<(), TooDeep> {
+    let mut fields: Vec<_> = fields.collect();
+    fields.sort_unstable_by_key(|(key, _)| *key);
+    text.push(b'{');
+    for (index, (key, value)) in fields.into_iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        write_string(key, text);
+        text.push(b':');
+        write_value(value, depth, text)?;
+    }
+    text.push(b'}');
+    Ok(())
+}
+
+fn write_string(string: &str, text: &mut Vec<u8>) {
+    // Writing JSON text into memory cannot fail.
+    let _ = serde_json::to_writer(text, string);
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

@@ -1,0 +1,39 @@
+//! What happens in an agent's life: names, data, and typed views of the data.
+
+mod catalog;
+mod data;
+mod digest;
+mod name;
+mod payload;
+
+pub use catalog::*;
+pub(crate) use data::{Base, SESSION_ID, rfc3339};
+pub use data::{Change, Data, EventData, Map};
+pub use digest::{Digest, TooDeep};
+pub(crate) use name::told;
+pub use name::{EventKey, EventName, EventType, InvalidEventName};
+pub use payload::{Answers, EventSpec, FieldSpec, InvalidPayload, Payload};
+
+use std::ops::Deref;
+
+/// An event as a closure hook receives it: the name it registered, and the data.
+///
+/// With a typed constant such as [`TOOL_PRE`] the data is a typed view ([`ToolPre`]); with a plain name it is
+/// [`EventData`]. Either way the event reads like its data: `event.tool_name()`, `event.get("tool_name")`.
+///
+/// The data is shared, not copied: keeping an `Event` is cheap.
+#[derive(Clone, Debug)]
+pub struct Event<P = EventData> {
+    /// The name under which the hook was registered; for a pattern, the name that matched it.
+    pub name: EventName,
+    /// The data, as the hooks before this one left it.
+    pub data: P,
+}
+
+impl<P> Deref for Event<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.data
+    }
+}

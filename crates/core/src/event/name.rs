@@ -1,0 +1,352 @@
+//! Event names, their aliases, and the keys that hooks register under.
+
+use std::borrow::Borrow;
+use std::convert::Infallible;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::{EventData, Payload, catalog};
+use crate::wildcard;
+
+/// The longest event name, in bytes.
+const LONGEST: usize = 128;
+
+/// Names that mean the same event: the canonical name first.
+const ALIASES: [[&str; 2]; 4] = [
+    ["context:pre_compact", "context:pre-compact"],
+    ["execution:complete", "execution:end"],
+    ["error:tool", "tool:error"],
+    ["error:provider", "provider:error"],
+];
+
+/// The name of an event: two words joined by one colon, such as `tool:pre`.
+///
+/// ```
+/// use amplifier_core::EventName;
+///
+/// let name: EventName = "my-module:thing_happened".parse()?;
+/// assert_eq!(name, "my-module:thing_happened");
+/// assert!("no colon".parse::<EventName>().is_err());
+/// # Ok::<(), amplifier_core::InvalidEventName>(())
+/// ```
+#[derive(Clone)]
+pub struct EventName(Text);
+
+#[derive(Clone)]
+enum Text {
+    Known(&'static str),
+    Custom(Arc<str>),
+}
+
+impl EventName {
+    pub(crate) const fn known(name: &'static str) -> Self {
+        Self(Text::Known(name))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Text::Known(name) => name,
+            Text::Custom(name) => name,
+        }
+    }
+
+    /// The one name that stands for this event and its aliases.
+    ///
+    /// ```
+    /// # use amplifier_core::EventName;
+    /// let name: EventName = "tool:error".parse()?;
+    /// assert_eq!(name.canonical(), "error:tool");
+    /// # Ok::<(), amplifier_core::InvalidEventName>(())
+    /// ```
+    pub fn canonical(&self) -> &str {
+        let name = self.as_str();
+        aliases_of(name).map_or(name, |names| names[0])
+    }
+}
+
+fn aliases_of(name: &str) -> Option<&'static [&'static str; 2]> {
+    ALIASES.iter().find(|names| names.contains(&name))
+}
+
+/// A name or a pattern that no event can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is no event name: {problem}; write it like `tool:pre`")]
+pub struct InvalidEventName {
+    name: String,
+    problem: &'static str,
+}
+
+fn check(name: &str, stars: bool) -> Result<(), InvalidEventName> {
+    let problem = if name.len() > LONGEST {
+        "it is longer than 128 bytes"
+    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        "it contains a space or a control character"
+    } else if name.contains('*') && !stars {
+        "only hooks are registered by pattern, an event has one name"
+    } else if stars && name == "*" {
+        return Ok(());
+    } else {
+        match name.split_once(':') {
+            None => "it has no colon",
+            Some((_, rest)) if rest.contains(':') => "it has more than one colon",
+            Some(("", _) | (_, "")) => "one side of the colon is empty",
+            Some(_) => return Ok(()),
+        }
+    };
+    let name = name.chars().take(LONGEST).collect();
+    Err(InvalidEventName { name, problem })
+}
+
+/// [`check`] for constants: printable ASCII without `*`, one colon, neither side empty.
+const fn is_plain(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let (mut at, mut colons) = (0, 0);
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_graphic() || bytes[at] == b'*' {
+            return false;
+        }
+        if bytes[at] == b':' {
+            colons += 1;
+            if at == 0 || at + 1 == bytes.len() {
+                return false;
+            }
+        }
+        at += 1;
+    }
+    colons == 1 && bytes.len() <= LONGEST
+}
+
+impl std::str::FromStr for EventName {
+    type Err = InvalidEventName;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        check(name, false)?;
+        Ok(intern(name))
+    }
+}
+
+/// Known names need no allocation.
+fn intern(name: &str) -> EventName {
+    let known = catalog().iter().map(|spec| spec.name).chain(ALIASES.into_iter().flatten());
+    EventName(match known.into_iter().find(|known| *known == name) {
+        Some(known) => Text::Known(known),
+        None => Text::Custom(name.into()),
+    })
+}
+
+impl Borrow<str> for EventName {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Hash for EventName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // `Borrow<str>` asks for the hash of the text.
+        self.as_str().hash(state);
+    }
+}
+
+impl PartialEq for EventName {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for EventName {}
+
+impl PartialEq<str> for EventName {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for EventName {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Display for EventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for EventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// The name to tell a hook registered under `pattern` when `emitted` happens; `None` if it does not listen to it.
+pub(crate) fn told(pattern: &EventName, emitted: &EventName) -> Option<EventName> {
+    let hears = |name: &str| wildcard::matches(pattern.as_str(), name);
+    if hears(emitted.as_str()) {
+        return Some(emitted.clone());
+    }
+    let alias = aliases_of(emitted.as_str())?.iter().find(|alias| hears(alias))?;
+    Some(EventName::known(alias))
+}
+
+/// A typed event name: a constant that knows what its event carries.
+///
+/// The constants of all known events are at the top of this crate: [`TOOL_PRE`](crate::TOOL_PRE) and so on.
+/// A module can define its own for the events it emits, with a payload view or with plain [`EventData`].
+pub struct EventType<P> {
+    name: &'static str,
+    payload: PhantomData<fn() -> P>,
+}
+
+impl<P> Clone for EventType<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for EventType<P> {}
+
+impl<P> EventType<P> {
+    /// The constant for an event of your own. Used in a `const`, a malformed name does not compile.
+    ///
+    /// ```
+    /// use amplifier_core::{EventData, EventType};
+    ///
+    /// const BUILD_DONE: EventType<EventData> = EventType::new("build:done");
+    /// ```
+    ///
+    /// ```compile_fail
+    /// # use amplifier_core::{EventData, EventType};
+    /// const BUILD_DONE: EventType<EventData> = EventType::new("build done");
+    /// ```
+    ///
+    /// # Panics
+    /// If the name is malformed and the constant is made at run time.
+    pub const fn new(name: &'static str) -> Self {
+        assert!(is_plain(name), "an event name is two words joined by one colon, like `tool:pre`");
+        Self { name, payload: PhantomData }
+    }
+
+    /// The name as text.
+    pub const fn as_str(self) -> &'static str {
+        self.name
+    }
+
+    /// The name.
+    pub const fn name(self) -> EventName {
+        EventName::known(self.name)
+    }
+}
+
+impl<P> fmt::Display for EventType<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<P> fmt::Debug for EventType<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.name, f)
+    }
+}
+
+/// What can stand for an event when registering and emitting: a typed constant, a parsed [`EventName`], or text.
+///
+/// A constant cannot be malformed, so methods called with it give their value at once. Text can be, so the same
+/// methods called with text give a `Result`: that is what [`EventKey::Checked`] says.
+pub trait EventKey: Send + Sync {
+    /// The view of the data that a closure hook receives.
+    type Payload: Payload;
+    /// `T` for keys that are always valid, `Result<T, InvalidEventName>` for text.
+    type Checked<T>;
+    /// The error of [`parse`](EventKey::parse).
+    type Error: Into<InvalidEventName> + Send;
+
+    /// The name as written.
+    fn text(&self) -> &str;
+    /// The name, if it can be one of an event.
+    fn parse(&self) -> Result<EventName, Self::Error>;
+    /// The pattern, if hooks can be registered under it.
+    #[doc(hidden)]
+    fn parse_pattern(&self) -> Result<EventName, Self::Error>;
+    /// Turns a result into what callers of this kind of key see.
+    fn checked<T>(result: Result<T, Self::Error>) -> Self::Checked<T>;
+}
+
+impl From<Infallible> for InvalidEventName {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl<P: Payload> EventKey for EventType<P> {
+    type Payload = P;
+    type Checked<T> = T;
+    type Error = Infallible;
+
+    fn text(&self) -> &str {
+        self.name
+    }
+
+    fn parse(&self) -> Result<EventName, Infallible> {
+        Ok(EventName::known(self.name))
+    }
+
+    fn parse_pattern(&self) -> Result<EventName, Infallible> {
+        self.parse()
+    }
+
+    fn checked<T>(result: Result<T, Infallible>) -> T {
+        let Ok(value) = result;
+        value
+    }
+}
+
+impl EventKey for &EventName {
+    type Payload = EventData;
+    type Checked<T> = T;
+    type Error = Infallible;
+
+    fn text(&self) -> &str {
+        self.as_str()
+    }
+
+    fn parse(&self) -> Result<EventName, Infallible> {
+        Ok((*self).clone())
+    }
+
+    fn parse_pattern(&self) -> Result<EventName, Infallible> {
+        self.parse()
+    }
+
+    fn checked<T>(result: Result<T, Infallible>) -> T {
+        let Ok(value) = result;
+        value
+    }
+}
+
+impl EventKey for &str {
+    type Payload = EventData;
+    type Checked<T> = Result<T, InvalidEventName>;
+    type Error = InvalidEventName;
+
+    fn text(&self) -> &str {
+        self
+    }
+
+    fn parse(&self) -> Result<EventName, InvalidEventName> {
+        str::parse(self)
+    }
+
+    fn parse_pattern(&self) -> Result<EventName, InvalidEventName> {
+        check(self, true)?;
+        Ok(intern(self))
+    }
+
+    fn checked<T>(result: Result<T, InvalidEventName>) -> Result<T, InvalidEventName> {
+        result
+    }
+}

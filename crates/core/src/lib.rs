@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+
+mod coordinator;
+mod event;
+mod guard;
+mod ports;
+mod registry;
+mod result;
+mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod wildcard;
+
+pub use coordinator::*;
+pub use event::*;
+pub use ports::PortError;
+pub use ports::approval::{
+    ApprovalError, ApprovalInbox, ApprovalRequest, ApprovalSystem, ChannelApprovals, PendingApproval, TooLate,
+    approval_channel,
+};
+pub use ports::audit::{AuditEntry, AuditLog, AuditRecord, MemoryAudit};
+pub use ports::clock::{Clock, SystemClock};
+pub use ports::context::{ContextManager, InjectedMessage};
+pub use ports::conversation::{Conversation, Message, Speaker, ToolCall};
+pub use ports::display::{Display, DisplayMessage, LogDisplay};
+pub use registry::*;
+pub use result::*;
+
+#[doc(hidden)]
+pub mod __private {
+    pub use serde_json::{Value, json};
+}

@@ -1,0 +1,164 @@
+//! Asking a person.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::BoxFuture;
+use crate::event::{Digest, EventData, EventName};
+use crate::result::{ApprovalOption, DefaultDecision};
+
+/// Puts a question to a person and brings back the answer: a terminal, a web page, an API.
+///
+/// Hooks ask, the person answers, the kernel decides: it owns what each option does, the time limit and the memory of
+/// lasting answers, whatever a system does.
+pub trait ApprovalSystem: Send + Sync + 'static {
+    /// Asks, and gives back the label of the option that the person chose. Anything else denies.
+    ///
+    /// # Errors
+    /// If no answer can be had; the operation is then denied.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the operation is cancelled. After the time limit it is kept for a while, so that a
+    /// late answer can be recorded; [`ApprovalRequest::closed`] says when the question is no longer open.
+    fn request_approval(
+        &self,
+        request: Arc<ApprovalRequest>,
+    ) -> impl Future<Output = Result<String, ApprovalError>> + Send;
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApprovalError {
+    /// The person is gone.
+    #[error("the connection to the person is closed")]
+    Closed,
+    /// The system itself stopped waiting.
+    #[error("nobody answered in time")]
+    TimedOut,
+    /// Something else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A question that is open.
+#[derive(Debug)]
+pub struct ApprovalRequest {
+    /// Tells this question from every other one of the session.
+    pub id: u64,
+    /// The hook that asks.
+    pub hook: Arc<str>,
+    /// The event at which it asks.
+    pub event: EventName,
+    /// The question.
+    pub prompt: String,
+    /// What the hook gives as its reason.
+    pub reason: Option<String>,
+    /// What the person can answer.
+    pub options: Vec<ApprovalOption>,
+    /// How long the kernel waits.
+    pub timeout: Duration,
+    /// What counts when nobody answered in time.
+    pub default: DefaultDecision,
+    /// What will run if the person agrees: the data after all modifications.
+    pub data: EventData,
+    /// The digest of that data.
+    pub digest: Digest,
+    // The coordinator holds the other end while the question is open.
+    pub(crate) open: watch::Receiver<()>,
+}
+
+impl ApprovalRequest {
+    /// Returns when the question is no longer open: answered, out of time, or cancelled. Whoever shows it can then
+    /// take it away.
+    pub async fn closed(&self) {
+        let mut open = self.open.clone();
+        while open.changed().await.is_ok() {}
+    }
+}
+
+pub(crate) trait AnyApprovalSystem: Send + Sync {
+    fn request(self: Arc<Self>, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Result<String, ApprovalError>>;
+}
+
+impl<T: ApprovalSystem> AnyApprovalSystem for T {
+    fn request(self: Arc<Self>, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Result<String, ApprovalError>> {
+        Box::pin(async move { self.request_approval(request).await })
+    }
+}
+
+/// Approvals over a channel: the session asks at one end, whoever shows questions answers at the other.
+///
+/// ```
+/// # use amplifier_core::*;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let (approvals, mut inbox) = approval_channel();
+/// tokio::spawn(async move {
+///     while let Some(question) = inbox.next().await {
+///         println!("{}", question.request.prompt);
+///         let _ = question.answer("Allow");
+///     }
+/// });
+///
+/// let hooks = HookRegistry::new();
+/// hooks.on(TOOL_PRE, |_| HookResult::ask("Really?"));
+/// let session = Coordinator::builder(hooks).approvals(approvals).build();
+/// assert!(session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await.is_proceed());
+/// # }
+/// ```
+pub fn approval_channel() -> (ChannelApprovals, ApprovalInbox) {
+    let (questions, inbox) = mpsc::unbounded_channel();
+    (ChannelApprovals { questions }, ApprovalInbox { inbox })
+}
+
+/// The asking end of an [`approval_channel`].
+#[derive(Clone, Debug)]
+pub struct ChannelApprovals {
+    questions: mpsc::UnboundedSender<PendingApproval>,
+}
+
+/// The answering end of an [`approval_channel`]. When it is dropped, every question is denied.
+#[derive(Debug)]
+pub struct ApprovalInbox {
+    inbox: mpsc::UnboundedReceiver<PendingApproval>,
+}
+
+/// A question that waits for an answer. When it is dropped unanswered, it is denied.
+#[derive(Debug)]
+pub struct PendingApproval {
+    /// The question.
+    pub request: Arc<ApprovalRequest>,
+    answer: oneshot::Sender<String>,
+}
+
+/// An answer to a question that nobody waits for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the question is closed: it was cancelled, or its time ran out long ago")]
+pub struct TooLate;
+
+impl ApprovalInbox {
+    /// The next question; `None` when the session is gone.
+    pub async fn next(&mut self) -> Option<PendingApproval> {
+        self.inbox.recv().await
+    }
+}
+
+impl PendingApproval {
+    /// Answers with the label of an option. An answer after the time limit changes nothing and is recorded as late.
+    ///
+    /// # Errors
+    /// If the question is closed.
+    pub fn answer(self, label: impl Into<String>) -> Result<(), TooLate> {
+        self.answer.send(label.into()).map_err(|_| TooLate)
+    }
+}
+
+impl ApprovalSystem for ChannelApprovals {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+        let (answer, answered) = oneshot::channel();
+        self.questions.send(PendingApproval { request, answer }).map_err(|_| ApprovalError::Closed)?;
+        answered.await.map_err(|_| ApprovalError::Closed)
+    }
+}

@@ -1,0 +1,252 @@
+//! Keeping a record.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use super::{BoxFuture, PortError};
+use crate::event::{Digest, EventData, EventName};
+use crate::result::{ApprovalOption, DefaultDecision, Level, Placement, Role};
+use crate::sync::{Mutex, lock};
+
+/// Where everything is recorded.
+pub trait AuditLog: Send + Sync + 'static {
+    /// Takes a record. Must not wait: what is slow belongs into [`flush`](AuditLog::flush).
+    ///
+    /// # Errors
+    /// If the record is not taken.
+    fn record(&self, record: AuditRecord) -> Result<(), PortError>;
+
+    /// Returns when every record taken so far is as safe as the log promises. Awaited before a gated operation begins.
+    ///
+    /// # Errors
+    /// If a record could not be kept.
+    fn flush(&self) -> impl Future<Output = Result<(), PortError>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuditRecord {
+    /// When.
+    #[serde(serialize_with = "as_rfc3339")]
+    pub at: SystemTime,
+    /// In which session.
+    pub session: Option<String>,
+    /// In which turn of it.
+    pub turn: u64,
+    /// At which event.
+    #[serde(serialize_with = "as_text")]
+    pub event: EventName,
+    /// What.
+    #[serde(flatten)]
+    pub entry: AuditEntry,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AuditEntry {
+    /// An event was emitted, and hooks decided.
+    Event {
+        /// The data as the hooks left it.
+        data: EventData,
+        /// What they decided.
+        decision: &'static str,
+        /// Who denied it.
+        denied_by: Option<String>,
+        /// Why it was denied.
+        reason: Option<String>,
+    },
+    /// A hook answered, or failed.
+    HookReport {
+        /// The hook.
+        hook: String,
+        /// What it answered, or how it failed.
+        answer: &'static str,
+        /// How long it took.
+        #[serde(rename = "took_ns", serialize_with = "as_nanos")]
+        took: Duration,
+        /// Why it answered so.
+        reason: Option<String>,
+        /// What went wrong.
+        error: Option<String>,
+        /// Whether it kept its output out of the transcript.
+        suppressed_output: bool,
+    },
+    /// A person is asked.
+    ApprovalRequest {
+        /// The question.
+        id: u64,
+        /// The hook that asks.
+        hook: String,
+        /// What it asks.
+        prompt: String,
+        /// What the person can answer.
+        options: Vec<ApprovalOption>,
+        /// How long is waited.
+        #[serde(rename = "timeout_s", serialize_with = "as_seconds")]
+        timeout: Duration,
+        /// What counts when nobody answers.
+        default: DefaultDecision,
+        /// The digest of what will run.
+        #[serde(serialize_with = "as_text")]
+        digest: Digest,
+    },
+    /// What a hook asked for was granted or refused.
+    ApprovalDecision {
+        /// The question; none if nobody had to be asked.
+        id: Option<u64>,
+        /// The hook that asked.
+        hook: String,
+        /// Whether the operation may run.
+        granted: bool,
+        /// What the decision rests on.
+        basis: &'static str,
+        /// The reason, in words.
+        reason: String,
+    },
+    /// An answer came when the question was no longer open. It changed nothing.
+    LateAnswer {
+        /// The question.
+        id: u64,
+        /// The hook that asked.
+        hook: String,
+        /// The answer.
+        answer: String,
+    },
+    /// A hook added to what the agent knows, or tried to.
+    Injection {
+        /// The hook.
+        hook: String,
+        /// As whom it speaks.
+        role: Role,
+        /// Where it lands.
+        placement: Placement,
+        /// How large it is.
+        bytes: usize,
+        /// How many tokens it takes.
+        tokens: usize,
+        /// What became of it.
+        fate: &'static str,
+        /// What it says.
+        text: String,
+    },
+    /// A message was shown.
+    Message {
+        /// Who said it.
+        source: String,
+        /// How urgent it is.
+        level: Level,
+        /// What it says.
+        text: String,
+    },
+    /// A gated operation may begin.
+    Intent {
+        /// The digest of what will run; none if the data is too deep to have one.
+        #[serde(serialize_with = "as_optional_text")]
+        digest: Option<Digest>,
+        /// Pairs it with its outcome.
+        tool_call_id: Option<String>,
+    },
+    /// A gated operation has ended.
+    Outcome {
+        /// Whether it succeeded, where that is known.
+        success: Option<bool>,
+        /// Pairs it with its intent.
+        tool_call_id: Option<String>,
+    },
+    /// A part of the system failed.
+    Failure {
+        /// The part.
+        part: &'static str,
+        /// What went wrong.
+        error: String,
+    },
+}
+
+impl AuditEntry {
+    /// The word for what happened.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Event { .. } => "event",
+            Self::HookReport { .. } => "hook_report",
+            Self::ApprovalRequest { .. } => "approval_request",
+            Self::ApprovalDecision { .. } => "approval_decision",
+            Self::LateAnswer { .. } => "late_answer",
+            Self::Injection { .. } => "injection",
+            Self::Message { .. } => "message",
+            Self::Intent { .. } => "intent",
+            Self::Outcome { .. } => "outcome",
+            Self::Failure { .. } => "failure",
+        }
+    }
+}
+
+fn as_rfc3339<S: serde::Serializer>(at: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&crate::event::rfc3339(*at))
+}
+
+fn as_text<S: serde::Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn as_optional_text<S: serde::Serializer>(
+    value: &Option<impl std::fmt::Display>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.as_ref().map(ToString::to_string).serialize(serializer)
+}
+
+fn as_nanos<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(duration.as_nanos().try_into().unwrap_or(u64::MAX))
+}
+
+fn as_seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
+}
+
+pub(crate) trait AnyAuditLog: Send + Sync {
+    fn take(&self, record: AuditRecord) -> Result<(), PortError>;
+    fn flushed(&self) -> BoxFuture<'_, Result<(), PortError>>;
+}
+
+impl<T: AuditLog> AnyAuditLog for T {
+    fn take(&self, record: AuditRecord) -> Result<(), PortError> {
+        self.record(record)
+    }
+
+    fn flushed(&self) -> BoxFuture<'_, Result<(), PortError>> {
+        Box::pin(async move { self.flush().await })
+    }
+}
+
+/// An audit log in memory. A handle: clones share the same records.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryAudit {
+    // A std lock: nothing awaits while it is held.
+    records: Arc<Mutex<Vec<AuditRecord>>>,
+}
+
+impl MemoryAudit {
+    /// A log without records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All records so far.
+    pub fn records(&self) -> Vec<AuditRecord> {
+        lock(&self.records).clone()
+    }
+}
+
+impl AuditLog for MemoryAudit {
+    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+        lock(&self.records).push(record);
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! A conversation in memory, in which injections land where they should.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::PortError;
+use super::context::{ContextManager, InjectedMessage};
+use crate::event::Map;
+use crate::result::{Placement, Role};
+use crate::sync::{Mutex, lock};
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Speaker,
+    /// What is said; for a tool, its result.
+    pub content: String,
+    /// The tools that the assistant calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call whose result this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Where the message came from, and whatever else is known about it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map,
+}
+
+/// Who speaks in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    /// The environment.
+    System,
+    /// The person.
+    User,
+    /// The agent.
+    Assistant,
+    /// A tool, with its result.
+    Tool,
+}
+
+/// A tool call in a message of the assistant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Pairs the call with its result.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its parameters.
+    pub input: Value,
+}
+
+impl Message {
+    fn new(role: Speaker, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, metadata: Map::new() }
+    }
+
+    /// What the environment says.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::new(Speaker::System, content)
+    }
+
+    /// What the person says.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::new(Speaker::User, content)
+    }
+
+    /// What the agent says.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::new(Speaker::Assistant, content)
+    }
+
+    /// What a tool gave back.
+    pub fn tool_result(tool_call_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { tool_call_id: Some(tool_call_id.into()), ..Self::new(Speaker::Tool, content) }
+    }
+
+    /// Lets the assistant call a tool.
+    #[must_use]
+    pub fn calling(mut self, id: impl Into<String>, name: impl Into<String>, input: impl Into<Value>) -> Self {
+        self.tool_calls.push(ToolCall { id: id.into(), name: name.into(), input: input.into() });
+        self
+    }
+}
+
+impl From<InjectedMessage> for Message {
+    fn from(injected: InjectedMessage) -> Self {
+        let role = match injected.role {
+            Role::System => Speaker::System,
+            Role::User => Speaker::User,
+            Role::Assistant => Speaker::Assistant,
+        };
+        let metadata = injected.metadata();
+        Self { metadata, ..Self::new(role, injected.content) }
+    }
+}
+
+/// A conversation in memory. A handle: clones share the same messages.
+///
+/// Injections never land between a tool call and its result: while results are missing, they wait. Ephemeral ones are
+/// part of the next call to the model only, and never of the history.
+///
+/// ```
+/// # use amplifier_core::*;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let conversation = Conversation::new();
+/// let hooks = HookRegistry::new();
+/// hooks.on(TOOL_PRE, |_| HookResult::inject("mind the style guide"));
+/// let session = Coordinator::builder(hooks).context(conversation.clone()).build();
+///
+/// conversation.push(Message::user("write it"));
+/// conversation.push(Message::assistant("").calling("call-1", "Write", data! { "file_path": "a.py" }));
+/// session.emit(TOOL_PRE, ToolPre::new("Write", Map::new())).await;
+/// conversation.push(Message::tool_result("call-1", "written"));
+///
+/// let said: Vec<_> = conversation.next_call().into_iter().map(|message| message.content).collect();
+/// assert_eq!(said, ["write it", "", "written", "mind the style guide"]);
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct Conversation {
+    // A std lock: nothing awaits while it is held.
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    history: Vec<Message>,
+    /// Calls whose results are still missing.
+    open_calls: Vec<String>,
+    /// Injections that wait for those results.
+    waiting: Vec<Message>,
+    /// Injections for the next call only.
+    ephemeral: Vec<(Placement, Message)>,
+}
+
+impl State {
+    fn settle(&mut self) {
+        if self.open_calls.is_empty() {
+            self.history.append(&mut self.waiting);
+        }
+    }
+}
+
+impl Conversation {
+    /// A conversation without messages.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds what the person, the agent or a tool said.
+    pub fn push(&self, message: Message) {
+        let mut state = lock(&self.state);
+        state.open_calls.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+        if let Some(id) = &message.tool_call_id {
+            state.open_calls.retain(|open| open != id);
+        }
+        state.history.push(message);
+        state.settle();
+    }
+
+    /// The stored history.
+    pub fn history(&self) -> Vec<Message> {
+        lock(&self.state).history.clone()
+    }
+
+    /// What the next call to the model sees: the history and, this once, the ephemeral injections.
+    pub fn next_call(&self) -> Vec<Message> {
+        let mut state = lock(&self.state);
+        let mut messages = state.history.clone();
+        let mut own = Vec::new();
+        for (placement, message) in std::mem::take(&mut state.ephemeral) {
+            match messages.last_mut().filter(|_| placement == Placement::LastToolResult) {
+                Some(last) if last.role == Speaker::Tool => {
+                    last.content.push_str("\n\n");
+                    last.content.push_str(&message.content);
+                }
+                _ => own.push(message),
+            }
+        }
+        messages.append(&mut own);
+        messages
+    }
+}
+
+impl ContextManager for Conversation {
+    async fn add_message(&self, injected: InjectedMessage) -> Result<(), PortError> {
+        let mut state = lock(&self.state);
+        let placement = injected.placement;
+        if placement.is_ephemeral() {
+            state.ephemeral.push((placement, injected.into()));
+        } else {
+            state.waiting.push(injected.into());
+            state.settle();
+        }
+        Ok(())
+    }
+}

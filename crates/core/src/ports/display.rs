@@ -1,0 +1,80 @@
+//! Showing something to a person.
+
+use std::future::Future;
+
+use super::{BoxFuture, PortError};
+use crate::result::Level;
+
+/// Where messages of hooks are shown.
+pub trait Display: Send + Sync + 'static {
+    /// Shows a message. A display that works at once simply does not await.
+    ///
+    /// # Errors
+    /// If it cannot be shown; this is logged and recorded, and the agent goes on.
+    fn show_message(&self, message: &DisplayMessage) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Shows what a hook printed, in the transcript.
+    ///
+    /// # Errors
+    /// As for messages.
+    fn show_output(&self, source: &str, output: &str) -> impl Future<Output = Result<(), PortError>> + Send {
+        let message = DisplayMessage { text: output.to_owned(), level: Level::Info, source: source.to_owned() };
+        async move { self.show_message(&message).await }
+    }
+}
+
+/// A message for the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisplayMessage {
+    /// What to show.
+    pub text: String,
+    /// How urgent it is.
+    pub level: Level,
+    /// Who says it: `hook:<name>`, or `kernel`.
+    pub source: String,
+}
+
+impl std::fmt::Display for DisplayMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} [{}] {}", self.level.as_str(), self.source, self.text)
+    }
+}
+
+/// A closure is a display: `builder.display(|message: &DisplayMessage| println!("{message}"))`.
+impl<F: Fn(&DisplayMessage) + Send + Sync + 'static> Display for F {
+    async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
+        self(message);
+        Ok(())
+    }
+}
+
+pub(crate) trait AnyDisplay: Send + Sync {
+    fn message<'a>(&'a self, message: &'a DisplayMessage) -> BoxFuture<'a, Result<(), PortError>>;
+    fn output<'a>(&'a self, source: &'a str, output: &'a str) -> BoxFuture<'a, Result<(), PortError>>;
+}
+
+impl<T: Display> AnyDisplay for T {
+    fn message<'a>(&'a self, message: &'a DisplayMessage) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move { self.show_message(message).await })
+    }
+
+    fn output<'a>(&'a self, source: &'a str, output: &'a str) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move { self.show_output(source, output).await })
+    }
+}
+
+/// A display for programs without a screen: messages become `tracing` events of the same level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogDisplay;
+
+impl Display for LogDisplay {
+    async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
+        let DisplayMessage { text, level, source } = message;
+        match level {
+            Level::Info => tracing::info!(%source, "{text}"),
+            Level::Warning => tracing::warn!(%source, "{text}"),
+            Level::Error => tracing::error!(%source, "{text}"),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! Who listens: an ordered book of registrations, and the lists that emissions read.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::hook::{AnyHook, Reply, Running};
+use super::settings::{HookInfo, HookRole};
+use crate::event::{Base, EventData, EventKey, EventName, told};
+use crate::sync::{Loaded, Mutex, Published, lock};
+
+/// How many events can have a list at once. Emitting ever new names must not fill the memory.
+const MOST_LISTS: usize = 256;
+
+/// The running order: gates before observers, then priority, then order of registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    role: HookRole,
+    priority: i64,
+    registered: u64,
+}
+
+struct Registered {
+    info: HookInfo,
+    hook: Box<dyn AnyHook>,
+}
+
+#[derive(Default)]
+struct Entries {
+    // INVARIANT: iterating gives the running order.
+    hooks: BTreeMap<Place, Arc<Registered>>,
+    registrations: u64,
+    base: Arc<Base>,
+}
+
+/// The registrations, and what emissions read of them.
+///
+/// INVARIANT: `snapshot` is replaced only while `entries` is locked, and shows nothing that `entries` no longer holds
+/// once the change that removed it has returned.
+pub(super) struct Book {
+    // A std lock: nothing awaits while it is held, and emissions take it only after a change.
+    entries: Mutex<Entries>,
+    snapshot: Published<Snapshot>,
+}
+
+#[derive(Clone, Default)]
+struct Snapshot {
+    lists: Vec<List>,
+    by_event: HashMap<EventName, usize, foldhash::fast::FixedState>,
+    base: Option<Arc<Base>>,
+}
+
+#[derive(Clone)]
+struct List {
+    event: EventName,
+    // In running order. Shared, because adding the list of another event copies the snapshot.
+    hooks: Arc<[ListedHook]>,
+    gates: usize,
+}
+
+/// A hook that listens to an event.
+pub struct ListedHook {
+    told: EventName,
+    registered: Arc<Registered>,
+}
+
+impl ListedHook {
+    /// What is known about it.
+    pub fn info(&self) -> &HookInfo {
+        &self.registered.info
+    }
+
+    /// The name of the event that it is told.
+    pub fn told(&self) -> &EventName {
+        &self.told
+    }
+
+    /// The hook itself, for a driver that has its own way of calling hooks of type `T`.
+    pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
+        self.registered.hook.as_any().downcast_ref()
+    }
+
+    #[inline]
+    pub(super) fn call<'a>(
+        &'a self,
+        data: &'a EventData,
+        running: Pin<&mut Running<'a>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Reply> {
+        self.registered.hook.call(&self.told, data, running, context)
+    }
+}
+
+/// The hooks that one emission runs, as they were registered when it began.
+pub struct Listeners {
+    snapshot: Loaded<Snapshot>,
+    list: usize,
+}
+
+impl Listeners {
+    fn list(&self) -> &List {
+        &self.snapshot.lists[self.list]
+    }
+
+    /// The event as emitted.
+    pub fn event(&self) -> &EventName {
+        &self.list().event
+    }
+
+    /// The hooks in running order.
+    pub fn hooks(&self) -> &[ListedHook] {
+        &self.list().hooks
+    }
+
+    /// How many of them are gates; those come first.
+    pub fn gates(&self) -> usize {
+        self.list().gates
+    }
+
+    pub(super) fn base(&self) -> Option<&Arc<Base>> {
+        self.snapshot.base.as_ref()
+    }
+}
+
+impl Book {
+    pub(super) fn new() -> Self {
+        Self { entries: Mutex::default(), snapshot: Published::new(Snapshot::default()) }
+    }
+
+    pub(super) fn add(&self, info: HookInfo, hook: Box<dyn AnyHook>) -> Place {
+        let mut entries = lock(&self.entries);
+        entries.registrations += 1;
+        let place = Place { role: info.role, priority: info.priority, registered: entries.registrations };
+        entries.hooks.insert(place, Arc::new(Registered { info, hook }));
+        self.forget_lists();
+        place
+    }
+
+    pub(super) fn remove(&self, place: Place) {
+        let mut entries = lock(&self.entries);
+        let removed = entries.hooks.remove(&place);
+        if removed.is_some() {
+            self.forget_lists();
+        }
+        drop(entries);
+        // The hook's own `drop` may use the registry, so it runs after the lock is released.
+        drop(removed);
+    }
+
+    /// Changes the fields that every event gets.
+    pub(super) fn change_base(&self, change: impl FnOnce(&mut Base)) {
+        let mut entries = lock(&self.entries);
+        change(Arc::make_mut(&mut entries.base));
+        let is_empty = entries.base.defaults.is_empty() && entries.base.reserved.is_empty();
+        let base = (!is_empty).then(|| entries.base.clone());
+        self.snapshot.store(Snapshot { base, ..Snapshot::default() });
+    }
+
+    /// Every hook in running order.
+    pub(super) fn infos(&self) -> Vec<HookInfo> {
+        lock(&self.entries).hooks.values().map(|hook| hook.info.clone()).collect()
+    }
+
+    /// The hooks that listen to an event now.
+    pub(super) fn listeners<K: EventKey>(&self, key: &K) -> Result<Listeners, K::Error> {
+        let snapshot = self.snapshot.load();
+        if let Some(&list) = snapshot.by_event.get(key.text()) {
+            return Ok(Listeners { snapshot, list });
+        }
+        drop(snapshot);
+        Ok(self.make_list(key.parse()?))
+    }
+
+    // Registering is cheap because the lists are made here, when an event is first emitted after a change.
+    #[cold]
+    fn make_list(&self, event: EventName) -> Listeners {
+        let entries = lock(&self.entries);
+        let current = self.snapshot.load();
+        // Another emission may have made it while this one waited for the lock.
+        if let Some(&list) = current.by_event.get(event.as_str()) {
+            return Listeners { snapshot: current, list };
+        }
+        let mut next = if current.lists.len() < MOST_LISTS {
+            Snapshot::clone(&current)
+        } else {
+            Snapshot { base: current.base.clone(), ..Snapshot::default() }
+        };
+        let listening = entries.hooks.values().filter_map(|registered| {
+            let told = told(&registered.info.event, &event)?;
+            Some(ListedHook { told, registered: registered.clone() })
+        });
+        let hooks: Arc<[ListedHook]> = listening.collect();
+        let gates = hooks.iter().take_while(|hook| hook.info().role == HookRole::Gate).count();
+        let list = next.lists.len();
+        next.by_event.insert(event.clone(), list);
+        next.lists.push(List { event, hooks, gates });
+        self.snapshot.store(next);
+        Listeners { snapshot: self.snapshot.load(), list }
+    }
+
+    // Called with `entries` locked.
+    fn forget_lists(&self) {
+        let current = self.snapshot.load();
+        if !current.lists.is_empty() {
+            self.snapshot.store(Snapshot { base: current.base.clone(), ..Snapshot::default() });
+        }
+    }
+}

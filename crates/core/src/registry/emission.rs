@@ -1,0 +1,212 @@
+//! The rules of an emission, without I/O.
+
+use super::book::{ListedHook, Listeners};
+use super::outcome::{Answered, Decision, Denial, FromHook, Outcome, Said};
+use super::progress::{Detail, Progress};
+use super::settings::{HookRole, OnError};
+use crate::event::{Data, EventData, EventName};
+use crate::result::{Action, HookError, HookResult};
+
+/// One emission, as a state machine: it hands out the next hook to call and the data to call it with, takes the
+/// answer, and at the end gives the [`Outcome`].
+///
+/// All rules about order, precedence and failing hooks live here and nowhere else. The machine never waits, so that
+/// Rust, Python and a test can drive the same one.
+///
+/// ```
+/// use amplifier_core::{data, Emission, HookRegistry, HookResult, TOOL_PRE};
+///
+/// let hooks = HookRegistry::new();
+/// hooks.hook(TOOL_PRE).named("guard").handle(|_| ());
+///
+/// let mut emission = Emission::new(hooks.listeners(TOOL_PRE), data! { "tool_name": "rm" });
+/// while let Some(index) = emission.next_hook() {
+///     // Call `emission.hook(index)` with `emission.data()`, in whatever way suits; here it says:
+///     emission.answer(index, Ok(HookResult::deny("no rm")));
+/// }
+/// let outcome = emission.finish();
+/// assert_eq!(outcome.denial().unwrap().to_string(), "Denied by hook guard: no rm");
+/// ```
+pub struct Emission<D: Data = EventData> {
+    outcome: Outcome<D>,
+    /// Whether answers are only collected: then nobody denies and nothing is modified.
+    collecting: bool,
+}
+
+impl<D: Data> Emission<D> {
+    /// Begins an emission. The data must already carry what the registry adds to it.
+    pub fn new(listeners: Listeners, data: D) -> Self {
+        let progress = Progress::new(&listeners);
+        let outcome = Outcome { decision: Decision::Continue, data, said: None, progress, listeners };
+        Self { outcome, collecting: false }
+    }
+
+    /// Begins an emission that asks every hook and collects the answers.
+    pub fn collecting(listeners: Listeners, data: D) -> Self {
+        Self { collecting: true, ..Self::new(listeners, data) }
+    }
+
+    /// The next hook to call, by its place in the running order; `None` when all have had their turn.
+    pub fn next_hook(&mut self) -> Option<usize> {
+        self.outcome.progress.next_hook()
+    }
+
+    /// The hook at that place.
+    #[inline]
+    pub fn hook(&self, index: usize) -> &ListedHook {
+        &self.outcome.listeners.hooks()[index]
+    }
+
+    /// The event as emitted.
+    pub fn event(&self) -> &EventName {
+        self.outcome.event()
+    }
+
+    /// How many of the hooks are gates. The others are observers: they cannot change the data, so they may run side by side.
+    pub fn gates(&self) -> usize {
+        self.outcome.progress.gates()
+    }
+
+    /// What the hooks so far have come to.
+    pub fn decision(&self) -> &Decision {
+        &self.outcome.decision
+    }
+
+    /// The data, as the hooks so far have left it.
+    #[inline]
+    pub fn data(&self) -> &D {
+        &self.outcome.data
+    }
+
+    /// Takes the answer of a hook, or how it failed.
+    pub fn answer(&mut self, index: usize, answer: Result<HookResult<D::Object>, HookError>) {
+        let answer = answer.and_then(refuse_ambiguous);
+        let (answered, suppressed_output, detail) = match answer {
+            Ok(result) => self.take(index, result),
+            Err(error) => (Answered::Failed, false, self.fail(index, error)),
+        };
+        self.outcome.progress.report(index, answered, suppressed_output, detail);
+    }
+
+    /// What a driver needs to run hooks that have nothing to say, without going through the emission for each.
+    pub(super) fn parts(&mut self) -> (&[ListedHook], &D, &mut Progress) {
+        (self.outcome.listeners.hooks(), &self.outcome.data, &mut self.outcome.progress)
+    }
+
+    /// Says how long the hooks took that answered since this was last said; several share the time.
+    pub fn took(&mut self, nanos: u64) {
+        self.outcome.progress.took(nanos);
+    }
+
+    /// Whether all hooks have had their turn.
+    pub fn is_over(&self) -> bool {
+        self.outcome.progress.is_over()
+    }
+
+    /// What came of it.
+    pub fn finish(self) -> Outcome<D> {
+        self.outcome
+    }
+
+    fn attribute<T>(&self, index: usize, said: T) -> FromHook<T> {
+        FromHook { hook: self.hook(index).info().name.clone(), said }
+    }
+
+    fn said(&mut self) -> &mut Said<D> {
+        self.outcome.said.get_or_insert_default()
+    }
+
+    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (Answered, bool, Option<Box<Detail>>) {
+        let HookResult { action, reason, message, output, suppress_output } = result;
+        if let Some(message) = message {
+            let message = self.attribute(index, *message);
+            self.said().messages.push(message);
+        }
+        if let Some(output) = output
+            && !suppress_output
+        {
+            let output = self.attribute(index, output);
+            self.said().outputs.push(output);
+        }
+        let counts = self.hook(index).info().role == HookRole::Gate;
+        let answered = match action {
+            Action::Continue => Answered::Continue,
+            Action::Respond(answer) => {
+                if counts {
+                    let answer = self.attribute(index, answer);
+                    self.said().responses.push(answer);
+                }
+                Answered::Respond
+            }
+            Action::Deny => {
+                if counts {
+                    self.deny(index, reason.clone());
+                }
+                Answered::Deny
+            }
+            Action::Modify(change) => {
+                if counts && self.collecting {
+                    let answer = self.attribute(index, self.outcome.data.changed(change));
+                    self.said().responses.push(answer);
+                } else if counts {
+                    self.outcome.data.apply(change);
+                    self.decide(Decision::Modify);
+                }
+                Answered::Modify
+            }
+            Action::InjectContext(injection) => {
+                if counts {
+                    let injection = self.attribute(index, *injection);
+                    self.said().injections.push(injection);
+                    self.decide(Decision::InjectContext);
+                }
+                Answered::InjectContext
+            }
+            Action::AskUser(approval) => {
+                if counts {
+                    let approval = self.attribute(index, *approval);
+                    self.said().approvals.push(approval);
+                    self.decide(Decision::AskUser);
+                }
+                Answered::AskUser
+            }
+        };
+        let detail = reason.map(|reason| Box::new(Detail { reason: Some(reason), error: None }));
+        (answered, suppress_output, detail)
+    }
+
+    fn fail(&mut self, index: usize, error: HookError) -> Option<Box<Detail>> {
+        let info = self.hook(index).info();
+        if info.role == HookRole::Gate && info.on_error == OnError::Deny {
+            let reason = format!("hook `{}` failed: {error}", info.name);
+            self.deny(index, Some(reason));
+        }
+        Some(Box::new(Detail { reason: None, error: Some(error) }))
+    }
+
+    /// The strongest answer so far decides.
+    fn decide(&mut self, decision: Decision) {
+        if decision.strength() > self.outcome.decision.strength() {
+            self.outcome.decision = decision;
+        }
+    }
+
+    fn deny(&mut self, index: usize, reason: Option<String>) {
+        if self.collecting {
+            return;
+        }
+        let denial = Denial { by: self.hook(index).info().name.clone(), reason };
+        self.decide(Decision::Deny(Box::new(denial)));
+        // The remaining gates have no say any more; observers see every emission.
+        self.outcome.progress.skip_gates();
+    }
+}
+
+fn refuse_ambiguous<O>(result: HookResult<O>) -> Result<HookResult<O>, HookError> {
+    match &result.action {
+        Action::AskUser(approval) if approval.is_ambiguous() => Err(HookError::Unreadable(
+            "the answer cannot be read: two of the `approval_options` read the same".to_owned(),
+        )),
+        _ => Ok(result),
+    }
+}

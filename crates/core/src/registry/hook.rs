@@ -1,0 +1,210 @@
+//! What a hook is: a value with an async method, or a closure.
+
+use std::any::Any;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use stackfuture::StackFuture;
+
+use crate::event::{Event, EventData, EventName, Payload};
+use crate::result::{Action, HookError, HookResult, IntoHookResult};
+
+/// A hook with a state of its own. For functions without one, a closure will do: see
+/// [`HookRegistry::on`](crate::HookRegistry::on).
+///
+/// The event's data is lent, so that looking at it costs nothing; clone it to keep it.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, TOOL_PRE};
+///
+/// #[derive(Default)]
+/// struct Meter { calls: AtomicU64 }
+///
+/// impl Hook for Meter {
+///     async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
+///         self.calls.fetch_add(1, Ordering::Relaxed);
+///         Ok(HookResult::proceed())
+///     }
+/// }
+///
+/// let hooks = HookRegistry::new();
+/// hooks.hook(TOOL_PRE).named("meter").observer().handler(Meter::default());
+/// ```
+pub trait Hook: Send + Sync + 'static {
+    /// Answers an event.
+    ///
+    /// A failure is reported, and the hook's [`OnError`](crate::OnError) decides.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the hook's time is up or when the emission is cancelled.
+    fn handle(&self, event: &str, data: &EventData) -> impl Future<Output = Result<HookResult, HookError>> + Send;
+}
+
+impl<T: Hook> Hook for std::sync::Arc<T> {
+    fn handle(&self, event: &str, data: &EventData) -> impl Future<Output = Result<HookResult, HookError>> + Send {
+        T::handle(self, event, data)
+    }
+}
+
+pub(crate) type Answer = Result<HookResult, HookError>;
+
+/// An answer on its way out of a hook; `None` is "go on", with nothing else said.
+///
+/// That answer is nearly every answer, and this way it travels in a register.
+pub(crate) type Reply = Option<Box<Answer>>;
+
+#[inline(always)]
+fn reply(answer: Answer) -> Reply {
+    if let Ok(HookResult {
+        action: Action::Continue,
+        reason: None,
+        message: None,
+        output: None,
+        suppress_output: false,
+    }) = &answer
+    {
+        // It owns nothing, but the compiler does not see that and would call its destructor.
+        std::mem::forget(answer);
+        return None;
+    }
+    Some(Box::new(answer))
+}
+
+/// Futures up to this size are kept in place, so that a hook that answers at once is never boxed.
+const IN_PLACE: usize = 256;
+
+/// A hook that was called and has not answered yet.
+pub(crate) type Running<'a> = Option<StackFuture<'a, Reply, IN_PLACE>>;
+
+/// [`Hook`] without its type.
+pub(crate) trait AnyHook: Send + Sync {
+    /// Calls the hook and polls it once. The hook's future is made in `running`, where it stays if it has to wait.
+    fn call<'a>(
+        &'a self,
+        event: &'a EventName,
+        data: &'a EventData,
+        running: Pin<&mut Running<'a>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Reply>;
+
+    fn as_any(&self) -> &dyn Any;
+}
+
+fn start<'a>(
+    future: impl Future<Output = Answer> + Send + 'a,
+    mut running: Pin<&mut Running<'a>>,
+    context: &mut Context<'_>,
+) -> Poll<Reply> {
+    // `map`, because an async block would copy the future once more before polling it.
+    running.set(Some(StackFuture::from_or_box(future.map(reply))));
+    poll(running, context)
+}
+
+/// Polls a hook that was called, and drops its future as soon as it has answered.
+#[inline]
+pub(super) fn poll(mut running: Pin<&mut Running<'_>>, context: &mut Context<'_>) -> Poll<Reply> {
+    let polled = running.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(context));
+    if polled.is_ready() {
+        running.set(None);
+    }
+    polled
+}
+
+impl<T: Hook> AnyHook for T {
+    fn call<'a>(
+        &'a self,
+        event: &'a EventName,
+        data: &'a EventData,
+        running: Pin<&mut Running<'a>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Reply> {
+        start(self.handle(event.as_str(), data), running, context)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What a closure hook may return: an answer, or a future of one.
+///
+/// `When` tells the two apart; it is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no answer of a hook",
+    note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a `Send` future of these"
+)]
+pub trait HookAnswer<When>: sealed::Sealed<When> {}
+
+/// A closure that answers at once.
+#[derive(Debug)]
+pub struct Now;
+
+/// A closure that gives a future.
+#[derive(Debug)]
+pub struct Later;
+
+mod sealed {
+    use super::{Context, Pin, Poll, Reply, Running};
+
+    pub trait Sealed<When> {
+        #[allow(private_interfaces, reason = "only this crate calls it")]
+        fn answer<'a>(self, running: Pin<&mut Running<'a>>, context: &mut Context<'_>) -> Poll<Reply>;
+    }
+}
+
+impl<T: IntoHookResult> HookAnswer<Now> for T {}
+
+impl<T: IntoHookResult> sealed::Sealed<Now> for T {
+    fn answer<'a>(self, _: Pin<&mut Running<'a>>, _: &mut Context<'_>) -> Poll<Reply> {
+        Poll::Ready(reply(self.into_hook_result()))
+    }
+}
+
+impl<F: Future<Output: IntoHookResult> + Send + 'static> HookAnswer<Later> for F {}
+
+impl<F: Future<Output: IntoHookResult> + Send + 'static> sealed::Sealed<Later> for F {
+    fn answer<'a>(self, running: Pin<&mut Running<'a>>, context: &mut Context<'_>) -> Poll<Reply> {
+        start(self.map(IntoHookResult::into_hook_result), running, context)
+    }
+}
+
+/// A closure as a hook: it gets the event for itself.
+pub(crate) struct Closure<P, F, When> {
+    function: F,
+    kind: PhantomData<fn() -> (P, When)>,
+}
+
+impl<P, F, When> Closure<P, F, When> {
+    pub(crate) fn new(function: F) -> Self {
+        Self { function, kind: PhantomData }
+    }
+}
+
+impl<P, F, R, When> AnyHook for Closure<P, F, When>
+where
+    P: Payload,
+    F: Fn(Event<P>) -> R + Send + Sync + 'static,
+    R: HookAnswer<When>,
+    When: 'static,
+{
+    fn call<'a>(
+        &'a self,
+        event: &'a EventName,
+        data: &'a EventData,
+        running: Pin<&mut Running<'a>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Reply> {
+        match P::view(data.clone()) {
+            Ok(data) => (self.function)(Event { name: event.clone(), data }).answer(running, context),
+            Err(error) => Poll::Ready(reply(Err(HookError::Unreadable(error.to_string())))),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

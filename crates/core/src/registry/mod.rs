@@ -1,0 +1,311 @@
+//! Who listens, in which order, and what they said.
+
+mod book;
+mod driver;
+mod emission;
+mod hook;
+mod outcome;
+mod progress;
+mod registration;
+mod settings;
+mod trace;
+
+pub use book::{ListedHook, Listeners};
+pub use emission::Emission;
+pub use hook::{Hook, HookAnswer, Later, Now};
+pub use outcome::{Answered, Decision, Denial, FromHook, Outcome, Report};
+pub use registration::{HookBuilder, Registration, ScopedRegistration};
+pub use settings::{HookInfo, HookRole, OnError};
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::book::Book;
+use self::driver::Driver;
+pub(crate) use self::driver::waiting_for_person;
+use crate::event::{Answers, Event, EventData, EventKey, Map};
+use crate::ports::clock::{Clock, SystemClock};
+
+/// Who listens to which event.
+///
+/// A registry is a handle: clones share the same hooks. Hooks run one after another, lowest priority number first,
+/// equal priorities in order of registration.
+///
+/// ```
+/// use amplifier_core::{data, HookRegistry, HookResult, TOOL_PRE};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let hooks = HookRegistry::new();
+/// hooks.on(TOOL_PRE, |event| async move {
+///     if event.tool_name() == "rm" { HookResult::deny("no rm") } else { HookResult::proceed() }
+/// });
+///
+/// let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "rm", "tool_input": {} }).await;
+/// assert_eq!(outcome.denial().unwrap().reason(), "no rm");
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct HookRegistry {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    book: Book,
+    clock: Arc<dyn Clock>,
+    parallel_observers: bool,
+}
+
+/// Makes a [`HookRegistry`] that differs from the usual one.
+#[must_use = "call `build` to make the registry"]
+pub struct HookRegistryBuilder {
+    clock: Arc<dyn Clock>,
+    parallel_observers: bool,
+}
+
+impl HookRegistryBuilder {
+    /// Takes the time from another clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Runs observers side by side instead of one after another. They cannot change data, so nothing else changes.
+    pub fn parallel_observers(mut self) -> Self {
+        self.parallel_observers = true;
+        self
+    }
+
+    /// The registry.
+    pub fn build(self) -> HookRegistry {
+        let Self { clock, parallel_observers } = self;
+        HookRegistry { shared: Arc::new(Shared { book: Book::new(), clock, parallel_observers }) }
+    }
+}
+
+impl Default for HookRegistry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HookRegistry {
+    /// A registry without hooks.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// A registry with settings of its own.
+    pub fn builder() -> HookRegistryBuilder {
+        HookRegistryBuilder { clock: Arc::new(SystemClock::new()), parallel_observers: false }
+    }
+
+    /// Registers a closure for an event, with all settings at their defaults. The same as [`register`](Self::register).
+    ///
+    /// The closure may answer at once or give a future; see [`IntoHookResult`](crate::IntoHookResult) for what it can
+    /// answer. With text instead of a constant, the event can be a pattern and the registration can fail:
+    ///
+    /// ```
+    /// # use amplifier_core::{HookRegistry, InvalidEventName};
+    /// # let hooks = HookRegistry::new();
+    /// let registration = hooks.on("tool:*", |event| println!("{}", event.name))?;
+    /// registration.unregister();
+    /// # Ok::<(), InvalidEventName>(())
+    /// ```
+    pub fn on<K, F, R, When>(&self, event: K, function: F) -> K::Checked<Registration>
+    where
+        K: EventKey,
+        F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
+        R: HookAnswer<When>,
+        When: 'static,
+    {
+        self.hook(event).handle(function)
+    }
+
+    /// Registers a closure with a priority and a name.
+    ///
+    /// ```
+    /// # use amplifier_core::{HookRegistry, HookResult, TOOL_PRE};
+    /// # let hooks = HookRegistry::new();
+    /// hooks.register(TOOL_PRE, |_| HookResult::proceed(), 10, "watcher");
+    /// ```
+    pub fn register<K, F, R, When>(
+        &self,
+        event: K,
+        function: F,
+        priority: i64,
+        name: impl Into<Arc<str>>,
+    ) -> K::Checked<Registration>
+    where
+        K: EventKey,
+        F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
+        R: HookAnswer<When>,
+        When: 'static,
+    {
+        self.hook(event).priority(priority).named(name).handle(function)
+    }
+
+    /// Begins the registration of a hook with settings of its own.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use amplifier_core::{HookRegistry, HookResult, OnError, TOOL_PRE};
+    /// # let hooks = HookRegistry::new();
+    /// hooks
+    ///     .hook(TOOL_PRE)
+    ///     .named("path-guard")
+    ///     .priority(-10)
+    ///     .on_error(OnError::Deny)
+    ///     .timeout(Duration::from_secs(2))
+    ///     .handle(|event| (event.tool_name() == "Write").then(|| HookResult::deny("read-only")));
+    /// ```
+    pub fn hook<K: EventKey>(&self, event: K) -> HookBuilder<'_, K> {
+        HookBuilder::new(self, event)
+    }
+
+    /// Sets the fields that are merged under every event's data; the event's own data wins. Replaces earlier defaults.
+    pub fn set_default_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
+        let fields: Map = fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        self.shared.book.change_base(|base| base.defaults = fields);
+    }
+
+    /// Sets the fields that lie above every event's data: neither a caller nor a hook can forge them.
+    pub fn set_reserved_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
+        let fields: Map = fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        self.shared.book.change_base(|base| base.reserved = fields);
+    }
+
+    /// Emits an event: every hook that listens is called, in order, and nothing that they say is lost.
+    ///
+    /// The emission works on the hooks as they are registered now; what registers meanwhile waits for the next event.
+    /// Exceptions, panics and time-outs of hooks become reports. With no hook listening, the data comes back with the
+    /// default fields and nothing else.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the hook that is running. Hooks that answered have answered, the others are not
+    /// called, and the registry is as before.
+    pub fn emit<K: EventKey>(
+        &self,
+        event: K,
+        data: impl Into<EventData>,
+    ) -> impl Future<Output = K::Checked<Outcome>> + Send {
+        let data = data.into();
+        async move {
+            let mut emission = match self.begin(&event, data, Emission::new) {
+                Ok(emission) => emission,
+                Err(error) => return K::checked(Err(error)),
+            };
+            if !emission.is_over() {
+                self.run(&mut emission, None).await;
+            }
+            K::checked(Ok(emission.finish()))
+        }
+    }
+
+    /// Asks every hook and gives the data of those that answered, in running order.
+    ///
+    /// Each hook has the given time; one that fails or takes longer is skipped. Nothing is changed or denied.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use amplifier_core::{data, EventData, HookRegistry, HookResult, DECISION_TOOL_RESOLUTION};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let hooks = HookRegistry::new();
+    /// hooks.on(DECISION_TOOL_RESOLUTION, |_| HookResult::respond(data! { "tool": "weather", "confidence": 0.9 }));
+    ///
+    /// let query = data! { "available_tools": ["weather", "search"], "selected_tool": "search" };
+    /// let answers = hooks.emit_and_collect(DECISION_TOOL_RESOLUTION, query, Duration::from_secs(1)).await;
+    /// assert_eq!(answers[0]["tool"], "weather");
+    /// # }
+    /// ```
+    pub fn emit_and_collect<K: EventKey>(
+        &self,
+        event: K,
+        data: impl Into<EventData>,
+        timeout: Duration,
+    ) -> impl Future<Output = K::Checked<Vec<FromHook<Map>>>> + Send {
+        let data = data.into();
+        async move {
+            let mut emission = match self.begin(&event, data, Emission::collecting) {
+                Ok(emission) => emission,
+                Err(error) => return K::checked(Err(error)),
+            };
+            self.run(&mut emission, Some(timeout)).await;
+            K::checked(Ok(emission.finish().into_responses()))
+        }
+    }
+
+    /// Emits for a coordinator: beside the outcome, the data as emitted at events where modifications do not count.
+    pub(crate) async fn emit_routed<K: EventKey>(
+        &self,
+        event: &K,
+        data: EventData,
+    ) -> Result<(Outcome, Option<EventData>), K::Error> {
+        let mut emission = self.begin(event, data, Emission::new)?;
+        let observed = emission.event().answers() == Answers::Observed;
+        let emitted = observed.then(|| emission.data().clone());
+        self.run(&mut emission, None).await;
+        Ok((emission.finish(), emitted))
+    }
+
+    fn begin<K: EventKey>(
+        &self,
+        event: &K,
+        mut data: EventData,
+        kind: fn(Listeners, EventData) -> Emission,
+    ) -> Result<Emission, K::Error> {
+        let listeners = self.shared.book.listeners(event)?;
+        data.set_base(listeners.base());
+        if !listeners.hooks().is_empty() {
+            data.stamp(self.shared.clock.wall());
+        }
+        Ok(kind(listeners, data))
+    }
+
+    async fn run(&self, emission: &mut Emission, limit: Option<Duration>) {
+        let Shared { clock, parallel_observers, .. } = &*self.shared;
+        let driver = Driver { clock: &**clock, limit, parallel_observers: *parallel_observers };
+        // Boxed, because what nobody watches should not make every emission's future larger.
+        if trace::is_on() { Box::pin(trace::emission(driver, emission)).await } else { driver.run(emission).await }
+    }
+
+    /// The hooks that would run if the event happened now. For drivers that call hooks in a way of their own.
+    pub fn listeners<K: EventKey>(&self, event: K) -> K::Checked<Listeners> {
+        K::checked(self.shared.book.listeners(&event))
+    }
+
+    /// Every hook, in running order: gates before observers, then by priority, then by registration.
+    pub fn list_handlers(&self) -> Vec<HookInfo> {
+        self.shared.book.infos()
+    }
+
+    /// The hooks that listen to an event, in running order.
+    ///
+    /// ```
+    /// # use amplifier_core::{HookRegistry, TOOL_PRE};
+    /// let hooks = HookRegistry::new();
+    /// hooks.hook(TOOL_PRE).named("second").priority(5).handle(|_| ());
+    /// hooks.hook("tool:*").named("first").handle(|_| ())?;
+    ///
+    /// let names: Vec<_> = hooks.list_handlers_of(TOOL_PRE).iter().map(|info| info.name.to_string()).collect();
+    /// assert_eq!(names, ["first", "second"]);
+    /// # Ok::<(), amplifier_core::InvalidEventName>(())
+    /// ```
+    pub fn list_handlers_of<K: EventKey>(&self, event: K) -> K::Checked<Vec<HookInfo>> {
+        let listeners = self.shared.book.listeners(&event);
+        K::checked(listeners.map(|all| all.hooks().iter().map(|hook| hook.info().clone()).collect()))
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+}
+
+impl std::fmt::Debug for HookRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HookRegistry").field("hooks", &self.list_handlers()).finish_non_exhaustive()
+    }
+}

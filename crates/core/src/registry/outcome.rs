@@ -1,0 +1,305 @@
+//! Everything that the hooks of one emission said.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::book::Listeners;
+use super::progress::Progress;
+use crate::event::{Data, EventData, EventName};
+use crate::result::{Approval, FlatAction, FlatResult, HookError, Injection, UserMessage};
+
+/// The outcome of an emission. Nothing that a hook said is lost.
+pub struct Outcome<D: Data = EventData> {
+    /// What is to happen: the strongest of all answers.
+    pub decision: Decision,
+    /// The data after every modification.
+    pub data: D,
+    // Boxed: most hooks say nothing beyond their answer, and outcomes are moved around.
+    pub(super) said: Option<Box<Said<D>>>,
+    pub(super) progress: Progress,
+    pub(super) listeners: Listeners,
+}
+
+/// What hooks said beyond their answers, each list in running order.
+pub(super) struct Said<D: Data> {
+    pub(super) approvals: Vec<FromHook<Approval>>,
+    pub(super) injections: Vec<FromHook<Injection>>,
+    pub(super) messages: Vec<FromHook<UserMessage>>,
+    pub(super) outputs: Vec<FromHook<Box<str>>>,
+    pub(super) responses: Vec<FromHook<D::Object>>,
+}
+
+impl<D: Data> Default for Said<D> {
+    fn default() -> Self {
+        Self {
+            approvals: Vec::new(),
+            injections: Vec::new(),
+            messages: Vec::new(),
+            outputs: Vec::new(),
+            responses: Vec::new(),
+        }
+    }
+}
+
+/// What is to happen with the operation: `deny > ask_user > inject_context > modify > continue`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It goes on.
+    Continue,
+    /// It goes on with changed data.
+    Modify,
+    /// It goes on, and the agent is told something.
+    InjectContext,
+    /// It goes on if a person agrees.
+    AskUser,
+    /// It does not go on.
+    Deny(Box<Denial>),
+}
+
+/// Who blocked an operation, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The hook.
+    pub by: Arc<str>,
+    /// What it said.
+    pub reason: Option<String>,
+}
+
+impl Denial {
+    /// The reason, in words.
+    pub fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or("no reason given")
+    }
+}
+
+/// What the agent reads as the result of a blocked operation.
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Denied by hook {}: {}", self.by, self.reason())
+    }
+}
+
+impl Decision {
+    /// `deny > ask_user > inject_context > modify > continue`
+    pub(super) fn strength(&self) -> u8 {
+        match self {
+            Self::Continue => 0,
+            Self::Modify => 1,
+            Self::InjectContext => 2,
+            Self::AskUser => 3,
+            Self::Deny(_) => 4,
+        }
+    }
+
+    /// Who blocked the operation, and why.
+    pub fn denial(&self) -> Option<&Denial> {
+        match self {
+            Self::Deny(denial) => Some(denial),
+            _ => None,
+        }
+    }
+
+    /// The word for it: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Modify => "modify",
+            Self::InjectContext => "inject_context",
+            Self::AskUser => "ask_user",
+            Self::Deny(_) => "deny",
+        }
+    }
+}
+
+/// Something a hook said, and which hook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FromHook<T> {
+    /// The hook's name.
+    pub hook: Arc<str>,
+    /// What it said.
+    pub said: T,
+}
+
+impl<T> Deref for FromHook<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.said
+    }
+}
+
+/// What one hook answered, how long it took, and how it failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report<'a> {
+    /// The hook's name.
+    pub hook: &'a str,
+    /// What it answered.
+    pub answer: Answered,
+    /// How long it took. Beyond the sixteenth, hooks that answer at once are timed four together and share the time.
+    pub took: Duration,
+    /// Why it answered so.
+    pub reason: Option<&'a str>,
+    /// How it failed.
+    pub error: Option<&'a HookError>,
+    /// Whether it kept its output out of the transcript.
+    pub suppressed_output: bool,
+}
+
+impl Report<'_> {
+    /// The word for the answer, or for the kind of failure.
+    pub fn answer_or_failure(&self) -> &'static str {
+        self.error.map_or(self.answer.as_str(), HookError::kind)
+    }
+}
+
+/// What a hook answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answered {
+    /// To go on.
+    Continue,
+    /// To go on, with an answer for whoever collects them.
+    Respond,
+    /// To block.
+    Deny,
+    /// To change the data.
+    Modify,
+    /// To tell the agent something.
+    InjectContext,
+    /// To ask a person.
+    AskUser,
+    /// Nothing: it failed.
+    Failed,
+}
+
+impl Answered {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Respond => "respond",
+            Self::Deny => "deny",
+            Self::Modify => "modify",
+            Self::InjectContext => "inject_context",
+            Self::AskUser => "ask_user",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl<D: Data> Outcome<D> {
+    /// The event as it was emitted.
+    pub fn event(&self) -> &EventName {
+        self.listeners.event()
+    }
+
+    /// Who blocked the operation, and why.
+    pub fn denial(&self) -> Option<&Denial> {
+        self.decision.denial()
+    }
+
+    /// Every approval that was asked for, in running order.
+    pub fn approvals(&self) -> &[FromHook<Approval>] {
+        self.said.as_ref().map_or(&[], |said| &said.approvals)
+    }
+
+    /// Every injection, in running order.
+    pub fn injections(&self) -> &[FromHook<Injection>] {
+        self.said.as_ref().map_or(&[], |said| &said.injections)
+    }
+
+    /// Every message for the person, in running order.
+    pub fn messages(&self) -> &[FromHook<UserMessage>] {
+        self.said.as_ref().map_or(&[], |said| &said.messages)
+    }
+
+    /// What hooks printed and did not suppress, in running order.
+    pub fn outputs(&self) -> &[FromHook<Box<str>>] {
+        self.said.as_ref().map_or(&[], |said| &said.outputs)
+    }
+
+    /// Every answer for `emit_and_collect`, in running order.
+    pub fn responses(&self) -> &[FromHook<D::Object>] {
+        self.said.as_ref().map_or(&[], |said| &said.responses)
+    }
+
+    pub(super) fn into_responses(self) -> Vec<FromHook<D::Object>> {
+        self.said.map_or_else(Vec::new, |said| said.responses)
+    }
+
+    /// What each hook that ran answered, in running order.
+    pub fn reports(&self) -> impl ExactSizeIterator<Item = Report<'_>> {
+        let hooks = self.listeners.hooks();
+        self.progress.reports().iter().map(|kept| Report {
+            hook: &hooks[kept.hook as usize].info().name,
+            answer: kept.answer,
+            took: Duration::from_nanos(kept.nanos),
+            reason: kept.detail.as_ref().and_then(|detail| detail.reason.as_deref()),
+            error: kept.detail.as_ref().and_then(|detail| detail.error.as_ref()),
+            suppressed_output: kept.suppressed_output,
+        })
+    }
+
+    /// The outcome as one flat result: the winning action, the final data (none when denied), injections joined by a
+    /// blank line, the first approval, messages joined with the highest level. Modifications alone are `continue`.
+    pub fn flat(&self) -> FlatResult<D::Object> {
+        let mut flat = FlatResult {
+            action: match self.decision {
+                Decision::Continue | Decision::Modify => FlatAction::Continue,
+                Decision::InjectContext => FlatAction::InjectContext,
+                Decision::AskUser => FlatAction::AskUser,
+                Decision::Deny(_) => FlatAction::Deny,
+            },
+            data: self.denial().is_none().then(|| self.data.object()),
+            reason: self.flat_reason().map(str::to_owned),
+            suppress_output: self.progress.reports().iter().any(|report| report.suppressed_output),
+            ..FlatResult::default()
+        };
+        if let Some(first) = self.injections().first() {
+            let texts: Vec<_> = self.injections().iter().map(|injection| injection.text.as_str()).collect();
+            flat.set_injection(Injection { text: texts.join("\n\n"), ..first.said });
+        }
+        if let Some(first) = self.approvals().first() {
+            flat.set_approval(first.said.clone());
+        }
+        if let Some(level) = self.messages().iter().map(|message| message.level).max() {
+            let texts: Vec<_> = self.messages().iter().map(|message| message.text.as_str()).collect();
+            flat.set_message(UserMessage { text: texts.join("\n"), level });
+        }
+        flat
+    }
+
+    fn flat_reason(&self) -> Option<&str> {
+        if let Some(denial) = self.denial() {
+            return denial.reason.as_deref();
+        }
+        // Those of the gates; an observer's reason has no say.
+        let gates = self.progress.gates();
+        let reports = || self.progress.reports().iter().zip(self.reports());
+        let reason_of = |answer| {
+            let (_, report) =
+                reports().find(|(kept, report)| (kept.hook as usize) < gates && report.answer == answer)?;
+            report.reason
+        };
+        reason_of(Answered::AskUser).or_else(|| reason_of(Answered::Modify))
+    }
+}
+
+impl<D: Data + fmt::Debug> fmt::Debug for Outcome<D>
+where
+    D::Object: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcome")
+            .field("event", self.event())
+            .field("decision", &self.decision)
+            .field("data", &self.data)
+            .field("approvals", &self.approvals())
+            .field("injections", &self.injections())
+            .field("messages", &self.messages())
+            .field("responses", &self.responses())
+            .field("reports", &self.reports().collect::<Vec<_>>())
+            .finish()
+    }
+}

@@ -1,0 +1,150 @@
+//! Registering a hook, and taking it away again.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::book::Place;
+use super::hook::{AnyHook, Closure, Hook, HookAnswer};
+use super::settings::{HookInfo, HookRole, OnError, name_of};
+use super::{HookRegistry, Shared};
+use crate::event::{Event, EventKey};
+
+/// A hook about to be registered; see [`HookRegistry::hook`].
+#[must_use = "end with `handle` (a closure) or `handler` (a `Hook`) to register it"]
+pub struct HookBuilder<'a, K> {
+    registry: &'a HookRegistry,
+    event: K,
+    name: Option<Arc<str>>,
+    priority: i64,
+    role: HookRole,
+    on_error: OnError,
+    timeout: Duration,
+}
+
+impl<'a, K: EventKey> HookBuilder<'a, K> {
+    pub(super) fn new(registry: &'a HookRegistry, event: K) -> Self {
+        Self {
+            registry,
+            event,
+            name: None,
+            priority: 0,
+            role: HookRole::default(),
+            on_error: OnError::default(),
+            timeout: HookInfo::TIMEOUT,
+        }
+    }
+
+    /// Lower runs earlier; 0 unless said otherwise.
+    pub fn priority(mut self, priority: i64) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The name for people. Unless given, that of the function or type.
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// What its answer can do.
+    pub fn role(mut self, role: HookRole) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// Lets it only watch: it sees every emission, after the gates, and changes nothing.
+    pub fn observer(self) -> Self {
+        self.role(HookRole::Observer)
+    }
+
+    /// What happens when it fails.
+    pub fn on_error(mut self, on_error: OnError) -> Self {
+        self.on_error = on_error;
+        self
+    }
+
+    /// How long one call may take; 30 seconds unless said otherwise. A hook that blocks its thread cannot be stopped.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Registers a closure, which may answer at once or give a future.
+    pub fn handle<F, R, When>(self, function: F) -> K::Checked<Registration>
+    where
+        F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
+        R: HookAnswer<When>,
+        When: 'static,
+    {
+        self.add(name_of::<F>, Box::new(Closure::<K::Payload, F, When>::new(function)))
+    }
+
+    /// Registers a hook with a state of its own.
+    pub fn handler<H: Hook>(self, hook: H) -> K::Checked<Registration> {
+        self.add(name_of::<H>, Box::new(hook))
+    }
+
+    fn add(self, default_name: fn() -> String, hook: Box<dyn AnyHook>) -> K::Checked<Registration> {
+        let registration = self.event.parse_pattern().map(|event| {
+            let info = HookInfo {
+                name: self.name.unwrap_or_else(|| default_name().into()),
+                event,
+                priority: self.priority,
+                role: self.role,
+                on_error: self.on_error,
+                timeout: self.timeout,
+            };
+            let place = self.registry.shared.book.add(info, hook);
+            Registration { shared: Arc::downgrade(&self.registry.shared), place }
+        });
+        K::checked(registration)
+    }
+}
+
+/// A registered hook. Dropping this does nothing: the hook stays until it is unregistered.
+#[derive(Clone)]
+pub struct Registration {
+    shared: Weak<Shared>,
+    place: Place,
+}
+
+impl Registration {
+    /// Takes the hook away. Emissions that have begun still run it. Doing it twice is harmless.
+    pub fn unregister(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.book.remove(self.place);
+        }
+    }
+
+    /// Ties the hook to a scope: it is taken away when the guard is dropped.
+    ///
+    /// ```
+    /// # use amplifier_core::{HookRegistry, TOOL_PRE};
+    /// let hooks = HookRegistry::new();
+    /// {
+    ///     let _guard = hooks.on(TOOL_PRE, |_| ()).scoped();
+    ///     assert_eq!(hooks.list_handlers().len(), 1);
+    /// }
+    /// assert!(hooks.list_handlers().is_empty());
+    /// ```
+    pub fn scoped(self) -> ScopedRegistration {
+        ScopedRegistration(self)
+    }
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Registration").field(&self.place).finish()
+    }
+}
+
+/// A registered hook that is taken away when this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping the guard unregisters the hook"]
+pub struct ScopedRegistration(Registration);
+
+impl Drop for ScopedRegistration {
+    fn drop(&mut self) {
+        self.0.unregister();
+    }
+}

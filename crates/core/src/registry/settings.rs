@@ -1,0 +1,101 @@
+//! How a hook is registered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventName;
+
+/// What a hook's answer can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookRole {
+    /// Its answer counts, whatever it is.
+    #[default]
+    Gate,
+    /// It sees every emission, also a denied one, after the gates. Its messages are shown, but its answer changes nothing.
+    Observer,
+}
+
+/// What happens to the operation when a hook fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnError {
+    /// It goes on; the failure is logged and recorded.
+    #[default]
+    Continue,
+    /// It is denied, with the hook and the error named. For guards.
+    Deny,
+}
+
+/// What is known about a registered hook.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HookInfo {
+    /// Its name, for people.
+    #[serde(serialize_with = "as_text")]
+    pub name: Arc<str>,
+    /// The event or pattern it was registered for.
+    #[serde(serialize_with = "as_text")]
+    pub event: EventName,
+    /// Lower runs earlier.
+    pub priority: i64,
+    /// What its answer can do.
+    pub role: HookRole,
+    /// What happens when it fails.
+    pub on_error: OnError,
+    /// How long one call may take. Waiting for a person is not counted.
+    pub timeout: Duration,
+}
+
+impl HookInfo {
+    /// How long one call of a hook may take unless it says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+}
+
+fn as_text<S: serde::Serializer>(name: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(name)
+}
+
+/// The name of a hook that was given none: that of its function or type.
+pub(super) fn name_of<T>() -> String {
+    short_name(std::any::type_name::<T>())
+}
+
+fn short_name(path: &str) -> String {
+    let function = path.trim_end_matches("::{{closure}}");
+    if function.len() < path.len() {
+        return format!("{}::closure", short_name(function));
+    }
+    let (path, arguments) = match path.strip_suffix('>').and_then(|path| path.split_once('<')) {
+        // `<Type as Trait>` stands before a method; anything else is a generic type.
+        Some((generic, arguments)) if !generic.is_empty() => (generic, Some(arguments)),
+        _ => (path, None),
+    };
+    let name = path.rsplit("::").next().unwrap_or(path);
+    match arguments {
+        Some(inner) if matches!(name, "Arc" | "Box") => short_name(inner),
+        _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn hooks_are_named_after_their_function_or_type() {
+        for (path, name) in [
+            ("app::guards::path_guard", "path_guard"),
+            ("app::Meter", "Meter"),
+            ("app::Meter<alloc::string::String>", "Meter"),
+            ("alloc::sync::Arc<app::Meter>", "Meter"),
+            ("app::main::{{closure}}", "main::closure"),
+            ("app::main::{{closure}}::{{closure}}", "main::closure"),
+            ("<app::Guard as app::Policy>::check", "check"),
+            ("<app::Guard as app::Policy>::check::{{closure}}", "check::closure"),
+        ] {
+            assert_eq!(short_name(path), name);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Spans for whoever watches with `tracing`: one an emission, and in it one a hook.
+//!
+//! Fields that begin with `otel.` are read by the OpenTelemetry layer: spans show up under the event's or the hook's
+//! name, and failures as errors. Names and sizes are recorded, never the contents of events.
+
+use tracing::{Instrument, Level, Span, field, span_enabled};
+
+use super::book::ListedHook;
+use super::driver::Driver;
+use super::emission::Emission;
+use super::hook::Answer;
+
+/// Asked before each emission, so that nobody pays for spans that nobody sees.
+#[inline]
+pub(super) fn is_on() -> bool {
+    span_enabled!(Level::INFO)
+}
+
+pub(super) async fn emission(driver: Driver<'_>, emission: &mut Emission) {
+    let event = emission.event().clone();
+    let span = tracing::info_span!(
+        "hook.emission",
+        otel.name = %event,
+        hook.event = %event,
+        hook.decision = field::Empty,
+        hook.denied_by = field::Empty,
+    );
+    driver.run_traced(emission).instrument(span.clone()).await;
+    span.record("hook.decision", emission.decision().as_str());
+    if let Some(denial) = emission.decision().denial() {
+        span.record("hook.denied_by", &*denial.by);
+    }
+}
+
+pub(super) fn hook(hook: &ListedHook) -> Span {
+    let info = hook.info();
+    tracing::info_span!(
+        "hook.call",
+        otel.name = %info.name,
+        hook.name = %info.name,
+        hook.role = ?info.role,
+        hook.answer = field::Empty,
+        otel.status_code = field::Empty,
+    )
+}
+
+pub(super) fn answered(span: &Span, hook: &ListedHook, answer: &Answer) {
+    match answer {
+        Ok(result) => {
+            span.record("hook.answer", result.action.as_str());
+        }
+        Err(error) => {
+            span.record("hook.answer", error.kind());
+            span.record("otel.status_code", "ERROR");
+            let name = &*hook.info().name;
+            span.in_scope(|| tracing::warn!({ hook.name = name, error = %error }, "hook failed"));
+        }
+    }
+}

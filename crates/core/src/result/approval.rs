@@ -1,0 +1,150 @@
+//! What a hook asks a person.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A question to a person, on whose answer the operation depends.
+///
+/// ```
+/// use std::time::Duration;
+/// use amplifier_core::{Approval, ApprovalOption, Effect};
+///
+/// let approval = Approval::new("Deploy to production?")
+///     .options([ApprovalOption::new("Ship it", Effect::AllowOnce), "Deny".into()])
+///     .timeout(Duration::from_secs(60));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approval {
+    /// The question.
+    pub prompt: String,
+    /// What the person can answer; none means "Allow" and "Deny".
+    pub options: Vec<ApprovalOption>,
+    /// How long to wait for an answer.
+    pub timeout: Duration,
+    /// What counts when nobody answered in time.
+    pub default: DefaultDecision,
+}
+
+/// An answer that is offered, and what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalOption {
+    /// What the person reads and answers.
+    pub label: String,
+    /// What it does. The kernel decides by this, never by the label.
+    pub effect: Effect,
+}
+
+/// What an answer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The operation may run, this time.
+    AllowOnce,
+    /// The operation may run, and the same question is not asked again in this session.
+    AllowAlways,
+    /// The operation does not run.
+    Deny,
+    /// The operation does not run, nor does it in this session when the same question comes up.
+    DenyAlways,
+}
+
+/// What counts when nobody answered in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DefaultDecision {
+    /// The operation runs.
+    Allow,
+    /// The operation does not run.
+    #[default]
+    Deny,
+}
+
+impl Effect {
+    /// Whether the operation may run.
+    pub fn allows(self) -> bool {
+        matches!(self, Self::AllowOnce | Self::AllowAlways)
+    }
+
+    /// Whether the answer holds for the rest of the session.
+    pub fn is_lasting(self) -> bool {
+        matches!(self, Self::AllowAlways | Self::DenyAlways)
+    }
+
+    /// What a plain label means. A label without a known meaning denies.
+    pub fn of_label(label: &str) -> Self {
+        match label.trim().to_lowercase().as_str() {
+            "allow" | "allow once" | "yes" | "y" | "ok" | "approve" | "accept" => Self::AllowOnce,
+            "allow always" | "always allow" | "always" => Self::AllowAlways,
+            "deny always" | "always deny" | "never allow" | "never" => Self::DenyAlways,
+            _ => Self::Deny,
+        }
+    }
+}
+
+impl ApprovalOption {
+    /// An option with a stated effect.
+    pub fn new(label: impl Into<String>, effect: Effect) -> Self {
+        Self { label: label.into(), effect }
+    }
+}
+
+impl<T: Into<String>> From<T> for ApprovalOption {
+    fn from(label: T) -> Self {
+        let label = label.into();
+        let effect = Effect::of_label(&label);
+        Self { label, effect }
+    }
+}
+
+impl Approval {
+    /// How long is waited for a person unless a hook says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(300);
+    /// The question of a hook that asks without saying what.
+    pub const PROMPT: &str = "Allow this operation?";
+
+    /// A question with the options "Allow" and "Deny", open for five minutes, then denied.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), options: Vec::new(), timeout: Self::TIMEOUT, default: DefaultDecision::default() }
+    }
+
+    /// What the person can answer.
+    #[must_use]
+    pub fn options(mut self, options: impl IntoIterator<Item = impl Into<ApprovalOption>>) -> Self {
+        self.options = options.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How long to wait for an answer.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Lets the operation run when nobody answered in time. For low risks only; a session can forbid it.
+    #[must_use]
+    pub fn allow_by_default(mut self) -> Self {
+        self.default = DefaultDecision::Allow;
+        self
+    }
+
+    /// Whether two options read the same, so that an answer could mean either.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        let labels = self.options.iter().map(|option| &option.label);
+        labels.clone().enumerate().any(|(at, label)| labels.clone().take(at).any(|earlier| earlier == label))
+    }
+
+    /// The options that the person sees.
+    pub fn offered(&self) -> Vec<ApprovalOption> {
+        if self.options.is_empty() { vec!["Allow".into(), "Deny".into()] } else { self.options.clone() }
+    }
+}
+
+impl<T: Into<String>> From<T> for Approval {
+    fn from(prompt: T) -> Self {
+        Self::new(prompt)
+    }
+}

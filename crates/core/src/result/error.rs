@@ -1,0 +1,66 @@
+//! How a hook fails.
+
+use std::time::Duration;
+
+/// How a hook failed. A failure is data: it becomes part of the report, and the hook's `on_error` decides.
+///
+/// Every type that implements [`std::error::Error`] turns into one with `?`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HookError {
+    /// The hook said that it failed.
+    Failed(String),
+    /// The hook panicked.
+    Panicked(String),
+    /// The hook gave no answer in time.
+    TimedOut(Duration),
+    /// The hook answered something that is no result, or could not read the event.
+    Unreadable(String),
+}
+
+impl HookError {
+    /// A failure, in words.
+    pub fn failed(what: impl Into<String>) -> Self {
+        Self::Failed(what.into())
+    }
+
+    /// The word for the kind of failure: `failed`, `panicked`, `timed_out` or `unreadable`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Failed(_) => "failed",
+            Self::Panicked(_) => "panicked",
+            Self::TimedOut(_) => "timed_out",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+
+    pub(crate) fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let error = Self::Panicked(text.unwrap_or("no message").to_owned());
+        crate::guard::drop_quietly(panic);
+        error
+    }
+}
+
+impl std::fmt::Display for HookError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Panicked(what) => write!(f, "panicked: {what}"),
+            Self::TimedOut(after) => write!(f, "gave no answer within {after:?}"),
+            Self::Failed(what) | Self::Unreadable(what) => f.write_str(what),
+        }
+    }
+}
+
+// Not an `Error` itself, so that every error can become one.
+impl<E: std::error::Error> From<E> for HookError {
+    fn from(error: E) -> Self {
+        let mut what = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            what = format!("{what}: {cause}");
+            source = cause.source();
+        }
+        Self::Failed(what)
+    }
+}

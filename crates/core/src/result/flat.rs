@@ -1,0 +1,279 @@
+//! The one flat form of a result: what JSON, Python, commands and servers speak.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{
+    Action, Approval, ApprovalOption, DefaultDecision, Effect, HookError, HookResult, Injection, Level, Placement,
+    Role, UserMessage,
+};
+use crate::event::{Change, Data, EventData, Map};
+
+/// A hook result with all its fields side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "HookResult")]
+pub struct FlatResult<T = Map> {
+    /// What is to happen after the hook.
+    pub action: FlatAction,
+    /// The changed event data (`modify`), or an answer for `emit_and_collect` (`continue`).
+    pub data: Option<T>,
+    /// Why the operation is denied, changed or asked about; the agent reads it when it is blocked.
+    pub reason: Option<String>,
+    /// Text for the agent's conversation (`inject_context`).
+    pub context_injection: Option<String>,
+    /// As whom the injected text speaks.
+    pub context_injection_role: Role,
+    /// Whether the injected text is part of the next call to the model only.
+    pub ephemeral: bool,
+    /// Whether an ephemeral injection is appended to the last tool's result.
+    pub append_to_last_tool_result: bool,
+    /// The question to the person (`ask_user`).
+    pub approval_prompt: Option<String>,
+    /// What the person can answer; "Allow" and "Deny" if not given.
+    pub approval_options: Option<Vec<FlatOption>>,
+    /// Seconds to wait for the person.
+    #[schemars(range(min = 0.0))]
+    pub approval_timeout: f64,
+    /// What counts when nobody answered in time.
+    pub approval_default: DefaultDecision,
+    /// Whether the hook's own output is kept out of the transcript.
+    pub suppress_output: bool,
+    /// A message for the person.
+    pub user_message: Option<String>,
+    /// How urgent the message is.
+    pub user_message_level: Level,
+}
+
+/// The action of the flat form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlatAction {
+    /// Go on.
+    #[default]
+    Continue,
+    /// Block the operation.
+    Deny,
+    /// Go on with changed data.
+    Modify,
+    /// Tell the agent something.
+    InjectContext,
+    /// Let a person decide.
+    AskUser,
+}
+
+/// An option of the flat form: a label, whose meaning is known, or a label with its effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "an option is a label, or an object with `label` and `effect`")]
+pub enum FlatOption {
+    /// A label alone.
+    Label(String),
+    /// A label and what it does.
+    Stated(ApprovalOption),
+}
+
+impl<T> Default for FlatResult<T> {
+    fn default() -> Self {
+        Self {
+            action: FlatAction::default(),
+            data: None,
+            reason: None,
+            context_injection: None,
+            context_injection_role: Role::default(),
+            ephemeral: false,
+            append_to_last_tool_result: false,
+            approval_prompt: None,
+            approval_options: None,
+            approval_timeout: Approval::TIMEOUT.as_secs_f64(),
+            approval_default: DefaultDecision::default(),
+            suppress_output: false,
+            user_message: None,
+            user_message_level: Level::default(),
+        }
+    }
+}
+
+impl From<ApprovalOption> for FlatOption {
+    fn from(option: ApprovalOption) -> Self {
+        if Effect::of_label(&option.label) == option.effect { Self::Label(option.label) } else { Self::Stated(option) }
+    }
+}
+
+impl From<FlatOption> for ApprovalOption {
+    fn from(option: FlatOption) -> Self {
+        match option {
+            FlatOption::Label(label) => label.into(),
+            FlatOption::Stated(option) => option,
+        }
+    }
+}
+
+impl<T> FlatResult<T> {
+    pub(crate) fn set_injection(&mut self, injection: Injection) {
+        self.context_injection = Some(injection.text);
+        self.context_injection_role = injection.role;
+        self.ephemeral = injection.placement.is_ephemeral();
+        self.append_to_last_tool_result = injection.placement == Placement::LastToolResult;
+    }
+
+    pub(crate) fn set_approval(&mut self, approval: Approval) {
+        self.approval_prompt = Some(approval.prompt);
+        if !approval.options.is_empty() {
+            self.approval_options = Some(approval.options.into_iter().map(Into::into).collect());
+        }
+        self.approval_timeout = approval.timeout.as_secs_f64();
+        self.approval_default = approval.default;
+    }
+
+    pub(crate) fn set_message(&mut self, message: UserMessage) {
+        self.user_message = Some(message.text);
+        self.user_message_level = message.level;
+    }
+}
+
+impl<O> HookResult<O> {
+    /// Reads the flat form.
+    ///
+    /// # Errors
+    /// [`HookError::Unreadable`] if the action lacks what it needs, or the time limit is no time.
+    pub fn from_flat(flat: FlatResult<O>) -> Result<Self, HookError> {
+        let unreadable = |what: &str| HookError::Unreadable(format!("{CANNOT_READ}: {what}"));
+        // Checked for every action: whoever writes a negative time is mistaken about something.
+        let seconds = flat.approval_timeout;
+        if !(seconds.is_finite() && seconds >= 0.0) {
+            return Err(HookError::Unreadable(format!("{CANNOT_READ}: `approval_timeout` is {seconds}")));
+        }
+        // Ages are a time limit too, only one that no clock can hold.
+        let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let action = match flat.action {
+            FlatAction::Continue => flat.data.map_or(Action::Continue, Action::Respond),
+            FlatAction::Deny => Action::Deny,
+            FlatAction::Modify => {
+                let data = flat.data.ok_or_else(|| unreadable("`modify` needs `data`"))?;
+                Action::Modify(Change::Replace(data))
+            }
+            FlatAction::InjectContext => {
+                let text = flat.context_injection;
+                let text = text.ok_or_else(|| unreadable("`inject_context` needs `context_injection`"))?;
+                let placement = match (flat.ephemeral, flat.append_to_last_tool_result) {
+                    (false, _) => Placement::History,
+                    (true, false) => Placement::NextCall,
+                    (true, true) => Placement::LastToolResult,
+                };
+                Action::InjectContext(Box::new(Injection { text, role: flat.context_injection_role, placement }))
+            }
+            FlatAction::AskUser => Action::AskUser(Box::new(Approval {
+                prompt: flat.approval_prompt.unwrap_or_else(|| Approval::PROMPT.to_owned()),
+                options: flat.approval_options.into_iter().flatten().map(Into::into).collect(),
+                timeout,
+                default: flat.approval_default,
+            })),
+        };
+        let level = flat.user_message_level;
+        Ok(Self {
+            action,
+            reason: flat.reason,
+            message: flat.user_message.map(|text| Box::new(UserMessage { text, level })),
+            output: None,
+            suppress_output: flat.suppress_output,
+        })
+    }
+
+    /// The flat form of this answer to an event with that data. Captured output is not part of it.
+    pub fn into_flat(self, data: &impl Data<Object = O>) -> FlatResult<O> {
+        let mut flat =
+            FlatResult { reason: self.reason, suppress_output: self.suppress_output, ..FlatResult::default() };
+        match self.action {
+            Action::Continue => {}
+            Action::Respond(answer) => flat.data = Some(answer),
+            Action::Deny => flat.action = FlatAction::Deny,
+            Action::Modify(change) => {
+                flat.action = FlatAction::Modify;
+                flat.data = Some(data.changed(change));
+            }
+            Action::InjectContext(injection) => {
+                flat.action = FlatAction::InjectContext;
+                flat.set_injection(*injection);
+            }
+            Action::AskUser(approval) => {
+                flat.action = FlatAction::AskUser;
+                flat.set_approval(*approval);
+            }
+        }
+        if let Some(message) = self.message {
+            flat.set_message(*message);
+        }
+        flat
+    }
+}
+
+pub(super) const CANNOT_READ: &str = "the answer cannot be read";
+
+/// Says where the answer is wrong without repeating what it says: errors are logged, and answers may hold secrets.
+fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> HookError {
+    let (path, text) = (error.path().to_string(), error.inner().to_string());
+    let text = match text.split_once(", expected ") {
+        // `invalid type: string "…", expected a boolean`
+        Some((found, expected)) if found.starts_with("invalid") => {
+            let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
+            format!("{found}, expected {expected}")
+        }
+        _ => text.chars().take(500).collect(),
+    };
+    let place = if path == "." { String::new() } else { format!(" in `{path}`") };
+    HookError::Unreadable(format!("{CANNOT_READ}{place}: {text}"))
+}
+
+impl HookResult {
+    /// Reads an answer from JSON: `null` is "go on", an object is the flat form.
+    ///
+    /// ```
+    /// use amplifier_core::HookResult;
+    /// use serde_json::json;
+    ///
+    /// let denied = HookResult::from_json(json!({ "action": "deny", "reason": "no rm" }));
+    /// assert_eq!(denied, Ok(HookResult::deny("no rm")));
+    ///
+    /// let misspelt = HookResult::from_json(json!({ "acton": "deny" })).unwrap_err();
+    /// assert!(misspelt.to_string().contains("unknown field `acton`"));
+    /// ```
+    ///
+    /// # Errors
+    /// [`HookError::Unreadable`] for everything else.
+    pub fn from_json(answer: Value) -> Result<Self, HookError> {
+        match answer {
+            Value::Null => Ok(Self::proceed()),
+            Value::Object(_) => serde_path_to_error::deserialize(answer)
+                .map_err(|error| unreadable_json(&error))
+                .and_then(Self::from_flat),
+            other => {
+                let kind = match other {
+                    Value::Bool(_) => "a boolean",
+                    Value::Number(_) => "a number",
+                    Value::String(_) => "a text",
+                    _ => "a list",
+                };
+                Err(HookError::Unreadable(format!("{CANNOT_READ}: expected an object, found {kind}")))
+            }
+        }
+    }
+}
+
+/// Written as the flat form. Setting one field has no flat form of its own: [`HookResult::into_flat`] knows the data.
+impl Serialize for HookResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Action::Modify(Change::Set(..)) = self.action {
+            return Err(serde::ser::Error::custom("setting one field needs the event's data: use `into_flat`"));
+        }
+        self.clone().into_flat(&EventData::new()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for HookResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,59 @@
+//! Locks and the published value, so that the shuttle model of the registry runs the very code that ships.
+
+use std::sync::Arc;
+
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+
+/// Locks, also after a panic in another thread: what the locks of this crate hold is whole after every statement.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// An immutable value that many read and few replace.
+pub(crate) struct Published<T> {
+    #[cfg(not(shuttle))]
+    value: arc_swap::ArcSwap<T>,
+    #[cfg(shuttle)]
+    value: shuttle::sync::RwLock<Arc<T>>,
+}
+
+/// The value as it was when it was loaded. Replacing it meanwhile does not disturb the reader.
+#[cfg(not(shuttle))]
+pub(crate) type Loaded<T> = arc_swap::Guard<Arc<T>>;
+#[cfg(shuttle)]
+pub(crate) type Loaded<T> = Arc<T>;
+
+#[cfg(not(shuttle))]
+impl<T> Published<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: arc_swap::ArcSwap::from_pointee(value) }
+    }
+
+    // A guard, not an `Arc`: it counts nothing, so two cores that emit at once do not fight over a counter.
+    pub(crate) fn load(&self) -> Loaded<T> {
+        self.value.load()
+    }
+
+    pub(crate) fn store(&self, value: T) {
+        self.value.store(Arc::new(value));
+    }
+}
+
+#[cfg(shuttle)]
+impl<T> Published<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: shuttle::sync::RwLock::new(Arc::new(value)) }
+    }
+
+    pub(crate) fn load(&self) -> Loaded<T> {
+        self.value.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn store(&self, value: T) {
+        *self.value.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(value);
+    }
+}

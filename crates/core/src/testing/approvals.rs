@@ -1,0 +1,93 @@
+//! A person who answers as the test says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ports::approval::{ApprovalError, ApprovalRequest, ApprovalSystem};
+use crate::ports::clock::{Clock, SystemClock};
+use crate::sync::{Mutex, lock};
+
+/// What a scripted person does with one question.
+#[derive(Clone, Debug)]
+pub enum Scripted {
+    /// Answers at once.
+    Answer(String),
+    /// Answers after a while.
+    After(Duration, String),
+    /// Never answers.
+    Silence,
+    /// Cannot be reached.
+    Error(ApprovalError),
+}
+
+impl From<&str> for Scripted {
+    fn from(answer: &str) -> Self {
+        Self::Answer(answer.to_owned())
+    }
+}
+
+/// An approval system that follows a script, one entry a question; the last one repeats. It remembers what it was asked.
+///
+/// ```
+/// use amplifier_core::{testing::ScriptedApprovals, Coordinator, HookRegistry, HookResult, Map, ToolPre, TOOL_PRE};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let person = ScriptedApprovals::new(["Allow", "Deny"]);
+/// let hooks = HookRegistry::new();
+/// hooks.on(TOOL_PRE, |_| HookResult::ask("Really?"));
+/// let session = Coordinator::builder(hooks).approvals(person.clone()).build();
+///
+/// assert!(session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await.is_proceed());
+/// assert!(!session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await.is_proceed());
+/// assert_eq!(person.requests().len(), 2);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ScriptedApprovals {
+    script: Arc<[Scripted]>,
+    requests: Arc<Mutex<Vec<Arc<ApprovalRequest>>>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ScriptedApprovals {
+    /// Follows this script. An empty one never answers.
+    pub fn new(script: impl IntoIterator<Item = impl Into<Scripted>>) -> Self {
+        Self {
+            script: script.into_iter().map(Into::into).collect(),
+            requests: Arc::default(),
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+
+    /// Takes the time for late answers from another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Every question so far.
+    pub fn requests(&self) -> Vec<Arc<ApprovalRequest>> {
+        lock(&self.requests).clone()
+    }
+}
+
+impl ApprovalSystem for ScriptedApprovals {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+        let asked = {
+            let mut requests = lock(&self.requests);
+            requests.push(request);
+            requests.len()
+        };
+        let entry = self.script.get(asked - 1).or(self.script.last());
+        match entry.cloned().unwrap_or(Scripted::Silence) {
+            Scripted::Answer(answer) => Ok(answer),
+            Scripted::After(delay, answer) => {
+                self.clock.sleep(delay).await;
+                Ok(answer)
+            }
+            Scripted::Silence => std::future::pending().await,
+            Scripted::Error(error) => Err(error),
+        }
+    }
+}
