@@ -1,0 +1,492 @@
+//! What goes wrong outside stays outside: malformed names and answers, huge and deep data, hooks that misbehave.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use amplifier_core::testing::{ManualClock, ScriptedApprovals};
+use amplifier_core::{
+    AuditEntry, Coordinator, EventData, EventName, EventType, FlatAction, FlatResult, HookBuilder, HookError,
+    HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, Registration, TOOL_PRE, TooDeep, ToolPre, Verdict,
+    data,
+};
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+fn tool_pre() -> ToolPre {
+    ToolPre::new("Bash", Map::new())
+}
+
+fn reports(outcome: &Outcome) -> Vec<(&str, &str)> {
+    outcome.reports().map(|report| (report.hook, report.answer_or_failure())).collect()
+}
+
+// ---- names -------------------------------------------------------------------------------------------------------
+
+#[test]
+fn malformed_event_names_are_refused_everywhere() {
+    let long = format!("a:{}", "x".repeat(127));
+    for (name, problem) in [
+        ("", "it has no colon"),
+        ("tool", "it has no colon"),
+        (":", "one side of the colon is empty"),
+        (":pre", "one side of the colon is empty"),
+        ("tool:", "one side of the colon is empty"),
+        ("tool::pre", "it has more than one colon"),
+        ("tool:pre:x", "it has more than one colon"),
+        ("tool: pre", "it contains a space or a control character"),
+        ("tool:pre\n", "it contains a space or a control character"),
+        ("tool:pre\0", "it contains a space or a control character"),
+        ("tool:\u{a0}pre", "it contains a space or a control character"),
+        ("tool:*", "only hooks are registered by pattern, an event has one name"),
+        ("*", "only hooks are registered by pattern, an event has one name"),
+        (&long, "it is longer than 128 bytes"),
+    ] {
+        let hooks = HookRegistry::new();
+        let error = name.parse::<EventName>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("`{name}` is no event name: {problem}; write it like `tool:pre`").replace(&long, &long[..128])
+        );
+        assert_eq!(hooks.emit(name, EventData::new()).now_or_never().unwrap().unwrap_err(), error);
+        let collected = hooks.emit_and_collect(name, EventData::new(), Duration::ZERO).now_or_never();
+        assert_eq!(collected.unwrap().unwrap_err(), error);
+        assert_eq!(hooks.listeners(name).err().unwrap(), error);
+        assert_eq!(hooks.list_handlers_of(name).unwrap_err(), error);
+        let session = Coordinator::builder(hooks.clone()).build();
+        assert_eq!(session.emit(name, EventData::new()).now_or_never().unwrap().unwrap_err(), error);
+        if !name.contains('*') {
+            assert_eq!(hooks.on(name, |_| ()).unwrap_err(), error);
+        }
+        assert_eq!(hooks.list_handlers(), []);
+    }
+}
+
+#[test]
+fn malformed_patterns_are_refused() {
+    let hooks = HookRegistry::new();
+    for pattern in ["**", "tool*", "*:", ":*", "a:*:b", "tool :*", "*:pre\t"] {
+        assert!(hooks.on(pattern, |_| ()).is_err(), "{pattern}");
+    }
+    for pattern in ["*", "*:*", "tool:*", "*:pre", "t*l:p*e"] {
+        assert!(hooks.on(pattern, |_| ()).is_ok(), "{pattern}");
+    }
+}
+
+#[test]
+fn an_error_about_an_endless_name_is_short() {
+    let error = "x".repeat(1_000_000).parse::<EventName>().unwrap_err();
+    assert!(error.to_string().len() < 300);
+}
+
+#[test]
+fn a_hundred_thousand_event_names_are_no_problem() {
+    let hooks = HookRegistry::new();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    hooks
+        .hook("*")
+        .named("all")
+        .handle(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        })
+        .unwrap();
+    for number in 0..100_000 {
+        let outcome = hooks.emit(format!("n:{number}").as_str(), EventData::new()).now_or_never().unwrap().unwrap();
+        assert_eq!(outcome.reports().len(), 1);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 100_000);
+}
+
+// ---- answers -----------------------------------------------------------------------------------------------------
+
+/// The answer is unreadable, and the error mentions this.
+fn check_unreadable(answer: Value, mentions: &str) {
+    match HookResult::from_json(answer.clone()) {
+        Err(HookError::Unreadable(what)) => assert!(what.contains(mentions), "{answer}: {what}"),
+        other => panic!("{answer}: {other:?}"),
+    }
+}
+
+#[test]
+fn answers_that_are_no_results_are_unreadable() {
+    for (answer, mentions) in [
+        (json!(true), "found a boolean"),
+        (json!(1), "found a number"),
+        (json!("deny"), "found a text"),
+        (json!([{ "action": "deny" }]), "found a list"),
+        (json!({ "acton": "deny" }), "acton"),
+        (json!({ "action": "explode" }), "action"),
+        (json!({ "action": "Deny" }), "action"),
+        (json!({ "action": "modify" }), "`modify` needs `data`"),
+        (json!({ "action": "modify", "data": null }), "`modify` needs `data`"),
+        (json!({ "action": "inject_context" }), "`inject_context` needs `context_injection`"),
+    ] {
+        check_unreadable(answer, mentions);
+    }
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_named() {
+    for (field, wrong) in [
+        ("action", json!(1)),
+        ("action", json!(null)),
+        ("data", json!([])),
+        ("data", json!("text")),
+        ("reason", json!(1)),
+        ("context_injection", json!({})),
+        ("context_injection_role", json!("robot")),
+        ("ephemeral", json!("yes")),
+        ("append_to_last_tool_result", json!(1)),
+        ("approval_prompt", json!([])),
+        ("approval_options", json!("Allow")),
+        ("approval_options", json!([1])),
+        ("approval_options", json!([{ "label": "Go" }])),
+        ("approval_options", json!([{ "label": "Go", "effect": "explode" }])),
+        ("approval_options", json!([{ "label": "Go", "effect": "deny", "extra": 1 }])),
+        ("approval_timeout", json!("5")),
+        ("approval_timeout", json!(null)),
+        ("approval_timeout", json!(-1)),
+        ("approval_default", json!("maybe")),
+        ("suppress_output", json!(null)),
+        ("user_message", json!(1)),
+        ("user_message_level", json!("loud")),
+    ] {
+        check_unreadable(json!({ field: wrong }), field);
+    }
+}
+
+#[test]
+fn a_time_that_is_no_time_is_unreadable_whatever_the_action() {
+    for action in [FlatAction::Continue, FlatAction::Deny, FlatAction::AskUser] {
+        for approval_timeout in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, -f64::EPSILON] {
+            let flat: FlatResult = FlatResult { action, approval_timeout, ..FlatResult::default() };
+            let expected = format!("the answer cannot be read: `approval_timeout` is {approval_timeout}");
+            assert_eq!(<HookResult>::from_flat(flat), Err(HookError::Unreadable(expected)));
+        }
+    }
+}
+
+#[test]
+fn on_error_decides_about_an_unreadable_answer() {
+    for (on_error, denied) in [(OnError::Continue, false), (OnError::Deny, true)] {
+        let hooks = HookRegistry::new();
+        let bad = hooks.hook(TOOL_PRE).named("bad").on_error(on_error);
+        bad.handle(|_| HookResult::from_json(json!("deny")));
+        let outcome = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+        assert_eq!(reports(&outcome), [("bad", "unreadable")]);
+        assert_eq!(outcome.denial().is_some(), denied);
+    }
+}
+
+#[test]
+fn data_that_a_view_cannot_read_makes_the_hook_fail_and_on_error_decides() {
+    let missing = |field: &str| format!("the data of `tool:pre` has no field `{field}`");
+    let mistyped = |field: &str, expected: &str| format!("the field `{field}` of `tool:pre` is not {expected}");
+    for (data, problem) in [
+        (data! {}, missing("tool_name")),
+        (data! { "tool_name": "Bash" }, missing("tool_input")),
+        (data! { "tool_name": 1, "tool_input": {} }, mistyped("tool_name", "text")),
+        (data! { "tool_name": null, "tool_input": {} }, mistyped("tool_name", "text")),
+        (data! { "tool_name": "Bash", "tool_input": [] }, mistyped("tool_input", "an object")),
+        (data! { "tool_name": "Bash", "tool_input": {}, "tool_call_id": 7 }, mistyped("tool_call_id", "text")),
+    ] {
+        for on_error in [OnError::Continue, OnError::Deny] {
+            let hooks = HookRegistry::new();
+            hooks.hook(TOOL_PRE).named("typed").on_error(on_error).handle(|_| ());
+            hooks.hook("tool:pre").named("untyped").handle(|_| ()).unwrap();
+            let outcome = hooks.emit(TOOL_PRE, data.clone()).now_or_never().unwrap();
+            let error = outcome.reports().next().unwrap().error.cloned();
+            assert_eq!(error, Some(HookError::Unreadable(problem.clone())));
+            match on_error {
+                OnError::Continue => {
+                    assert_eq!(reports(&outcome), [("typed", "unreadable"), ("untyped", "continue")]);
+                }
+                OnError::Deny => assert!(outcome.denial().unwrap().reason().contains(&problem)),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_optional_field_may_be_null() {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("typed").handle(|event| assert_eq!(event.tool_call_id(), None));
+    let data = data! { "tool_name": "Bash", "tool_input": {}, "tool_call_id": null };
+    assert_eq!(reports(&hooks.emit(TOOL_PRE, data).now_or_never().unwrap()), [("typed", "continue")]);
+}
+
+// ---- data --------------------------------------------------------------------------------------------------------
+
+#[test]
+fn ten_megabytes_of_data_are_passed_on_without_a_copy() {
+    let blob = "x".repeat(10_000_000);
+    let place = blob.as_ptr() as usize;
+    let at = |data: &EventData| data.text("blob").unwrap().as_ptr() as usize;
+    let hooks = HookRegistry::new();
+    hooks.set_default_fields([("project", "demo")]);
+    hooks.on("big:data", move |event| assert_eq!(at(&event), place)).unwrap();
+    hooks.on("big:data", |_| HookResult::set("note", "small")).unwrap();
+    hooks.on("big:data", move |event| assert_eq!((at(&event), &event["note"]), (place, &json!("small")))).unwrap();
+    let session = Coordinator::builder(hooks.clone()).session_id("s").audit(MemoryAudit::new()).build();
+
+    let emitted = session.emit_with_outcome("big:data", EventData::from([("blob", blob)])).now_or_never();
+    let (verdict, outcome) = emitted.unwrap().unwrap();
+    assert!(outcome.reports().all(|report| report.error.is_none()), "{:?}", reports(&outcome));
+    let Verdict::Proceed(data) = verdict else { panic!("{verdict}") };
+    assert_eq!(at(&data), place);
+}
+
+// Built by hand: `json!` would serialize the inner levels again, one call deeper each.
+fn deep(levels: usize) -> EventData {
+    let nested = (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    let input = Map::from_iter([("nested".to_owned(), nested)]);
+    ToolPre::new("Bash", input).into()
+}
+
+#[tokio::test]
+async fn deep_data_is_emitted_but_nobody_can_agree_to_it() {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("asker").handle(|_| HookResult::ask("Go?"));
+    let person = ScriptedApprovals::new(["Allow"]);
+    let session = Coordinator::builder(hooks.clone()).approvals(person.clone()).build();
+
+    assert_eq!(deep(2_000).digest(), Err(TooDeep));
+    let outcome = hooks.emit(TOOL_PRE, deep(2_000)).await;
+    assert_eq!(reports(&outcome), [("asker", "ask_user")]);
+    let reason = "Approval failed (the data is nested deeper than 128 levels): Go?".to_owned();
+    assert_eq!(
+        session.emit(TOOL_PRE, deep(2_000)).await,
+        Verdict::Denied { by: "asker".into(), reason },
+        "what cannot be named cannot be agreed to"
+    );
+    assert_eq!(person.requests().len(), 0);
+    assert!(session.emit(TOOL_PRE, deep(100)).await.is_proceed());
+}
+
+#[test]
+fn deep_data_that_nobody_asks_about_is_recorded_without_a_digest() {
+    let audit = MemoryAudit::new();
+    let session = Coordinator::builder(HookRegistry::new()).audit(audit.clone()).build();
+    assert!(session.emit(TOOL_PRE, deep(2_000)).now_or_never().unwrap().is_proceed());
+    let records = audit.records();
+    let intent = records.iter().find(|record| record.entry.kind() == "intent").unwrap();
+    assert!(matches!(intent.entry, AuditEntry::Intent { digest: None, .. }));
+}
+
+// ---- hooks that misbehave ----------------------------------------------------------------------------------------
+
+type Builder<'a> = HookBuilder<'a, EventType<ToolPre>>;
+
+/// The hook panics: that is in its report, `on_error` decides, observers still run, and so does the next event.
+async fn check_panic(text: &str, register: impl Fn(Builder<'_>) -> Registration) {
+    let hooks = HookRegistry::new();
+    register(hooks.hook(TOOL_PRE).named("bad").on_error(OnError::Deny));
+    hooks.hook(TOOL_PRE).named("watcher").observer().handle(|_| ());
+    for _ in 0..2 {
+        let outcome = hooks.emit(TOOL_PRE, tool_pre()).await;
+        assert_eq!(reports(&outcome), [("bad", "panicked"), ("watcher", "continue")]);
+        assert_eq!(outcome.denial().unwrap().reason(), format!("hook `bad` failed: panicked: {text}"));
+    }
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("bomb");
+        }
+    }
+}
+
+/// Answers, and panics when it is dropped afterwards.
+struct Exploding(#[allow(dead_code, reason = "it is there to be dropped")] Bomb);
+
+impl Future for Exploding {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_a_report() {
+    check_panic("boom", |bad| bad.handle(|_| -> () { panic!("boom") })).await;
+}
+
+#[tokio::test]
+async fn a_formatted_panic_is_a_report() {
+    check_panic("boom 7", |bad| bad.handle(|_| -> () { std::panic::panic_any(format!("boom {}", 7)) })).await;
+}
+
+#[tokio::test]
+async fn a_panic_without_text_is_a_report() {
+    check_panic("no message", |bad| bad.handle(|_| -> () { std::panic::panic_any(7) })).await;
+}
+
+#[tokio::test]
+async fn a_panic_before_the_future_is_there_is_a_report() {
+    let early = |event: amplifier_core::Event<ToolPre>| {
+        assert_ne!(event.tool_name(), "Bash", "early");
+        async {}
+    };
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("bad").handle(early);
+    assert_eq!(reports(&hooks.emit(TOOL_PRE, tool_pre()).await), [("bad", "panicked")]);
+}
+
+#[tokio::test]
+async fn a_panic_before_the_first_await_is_a_report() {
+    check_panic("boom", |bad| bad.handle(|_| async { panic!("boom") as () })).await;
+}
+
+#[tokio::test]
+async fn a_panic_after_an_await_is_a_report() {
+    let late = |bad: Builder<'_>| {
+        bad.handle(|_| async {
+            tokio::task::yield_now().await;
+            panic!("boom") as ()
+        })
+    };
+    check_panic("boom", late).await;
+}
+
+#[tokio::test]
+async fn a_panic_while_the_answered_future_is_dropped_is_a_report() {
+    check_panic("bomb", |bad| bad.handle(|_| Exploding(Bomb))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_a_future_out_of_time_is_dropped_is_a_report() {
+    let hanging = |bad: Builder<'_>| {
+        bad.handle(|_| async {
+            let _bomb = Bomb;
+            pending::<()>().await;
+        })
+    };
+    check_panic("bomb", hanging).await;
+}
+
+#[tokio::test]
+async fn a_panic_whose_payload_panics_is_a_report() {
+    check_panic("no message", |bad| bad.handle(|_| -> () { std::panic::panic_any(Bomb) })).await;
+}
+
+/// Runs until something waits for the clock, then lets that much time pass.
+async fn after<T>(clock: &ManualClock, time: Duration, future: impl Future<Output = T>) -> T {
+    tokio::join!(future, clock.advance_when_waiting(time)).0
+}
+
+#[tokio::test]
+async fn a_hook_that_never_answers_is_given_up() {
+    let clock = ManualClock::new();
+    let hooks = HookRegistry::builder().clock(Arc::new(clock.clone())).build();
+    let limit = Duration::from_secs(2);
+    hooks.hook(TOOL_PRE).named("hanging").timeout(limit).handle(|_| pending::<()>());
+    hooks.hook(TOOL_PRE).named("next").handle(|_| ());
+    for _ in 0..2 {
+        let outcome = after(&clock, limit, hooks.emit(TOOL_PRE, tool_pre())).await;
+        assert_eq!(reports(&outcome), [("hanging", "timed_out"), ("next", "continue")]);
+        let report = outcome.reports().next().unwrap();
+        assert_eq!((report.error, report.took), (Some(&HookError::TimedOut(limit)), limit));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_after_its_time_does_not_count() {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("slow").timeout(Duration::from_secs(2)).handle(|_| async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        HookResult::deny("too late")
+    });
+    hooks.hook(TOOL_PRE).named("in time").timeout(Duration::from_secs(2)).handle(|_| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        HookResult::set("seen", true)
+    });
+    let outcome = hooks.emit(TOOL_PRE, tool_pre()).await;
+    assert_eq!(reports(&outcome), [("slow", "timed_out"), ("in time", "modify")]);
+    assert_eq!((outcome.denial(), &outcome.data["seen"]), (None, &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_limit_of_ages_is_a_time_limit() {
+    let manual = ManualClock::new();
+    manual.advance(Duration::from_secs(1));
+    for hooks in [HookRegistry::new(), HookRegistry::builder().clock(Arc::new(manual)).build()] {
+        hooks.hook(TOOL_PRE).named("patient").timeout(Duration::MAX).handle(|_| tokio::task::yield_now());
+        hooks.emit(TOOL_PRE, tool_pre()).await;
+        let answers = hooks.emit_and_collect(TOOL_PRE, tool_pre(), Duration::MAX).await;
+        assert_eq!(answers, []);
+    }
+}
+
+// ---- hooks that never stop -----------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_hook_that_emits_what_it_listens_to_is_stopped() {
+    let hooks = HookRegistry::new();
+    let (registry, calls) = (hooks.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = calls.clone();
+    hooks.hook(TOOL_PRE).named("echo").handle(move |event| {
+        let (registry, count) = (registry.clone(), count.clone());
+        async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            let outcome = registry.emit(TOOL_PRE, event.data).await;
+            assert_eq!(outcome.reports().len(), 1);
+        }
+    });
+    for _ in 0..2 {
+        calls.store(0, Ordering::Relaxed);
+        assert_eq!(reports(&hooks.emit(TOOL_PRE, tool_pre()).await), [("echo", "continue")]);
+        assert!((2..=1000).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
+    }
+}
+
+#[test]
+fn a_guard_that_emits_what_it_guards_denies_what_is_too_deep() {
+    let hooks = HookRegistry::new();
+    let registry = hooks.clone();
+    hooks.hook(TOOL_PRE).named("echo").on_error(OnError::Deny).handle(move |event| {
+        let inner = registry.emit(TOOL_PRE, event.data).now_or_never().unwrap();
+        inner.denial().map(|denial| HookResult::deny(denial.reason()))
+    });
+    let outcome = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    let reason = "hook `echo` failed: called from inside 16 other hooks";
+    assert_eq!(outcome.denial().unwrap().reason(), reason);
+}
+
+#[tokio::test]
+async fn hooks_that_emit_each_others_event_are_stopped() {
+    let hooks = HookRegistry::new();
+    let session = Coordinator::builder(hooks.clone()).audit(MemoryAudit::new()).build();
+    for (hears, says) in [("ping:sent", "pong:sent"), ("pong:sent", "ping:sent")] {
+        let session = session.clone();
+        let answer = move |_| {
+            let session = session.clone();
+            async move { drop(session.emit(says, EventData::new()).await) }
+        };
+        hooks.hook(hears).named(hears).handle(answer).unwrap();
+    }
+    let (verdict, outcome) = session.emit_with_outcome("ping:sent", EventData::new()).await.unwrap();
+    assert!(verdict.is_proceed());
+    assert_eq!(reports(&outcome), [("ping:sent", "continue")]);
+}
+
+#[test]
+fn a_hook_that_registers_at_every_call_does_not_hold_up_an_emission() {
+    let hooks = HookRegistry::new();
+    let registry = hooks.clone();
+    hooks.hook(TOOL_PRE).named("breeder").handle(move |_| {
+        registry.hook(TOOL_PRE).named("offspring").handle(|_| ());
+    });
+    for emission in 1..=100 {
+        assert_eq!(hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().reports().len(), emission);
+    }
+}

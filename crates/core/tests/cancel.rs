@@ -1,0 +1,347 @@
+//! What happens when somebody stops waiting: emissions that are dropped, questions that nobody answers, late answers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::future::{Future, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use amplifier_core::testing::ManualClock;
+use amplifier_core::{
+    APPROVAL_REQUIRED, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookRegistry, HookResult, Map,
+    MemoryAudit, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict, approval_channel,
+};
+use futures::FutureExt;
+
+fn tool_pre() -> ToolPre {
+    ToolPre::new("Bash", Map::new())
+}
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<&'static str>>>);
+
+impl Notes {
+    fn add(&self, note: &'static str) {
+        self.0.lock().unwrap().push(note);
+    }
+
+    fn take(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    /// Makes a note when it is dropped.
+    fn on_drop(&self, note: &'static str) -> impl Drop + Send + use<> {
+        struct OnDrop(Notes, &'static str);
+        impl Drop for OnDrop {
+            fn drop(&mut self) {
+                self.0.add(self.1);
+            }
+        }
+        OnDrop(self.clone(), note)
+    }
+}
+
+/// A future that has begun and waits.
+fn begun<'a, T>(future: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+    let mut future: Pin<Box<dyn Future<Output = T> + Send + 'a>> = Box::pin(future);
+    assert!((&mut future).now_or_never().is_none(), "it was to wait");
+    future
+}
+
+/// A hook that makes a note and then waits forever.
+fn waiting(hooks: &HookRegistry, notes: &Notes, observer: bool) -> amplifier_core::Registration {
+    let notes = notes.clone();
+    let builder = hooks.hook(TOOL_PRE).named("waiting");
+    let builder = if observer { builder.observer() } else { builder };
+    builder.handle(move |_| {
+        let notes = notes.clone();
+        async move {
+            notes.add("waiting");
+            let _dropped = notes.on_drop("dropped");
+            pending::<()>().await;
+        }
+    })
+}
+
+fn noting(hooks: &HookRegistry, notes: &Notes, note: &'static str) {
+    let notes = notes.clone();
+    hooks.hook(TOOL_PRE).named(note).handle(move |_| notes.add(note));
+}
+
+// ---- emissions ---------------------------------------------------------------------------------------------------
+
+#[test]
+fn dropping_an_emission_drops_the_running_hook_and_calls_no_later_one() {
+    let (hooks, notes) = (HookRegistry::builder().clock(Arc::new(ManualClock::new())).build(), Notes::default());
+    noting(&hooks, &notes, "first");
+    let registration = waiting(&hooks, &notes, false);
+    noting(&hooks, &notes, "later");
+
+    let emission = begun(hooks.emit(TOOL_PRE, tool_pre()));
+    assert_eq!(notes.take(), ["first", "waiting"]);
+    drop(emission);
+    assert_eq!(notes.take(), ["dropped"]);
+
+    registration.unregister();
+    let outcome = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    assert_eq!((outcome.reports().len(), notes.take()), (2, vec!["first", "later"]));
+}
+
+#[test]
+fn dropping_an_emission_drops_all_observers_that_run_side_by_side() {
+    let clock = Arc::new(ManualClock::new());
+    let (hooks, notes) = (HookRegistry::builder().clock(clock).parallel_observers().build(), Notes::default());
+    waiting(&hooks, &notes, true);
+    waiting(&hooks, &notes, true);
+    let emission = begun(hooks.emit(TOOL_PRE, tool_pre()));
+    assert_eq!(notes.take(), ["waiting", "waiting"]);
+    drop(emission);
+    assert_eq!(notes.take(), ["dropped", "dropped"]);
+}
+
+#[test]
+fn an_emission_that_is_never_awaited_calls_nobody() {
+    let (hooks, notes) = (HookRegistry::new(), Notes::default());
+    noting(&hooks, &notes, "first");
+    drop(hooks.emit(TOOL_PRE, tool_pre()));
+    assert_eq!(notes.take(), Vec::<&str>::new());
+}
+
+#[test]
+fn a_hook_that_panics_while_its_emission_is_dropped_does_not_reach_the_agent() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("bomb");
+        }
+    }
+    let hooks = HookRegistry::builder().clock(Arc::new(ManualClock::new())).build();
+    hooks.on(TOOL_PRE, |_| async {
+        let _bomb = Bomb;
+        pending::<()>().await;
+    });
+    let emission = begun(hooks.emit(TOOL_PRE, tool_pre()));
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(emission))).is_ok());
+}
+
+// ---- questions ---------------------------------------------------------------------------------------------------
+
+/// A session in which the hook `asker` asks "Go?" before every tool.
+struct Asking {
+    session: Coordinator,
+    inbox: ApprovalInbox,
+    audit: MemoryAudit,
+    clock: ManualClock,
+}
+
+impl Asking {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let hooks = HookRegistry::builder().clock(Arc::new(clock.clone())).build();
+        let approval = Approval::new("Go?").options(["Allow", "Allow always", "Deny"]);
+        let asker = hooks.hook(TOOL_PRE).named("asker").timeout(Duration::from_secs(1));
+        asker.handle(move |_| HookResult::ask(approval.clone()));
+        let (approvals, inbox) = approval_channel();
+        let audit = MemoryAudit::new();
+        let session = Coordinator::builder(hooks).approvals(approvals).audit(audit.clone()).build();
+        Self { session, inbox, audit, clock }
+    }
+
+    /// An operation that waits for the person, and the question.
+    fn ask(&mut self) -> (Pin<Box<dyn Future<Output = Verdict> + Send>>, PendingApproval) {
+        let session = self.session.clone();
+        let operation = begun(async move { session.emit(TOOL_PRE, tool_pre()).await });
+        (operation, self.inbox.next().now_or_never().unwrap().unwrap())
+    }
+
+    /// What the record says about approvals and operations, in words.
+    fn record(&self) -> Vec<String> {
+        let said = self.audit.records().into_iter().filter_map(|record| match record.entry {
+            AuditEntry::ApprovalRequest { id, hook, .. } => Some(format!("{hook} asks {id}")),
+            AuditEntry::ApprovalDecision { id, granted, basis, reason, .. } => {
+                let id = id.map_or("none".to_owned(), |id| id.to_string());
+                Some(format!("{id} {} by {basis}: {reason}", if granted { "granted" } else { "refused" }))
+            }
+            AuditEntry::LateAnswer { id, answer, .. } => Some(format!("{id} late: {answer}")),
+            AuditEntry::Intent { .. } => Some("intent".to_owned()),
+            _ => None,
+        });
+        said.collect()
+    }
+}
+
+fn denied(reason: &str) -> Verdict {
+    Verdict::Denied { by: "asker".into(), reason: reason.to_owned() }
+}
+
+fn is_closed(question: &PendingApproval) -> bool {
+    question.request.closed().now_or_never().is_some()
+}
+
+/// Lets the tasks that are ready do what they have to.
+async fn settle() {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn an_answered_question_is_closed() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    let request = question.request.clone();
+    assert!(!is_closed(&question));
+    question.answer("Allow").unwrap();
+    assert!(operation.now_or_never().unwrap().is_proceed());
+    assert!(request.closed().now_or_never().is_some());
+    assert_eq!(asking.record(), ["asker asks 1", "1 granted by answer: User allowed: Go?", "intent"]);
+}
+
+#[test]
+fn dropping_an_operation_withdraws_its_question() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    assert!(!is_closed(&question));
+    drop(operation);
+    assert!(is_closed(&question));
+    assert_eq!(question.answer("Allow always"), Err(TooLate));
+    assert_eq!(asking.record(), ["asker asks 1", "1 refused by cancelled: Cancelled: Go?"]);
+
+    // The next operation is asked about anew.
+    let (operation, question) = asking.ask();
+    question.answer("Allow").unwrap();
+    assert!(operation.now_or_never().unwrap().is_proceed());
+}
+
+#[test]
+fn dropping_an_operation_before_the_person_sees_its_question_is_recorded_too() {
+    let asking = Asking::new();
+    asking.session.hooks().on(APPROVAL_REQUIRED, |_| pending::<()>());
+    let session = asking.session.clone();
+    drop(begun(session.emit(TOOL_PRE, tool_pre())));
+    assert_eq!(asking.record(), ["asker asks 1", "1 refused by cancelled: Cancelled: Go?"]);
+}
+
+#[test]
+fn a_dropped_inbox_denies() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    drop((question, asking.inbox));
+    let reason = "Approval failed (the connection to the person is closed): Go?";
+    assert_eq!(operation.now_or_never().unwrap(), denied(reason), "the question that was open");
+    let next = asking.session.emit(TOOL_PRE, tool_pre()).now_or_never();
+    assert_eq!(next.unwrap(), denied(reason), "and the ones after it");
+}
+
+#[test]
+fn a_dropped_question_denies() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    drop(question);
+    let reason = "Approval failed (the connection to the person is closed): Go?";
+    assert_eq!(operation.now_or_never().unwrap(), denied(reason));
+    let refused = "1 refused by failed: Approval failed (the connection to the person is closed): Go?";
+    assert_eq!(asking.record(), ["asker asks 1", refused]);
+}
+
+#[test]
+fn an_inbox_ends_with_its_session() {
+    let Asking { session, mut inbox, .. } = Asking::new();
+    drop(session);
+    assert!(inbox.next().now_or_never().unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_question_is_open_exactly_as_long_as_its_time_limit() {
+    let mut asking = Asking::new();
+    let (mut operation, question) = asking.ask();
+    asking.clock.advance(Duration::from_secs(299));
+    assert!((&mut operation).now_or_never().is_none());
+    asking.clock.advance(Duration::from_secs(1));
+    assert_eq!(operation.await, denied("Approval timed out, denied by default: Go?"));
+    assert!(is_closed(&question));
+}
+
+#[tokio::test]
+async fn a_late_answer_is_recorded_and_changes_nothing() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    asking.clock.advance(Duration::from_secs(300));
+    assert!(!operation.await.is_proceed());
+    question.answer("Allow always").unwrap();
+    settle().await;
+    assert_eq!(
+        asking.record(),
+        ["asker asks 1", "1 refused by timeout: Approval timed out, denied by default: Go?", "1 late: Allow always"]
+    );
+
+    let (_operation, question) = asking.ask();
+    assert_eq!(question.request.id, 2, "asked again: nothing was remembered");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_late_answer_forever() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    asking.clock.advance(Duration::from_secs(300));
+    assert!(!operation.await.is_proceed());
+    settle().await;
+    asking.clock.advance(Duration::from_secs(3600));
+    settle().await;
+    assert_eq!(question.answer("Allow"), Err(TooLate));
+    assert_eq!(asking.record().len(), 2);
+}
+
+#[tokio::test]
+async fn two_questions_are_open_at_once_without_disturbing_each_other() {
+    let mut asking = Asking::new();
+    let (first, first_question) = asking.ask();
+    let (second, second_question) = asking.ask();
+    second_question.answer("Deny").unwrap();
+    assert_eq!(second.await, denied("User denied: Go?"));
+    assert!(!is_closed(&first_question));
+    first_question.answer("Allow").unwrap();
+    assert!(first.await.is_proceed());
+}
+
+// ---- time --------------------------------------------------------------------------------------------------------
+
+#[test]
+fn the_time_limit_of_a_hook_does_not_count_waiting_for_the_person_it_asks() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    asking.clock.advance(Duration::from_secs(200));
+    question.answer("Allow").unwrap();
+    assert!(operation.now_or_never().unwrap().is_proceed());
+}
+
+#[test]
+fn the_time_limit_of_a_hook_does_not_count_waiting_for_a_person_inside_of_it() {
+    let mut asking = Asking::new();
+    let session = asking.session.clone();
+    let outer = asking.session.hooks().hook("deploy:begin").named("outer").timeout(Duration::from_secs(1));
+    let registered = outer.handle(move |_| {
+        let session = session.clone();
+        async move { drop(session.emit(TOOL_PRE, tool_pre()).await) }
+    });
+    registered.unwrap();
+
+    let hooks = asking.session.hooks().clone();
+    let mut operation = begun(hooks.emit("deploy:begin", amplifier_core::EventData::new()));
+    let question = asking.inbox.next().now_or_never().unwrap().unwrap();
+    asking.clock.advance(Duration::from_secs(200));
+    assert!((&mut operation).now_or_never().is_none(), "the person is still being asked");
+    question.answer("Allow").unwrap();
+    let outcome: Outcome = operation.now_or_never().unwrap().unwrap();
+    assert_eq!(outcome.reports().map(|report| report.error).collect::<Vec<_>>(), [None]);
+}
+
+#[test]
+fn a_test_clock_forgets_those_who_stopped_waiting() {
+    let clock = ManualClock::new();
+    drop(begun(clock.sleep(Duration::from_secs(1))));
+    let nobody = clock.advance_when_waiting(Duration::from_secs(1)).now_or_never();
+    assert_eq!(nobody, None, "nobody waits any more");
+}
