@@ -26,6 +26,14 @@ use crate::sync::lock;
 /// How long after its time limit a question is watched for a late answer.
 const LATE: Duration = Duration::from_secs(3600);
 
+/// What a hook asks for, and what will run if it is granted.
+struct Asked<'a> {
+    question: &'a Question,
+    approval: &'a Approval,
+    reason: Option<String>,
+    data: &'a EventData,
+}
+
 impl Coordinator {
     /// Asks for every approval, in running order, until one is refused.
     pub(super) async fn ask_all(
@@ -44,7 +52,8 @@ impl Coordinator {
                 approval.granted = tracing::field::Empty,
                 approval.basis = tracing::field::Empty,
             );
-            let ruling = self.rule(recording, &question, &approval, reason, data).instrument(span.clone()).await;
+            let asked = Asked { question: &question, approval: &approval, reason, data };
+            let ruling = self.rule(recording, asked).instrument(span.clone()).await;
             span.record("approval.granted", ruling.granted);
             span.record("approval.basis", ruling.basis);
             self.announce(&question, &ruling).await;
@@ -56,33 +65,21 @@ impl Coordinator {
     }
 
     /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
-    async fn rule(
-        &self,
-        recording: &mut Recording<'_>,
-        question: &Question,
-        approval: &Approval,
-        reason: Option<String>,
-        data: &EventData,
-    ) -> Ruling {
+    async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
+        let question = asked.question;
         let known = self.shared.rules.answer(question);
         let known = known.or_else(|| lock(&self.shared.ledger).recall(question));
         let (id, ruling) = match known {
             Some(ruling) => (None, ruling),
-            None => self.ask(recording, question, approval, reason, data).await,
+            None => self.ask(recording, asked).await,
         };
         lock(&self.shared.ledger).remember(question.clone(), &ruling);
         recording.record(decision(id, question, &ruling));
         ruling
     }
 
-    async fn ask(
-        &self,
-        recording: &mut Recording<'_>,
-        question: &Question,
-        approval: &Approval,
-        reason: Option<String>,
-        data: &EventData,
-    ) -> (Option<u64>, Ruling) {
+    async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> (Option<u64>, Ruling) {
+        let Asked { question, approval, reason, data } = asked;
         let Some(system) = &self.shared.approvals else {
             return (None, Ruling::no_system(&question.prompt));
         };

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Index;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use super::checked::Checked;
+use super::stamp::Stamp;
 use super::{Digest, InvalidPayload, Payload, TooDeep};
 
 /// A JSON object.
@@ -37,6 +39,7 @@ pub struct EventData {
     /// Whether the defaults of `base` still show: a hook that replaced the data took them away.
     inherits: bool,
     stamp: Option<Stamp>,
+    checked: Checked,
 }
 
 /// The layers that every event of one registry shares.
@@ -46,32 +49,6 @@ pub(crate) struct Base {
     pub(crate) defaults: Map,
     /// Above it: nobody can forge these.
     pub(crate) reserved: Map,
-}
-
-/// The moment of an event. The text is made when someone looks.
-#[derive(Debug)]
-struct Stamp {
-    at: SystemTime,
-    text: OnceLock<Box<Value>>,
-}
-
-impl Stamp {
-    fn value(&self) -> &Value {
-        self.text.get_or_init(|| Box::new(Value::String(rfc3339(self.at))))
-    }
-}
-
-impl Clone for Stamp {
-    fn clone(&self) -> Self {
-        Self { at: self.at, text: OnceLock::new() }
-    }
-}
-
-/// UTC, RFC 3339, microseconds.
-pub(crate) fn rfc3339(at: SystemTime) -> String {
-    // Times outside the years -9999 to 9999 have no such text; a clock that far off is shown as the nearest end.
-    let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
-    format!("{at:.6}")
 }
 
 impl EventData {
@@ -131,7 +108,12 @@ impl EventData {
     /// # Errors
     /// If a field that the view cannot do without is missing or of the wrong type.
     pub fn view<P: Payload>(&self) -> Result<P, InvalidPayload> {
-        P::view(self.clone())
+        if self.checked.is_for::<P>() {
+            return P::view_checked(self.clone());
+        }
+        let view = P::view(self.clone())?;
+        self.checked.set_for::<P>();
+        Ok(view)
     }
 
     /// The session this event belongs to.
@@ -146,15 +128,12 @@ impl EventData {
 
     /// Sets a field. Copies the event's own data first if it is shared.
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) {
-        let key = key.into();
-        if key == TIMESTAMP {
-            self.stamp = None;
-        }
-        Arc::make_mut(&mut self.own).insert(key, value.into());
+        self.apply(Change::Set(Cow::Owned(key.into()), value.into()));
     }
 
     /// Takes a field away. Reserved fields stay.
     pub fn remove(&mut self, key: &str) {
+        self.checked = Checked::default();
         if key == TIMESTAMP {
             self.stamp = None;
         }
@@ -183,7 +162,7 @@ impl EventData {
 
     /// The fields as a plain JSON object, without a copy where nobody else holds the data.
     pub fn into_map(self) -> Map {
-        let Self { own, base, inherits, stamp } = self;
+        let Self { own, base, inherits, stamp, .. } = self;
         let mut map = Arc::unwrap_or_clone(own);
         if let Some(base) = base.as_ref().filter(|_| inherits) {
             for (key, value) in &base.defaults {
@@ -216,11 +195,12 @@ impl EventData {
         }
         self.base = base.cloned();
         self.inherits = true;
+        self.checked = Checked::default();
     }
 
     #[inline]
     pub(crate) fn stamp(&mut self, at: SystemTime) {
-        self.stamp = Some(Stamp { at, text: OnceLock::new() });
+        self.stamp = Some(Stamp::new(at));
     }
 
     fn defaults(&self) -> Option<&Map> {
@@ -270,6 +250,7 @@ impl Data for EventData {
     type Object = Map;
 
     fn apply(&mut self, change: Change) {
+        self.checked = Checked::default();
         match change {
             Change::Replace(map) => self.replace(map),
             Change::Set(field, value) => {
@@ -324,7 +305,7 @@ impl From<EventData> for Change {
 
 impl From<Map> for EventData {
     fn from(own: Map) -> Self {
-        Self { own: Arc::new(own), base: None, inherits: false, stamp: None }
+        Self { own: Arc::new(own), base: None, inherits: false, stamp: None, checked: Checked::default() }
     }
 }
 

@@ -1,18 +1,21 @@
 //! What happens in an agent's life: names, data, and typed views of the data.
 
 mod catalog;
+mod checked;
 mod data;
 mod digest;
 mod name;
 mod payload;
+mod stamp;
 
 pub use catalog::*;
-pub(crate) use data::{Base, SESSION_ID, rfc3339};
+pub(crate) use data::{Base, SESSION_ID};
 pub use data::{Change, Data, EventData, Map};
 pub use digest::{Digest, TooDeep};
 pub(crate) use name::told;
 pub use name::{EventKey, EventName, EventType, InvalidEventName};
 pub use payload::{Answers, EventSpec, FieldSpec, InvalidPayload, Payload};
+pub(crate) use stamp::rfc3339;
 
 use std::ops::Deref;
 

@@ -16,6 +16,12 @@ pub trait Payload: Clone + Into<EventData> + Send + Sync + Sized + 'static {
     /// # Errors
     /// Names the first field that is missing or of the wrong type.
     fn view(data: EventData) -> Result<Self, InvalidPayload>;
+
+    /// Views data that was viewed so before and has not changed since.
+    #[doc(hidden)]
+    fn view_checked(data: EventData) -> Result<Self, InvalidPayload> {
+        Self::view(data)
+    }
 }
 
 impl Payload for EventData {
@@ -346,6 +352,10 @@ macro_rules! events {
                 fn view(data: EventData) -> Result<Self, InvalidPayload> {
                     $( check::<$kind>($name, stringify!($field), true, &data)?; )*
                     $($( check::<$maybe_kind>($name, stringify!($maybe), false, &data)?; )+)?
+                    Ok(Self(data))
+                }
+
+                fn view_checked(data: EventData) -> Result<Self, InvalidPayload> {
                     Ok(Self(data))
                 }
             }

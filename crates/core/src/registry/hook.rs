@@ -198,7 +198,7 @@ where
         running: Pin<&mut Running<'a>>,
         context: &mut Context<'_>,
     ) -> Poll<Reply> {
-        match P::view(data.clone()) {
+        match data.view::<P>() {
             Ok(data) => (self.function)(Event { name: event.clone(), data }).answer(running, context),
             Err(error) => Poll::Ready(reply(Err(HookError::Unreadable(error.to_string())))),
         }

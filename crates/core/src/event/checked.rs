@@ -1,0 +1,48 @@
+//! Remembers which payload data was checked for, so that ten hooks on one event check it once.
+
+use std::any::TypeId;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Which kind of payload the fields were last checked for; the hooks of one event mostly want the same.
+#[derive(Default)]
+pub(super) struct Checked(AtomicU64);
+
+impl Clone for Checked {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Relaxed)))
+    }
+}
+
+impl Checked {
+    #[inline]
+    pub(super) fn is_for<P: 'static>(&self) -> bool {
+        self.0.load(Relaxed) == mark::<P>()
+    }
+
+    pub(super) fn set_for<P: 'static>(&self) {
+        self.0.store(mark::<P>(), Relaxed);
+    }
+}
+
+/// A number for a type; 0 for none.
+fn mark<T: 'static>() -> u64 {
+    struct Number(u64);
+    impl Hasher for Number {
+        fn finish(&self) -> u64 {
+            self.0
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            for byte in bytes {
+                self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+            }
+        }
+        fn write_u64(&mut self, number: u64) {
+            self.0 ^= number;
+        }
+    }
+    let mut number = Number(0);
+    TypeId::of::<T>().hash(&mut number);
+    number.finish() | 1
+}

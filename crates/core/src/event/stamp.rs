@@ -1,0 +1,36 @@
+//! When an event happened.
+
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+/// The moment of an event. The text is made when someone looks.
+#[derive(Debug)]
+pub(super) struct Stamp {
+    at: SystemTime,
+    text: OnceLock<Box<Value>>,
+}
+
+impl Stamp {
+    pub(super) fn new(at: SystemTime) -> Self {
+        Self { at, text: OnceLock::new() }
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        self.text.get_or_init(|| Box::new(Value::String(rfc3339(self.at))))
+    }
+}
+
+impl Clone for Stamp {
+    fn clone(&self) -> Self {
+        Self::new(self.at)
+    }
+}
+
+/// UTC, RFC 3339, microseconds.
+pub(crate) fn rfc3339(at: SystemTime) -> String {
+    // Times outside the years -9999 to 9999 have no such text; a clock that far off is shown as the nearest end.
+    let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.6}")
+}
