@@ -262,16 +262,16 @@ pub trait EventKey: Send + Sync {
     type Payload: Payload;
     /// `T` for keys that are always valid, `Result<T, InvalidEventName>` for text.
     type Checked<T>;
-    /// The error of [`parse`](EventKey::parse).
+    /// The error of [`event_name`](EventKey::event_name).
     type Error: Into<InvalidEventName> + Send;
 
     /// The name as written.
-    fn text(&self) -> &str;
+    fn event_text(&self) -> &str;
     /// The name, if it can be one of an event.
-    fn parse(&self) -> Result<EventName, Self::Error>;
+    fn event_name(&self) -> Result<EventName, Self::Error>;
     /// The pattern, if hooks can be registered under it.
     #[doc(hidden)]
-    fn parse_pattern(&self) -> Result<EventName, Self::Error>;
+    fn event_pattern(&self) -> Result<EventName, Self::Error>;
     /// Turns a result into what callers of this kind of key see.
     fn checked<T>(result: Result<T, Self::Error>) -> Self::Checked<T>;
 }
@@ -287,16 +287,16 @@ impl<P: Payload> EventKey for EventType<P> {
     type Checked<T> = T;
     type Error = Infallible;
 
-    fn text(&self) -> &str {
+    fn event_text(&self) -> &str {
         self.name
     }
 
-    fn parse(&self) -> Result<EventName, Infallible> {
+    fn event_name(&self) -> Result<EventName, Infallible> {
         Ok(EventName::known(self.name))
     }
 
-    fn parse_pattern(&self) -> Result<EventName, Infallible> {
-        self.parse()
+    fn event_pattern(&self) -> Result<EventName, Infallible> {
+        self.event_name()
     }
 
     fn checked<T>(result: Result<T, Infallible>) -> T {
@@ -310,16 +310,16 @@ impl EventKey for &EventName {
     type Checked<T> = T;
     type Error = Infallible;
 
-    fn text(&self) -> &str {
+    fn event_text(&self) -> &str {
         self.as_str()
     }
 
-    fn parse(&self) -> Result<EventName, Infallible> {
+    fn event_name(&self) -> Result<EventName, Infallible> {
         Ok((*self).clone())
     }
 
-    fn parse_pattern(&self) -> Result<EventName, Infallible> {
-        self.parse()
+    fn event_pattern(&self) -> Result<EventName, Infallible> {
+        self.event_name()
     }
 
     fn checked<T>(result: Result<T, Infallible>) -> T {
@@ -333,15 +333,15 @@ impl EventKey for &str {
     type Checked<T> = Result<T, InvalidEventName>;
     type Error = InvalidEventName;
 
-    fn text(&self) -> &str {
+    fn event_text(&self) -> &str {
         self
     }
 
-    fn parse(&self) -> Result<EventName, InvalidEventName> {
+    fn event_name(&self) -> Result<EventName, InvalidEventName> {
         str::parse(self)
     }
 
-    fn parse_pattern(&self) -> Result<EventName, InvalidEventName> {
+    fn event_pattern(&self) -> Result<EventName, InvalidEventName> {
         check(self, true)?;
         Ok(intern(self))
     }

@@ -166,11 +166,11 @@ impl Book {
     /// The hooks that listen to an event now.
     pub(super) fn listeners<K: EventKey>(&self, key: &K) -> Result<Listeners, K::Error> {
         let snapshot = self.snapshot.load();
-        if let Some(&list) = snapshot.by_event.get(key.text()) {
+        if let Some(&list) = snapshot.by_event.get(key.event_text()) {
             return Ok(Listeners { snapshot, list });
         }
         drop(snapshot);
-        Ok(self.make_list(key.parse()?))
+        Ok(self.make_list(key.event_name()?))
     }
 
     // Registering is cheap because the lists are made here, when an event is first emitted after a change.

@@ -85,7 +85,7 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
     }
 
     fn add(self, default_name: fn() -> String, hook: Box<dyn AnyHook>) -> K::Checked<Registration> {
-        let registration = self.event.parse_pattern().map(|event| {
+        let registration = self.event.event_pattern().map(|event| {
             let info = HookInfo {
                 name: self.name.unwrap_or_else(|| default_name().into()),
                 event,
