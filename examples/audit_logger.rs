@@ -46,9 +46,9 @@ async fn list(session: &Coordinator, directory: &str) -> Result<(), Box<dyn std:
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("audit").observer().handle(log_start);
-    hooks.hook(TOOL_POST).named("audit").observer().handle(log_end);
-    hooks.hook(TOOL_PRE).named("no-secrets").handle(|event| {
+    hooks.hook(TOOL_PRE).named("audit").observer().run(log_start);
+    hooks.hook(TOOL_POST).named("audit").observer().run(log_end);
+    hooks.hook(TOOL_PRE).named("no-secrets").run(|event| {
         let directory = event.pointer("/tool_input/directory")?;
         (directory == "/secrets").then(|| HookResult::deny("private"))
     });

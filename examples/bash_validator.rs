@@ -40,7 +40,7 @@ fn danger(command: &str) -> Option<&'static str> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("bash-validator").on_error(OnError::Deny).handle(validate);
+    hooks.hook(TOOL_PRE).named("bash-validator").on_error(OnError::Deny).run(validate);
     let session = Coordinator::builder(hooks).build();
 
     let commands = ["ls -la", "rm -rf ./build", "rm -rf /", "cd /tmp && sudo /bin/rm -fr  /*", "sudo reboot"];

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use amplifier_core::{
-    Coordinator, DisplayMessage, Event, HookRegistry, HookResult, Level, ORCHESTRATOR_COMPLETE, OrchestratorComplete,
+    Coordinator, Event, HookRegistry, HookResult, Level, ORCHESTRATOR_COMPLETE, OrchestratorComplete,
 };
 
 fn notice(event: Event<OrchestratorComplete>) -> HookResult {
@@ -22,8 +22,8 @@ fn notice(event: Event<OrchestratorComplete>) -> HookResult {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
     // An observer changes nothing, but what it tells the person is shown.
-    hooks.hook(ORCHESTRATOR_COMPLETE).named("completion-notice").observer().handle(notice);
-    let session = Coordinator::builder(hooks).display(|message: &DisplayMessage| println!("{message}")).build();
+    hooks.hook(ORCHESTRATOR_COMPLETE).named("completion-notice").observer().run(notice);
+    let session = Coordinator::builder(hooks).display_fn(|message| println!("{message}")).build();
 
     for (turns, took_ms, status) in [(3, 12_340, "success"), (1, 800, "interrupted"), (2, 4_060, "error")] {
         let complete = OrchestratorComplete::new("loop-basic", turns, took_ms, status);

@@ -19,7 +19,7 @@ fn tell_time(event: Event<PromptSubmit>) -> Result<HookResult, HookError> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
-    hooks.hook(PROMPT_SUBMIT).named("date-and-time").handle(tell_time);
+    hooks.hook(PROMPT_SUBMIT).named("date-and-time").run(tell_time);
     let conversation = Conversation::new();
     let session = Coordinator::builder(hooks).context(conversation.clone()).build();
 

@@ -27,7 +27,7 @@ async fn notify(event: Event<UserNotification>) {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
     let notifier = hooks.hook(USER_NOTIFICATION).named("desktop-notification");
-    notifier.observer().timeout(Duration::from_secs(2)).handle(notify);
+    notifier.observer().timeout(Duration::from_secs(2)).run(notify);
     let session = Coordinator::builder(hooks).build();
 
     for (kind, message) in [("approval_required", "May I deploy?"), ("awaiting_input", "Which branch?")] {

@@ -45,7 +45,7 @@ async fn scene(repository: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
     let watched = repository.to_owned();
     let status = hooks.hook(SESSION_START).named("git-status").timeout(Duration::from_secs(10));
-    status.handle(move |_| git_status(watched.clone()));
+    status.run(move |_| git_status(watched.clone()));
     let conversation = Conversation::new();
     let session = Coordinator::builder(hooks).context(conversation.clone()).build();
 

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_core::{
-    Conversation, Coordinator, DisplayMessage, Event, HookError, HookRegistry, HookResult, Message, TOOL_POST,
-    ToolPost, Verdict, data,
+    Conversation, Coordinator, Event, HookError, HookRegistry, HookResult, Message, TOOL_POST, ToolPost, Verdict, data,
 };
 use tokio::process::Command;
 
@@ -34,11 +33,11 @@ async fn scene(workspace: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
     let linted = workspace.to_owned();
     let linter = hooks.hook(TOOL_POST).named("linter").timeout(Duration::from_secs(20));
-    linter.handle(move |event| lint(linted.clone(), event));
+    linter.run(move |event| lint(linted.clone(), event));
     let conversation = Conversation::new();
     let session = Coordinator::builder(hooks)
         .context(conversation.clone())
-        .display(|message: &DisplayMessage| println!("the person sees: {} ({})", message.text, message.level.as_str()))
+        .display_fn(|message| println!("the person sees: {} ({})", message.text, message.level.as_str()))
         .build();
 
     conversation.push(Message::user("Write greet.py."));

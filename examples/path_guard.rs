@@ -43,7 +43,7 @@ fn resolve(path: &str) -> std::io::Result<PathBuf> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
     // A guard that fails must not let anything through.
-    hooks.hook(TOOL_PRE).named("path-guard").priority(-10).on_error(OnError::Deny).handle(guard);
+    hooks.hook(TOOL_PRE).named("path-guard").priority(-10).on_error(OnError::Deny).run(guard);
     let session = Coordinator::builder(hooks).build();
 
     let inputs = [

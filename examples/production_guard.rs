@@ -60,7 +60,7 @@ async fn answer(mut inbox: ApprovalInbox, answers: [&str; 3]) {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
     // A guard that fails must not let anything through.
-    hooks.hook(TOOL_PRE).named("production-guard").on_error(OnError::Deny).handle(guard);
+    hooks.hook(TOOL_PRE).named("production-guard").on_error(OnError::Deny).run(guard);
     let (approvals, inbox) = approval_channel();
     let person = tokio::spawn(answer(inbox, ["Allow once", "Allow always", "Deny"]));
     let session = Coordinator::builder(hooks).approvals(approvals).build();

@@ -45,12 +45,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = Coordinator::builder(hooks.clone()).display(Screen).build();
 
     println!("with its output:");
-    let talkative = hooks.hook(TOOL_POST).named("progress").handle(progress);
+    let talkative = hooks.hook(TOOL_POST).named("progress").run(progress);
     index(&session).await;
     talkative.unregister();
 
     println!("with `suppress_output`:");
-    hooks.hook(TOOL_POST).named("progress").handle(|event| progress(event).map(HookResult::suppress_output));
+    hooks.hook(TOOL_POST).named("progress").run(|event| progress(event).map(HookResult::suppress_output));
     index(&session).await;
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 const CARD: &str = "[card number]";
 
 fn sanitize(event: Event<ToolPre>) -> Option<HookResult> {
-    let before = Value::from(event.tool_input().clone());
+    let before = event.tool_input().clone();
     let after = redact_all(before.clone());
     (after != before).then(|| {
         // The hooks that follow and the tool see the new value; nobody sees the old one again.
@@ -46,8 +46,8 @@ fn redact(text: &str) -> String {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("sanitizer").priority(-10).on_error(OnError::Deny).handle(sanitize);
-    hooks.hook(TOOL_PRE).named("later").handle(|event| println!("a later hook sees {}", event.data["tool_input"]));
+    hooks.hook(TOOL_PRE).named("sanitizer").priority(-10).on_error(OnError::Deny).run(sanitize);
+    hooks.hook(TOOL_PRE).named("later").run(|event| println!("a later hook sees {}", event.data["tool_input"]));
     let session = Coordinator::builder(hooks).build();
 
     let inputs = [

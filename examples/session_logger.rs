@@ -31,8 +31,8 @@ fn log_end(event: Event<SessionEnd>) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hooks = HookRegistry::new();
-    hooks.hook(SESSION_START).named("session-logger").observer().handle(log_start);
-    hooks.hook(SESSION_END).named("session-logger").observer().handle(log_end);
+    hooks.hook(SESSION_START).named("session-logger").observer().run(log_start);
+    hooks.hook(SESSION_END).named("session-logger").observer().run(log_end);
     // The session puts its name on every event, so that no line of the log can be put down to another session.
     let session = Coordinator::builder(hooks).session_id("session-7").build();
 

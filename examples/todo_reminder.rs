@@ -25,7 +25,7 @@ fn print(title: &str, messages: &[Message]) {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (todos, open) = watch::channel(vec!["write the parser", "test the parser"]);
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("todo-reminder").handle(move |_| remind(&open.borrow()));
+    hooks.hook(TOOL_PRE).named("todo-reminder").run(move |_| remind(&open.borrow()));
     let conversation = Conversation::new();
     let session = Coordinator::builder(hooks).context(conversation.clone()).build();
 

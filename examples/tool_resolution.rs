@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use amplifier_core::{
-    DECISION_TOOL_RESOLUTION, DecisionToolResolution, Event, FromHook, HookError, HookRegistry, HookResult, Map, data,
+    DECISION_TOOL_RESOLUTION, DecisionToolResolution, Event, EventData, HookError, HookRegistry, HookResult, data,
 };
 
 fn calculator(event: Event<DecisionToolResolution>) -> Option<HookResult> {
@@ -27,7 +27,7 @@ async fn asleep(_event: Event<DecisionToolResolution>) -> HookResult {
     std::future::pending().await
 }
 
-fn confidence(answer: &FromHook<Map>) -> f64 {
+fn confidence(answer: &EventData) -> f64 {
     answer["confidence"].as_f64().unwrap_or_default()
 }
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use amplifier_core::{
-    Approval, ApprovalInbox, Conversation, Coordinator, DisplayMessage, EventData, Hook, HookError, HookRegistry,
-    HookResult, MemoryAudit, Message, OnError, PROMPT_SUBMIT, PromptSubmit, TOOL_POST, TOOL_PRE, ToolPost, ToolPre,
-    Verdict, approval_channel, data,
+    Approval, ApprovalInbox, Conversation, Coordinator, EventData, Hook, HookError, HookRegistry, HookResult,
+    MemoryAudit, Message, OnError, PROMPT_SUBMIT, PromptSubmit, TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict,
+    approval_channel, data,
 };
 
 /// Observe: an observer sees every event and cannot change any.
@@ -32,34 +32,34 @@ fn register(hooks: &HookRegistry, meter: Arc<Meter>) -> Result<(), Box<dyn std::
     hooks.hook("*").named("meter").observer().handler(meter)?;
 
     // Block: the tool does not run, and the model reads why. If the guard itself fails, that blocks too.
-    hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).handle(|event| {
+    hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(|event| {
         let command = event.text_at("/tool_input/command").unwrap_or_default();
         command.contains("rm -rf").then(|| HookResult::deny("deleting recursively is not allowed"))
     });
 
     // Modify: hooks that follow, the tool and the record see the changed data.
-    hooks.hook(TOOL_POST).named("redact").handle(|event| {
+    hooks.hook(TOOL_POST).named("redact").run(|event| {
         let output = event.tool_result().as_str()?;
         let secret = output.split_whitespace().find(|word| word.starts_with("sk-"))?;
         Some(HookResult::set("tool_result", output.replace(secret, "[redacted]")))
     });
 
     // Inject: the model learns about it in the same turn, and can correct itself.
-    hooks.hook(TOOL_POST).named("linter").handle(|event| async move {
+    hooks.hook(TOOL_POST).named("linter").run(|event| async move {
         let content = event.text_at("/tool_input/content")?;
         let problem = "app.py line 1: trailing white space";
         content.contains(" \n").then(|| HookResult::inject(problem).warning("the linter found a problem"))
     });
 
     // Ask: a person decides, within a time limit; no answer is a no.
-    hooks.hook(TOOL_PRE).named("production-guard").handle(|event| {
+    hooks.hook(TOOL_PRE).named("production-guard").run(|event| {
         let path = event.text_at("/tool_input/file_path")?;
         let question = Approval::new(format!("Write to {path}?")).options(["Allow once", "Allow always", "Deny"]);
         path.starts_with("production/").then(|| HookResult::ask(question))
     });
 
     // Control output: one clean line for the person; what the hook printed stays out of the transcript.
-    hooks.hook(PROMPT_SUBMIT).named("greeter").handle(|event| {
+    hooks.hook(PROMPT_SUBMIT).named("greeter").run(|event| {
         let noise = format!("checked {} characters against 4 lists", event.prompt().len());
         HookResult::proceed().info("the prompt was checked").with_output(noise).suppress_output()
     });
@@ -91,7 +91,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .session_id("tour")
         .context(conversation.clone())
         .approvals(approvals)
-        .display(|message: &DisplayMessage| say("person", &format!("sees: {message}")))
+        .display_fn(|message| say("person", &format!("sees: {message}")))
         .audit(audit.clone())
         .build();
 

@@ -121,7 +121,7 @@ fn registrations() {
     let mut first = None;
     for count in [10, 100, 1_000, 10_000] {
         let hooks = registry(count);
-        let register = |()| hooks.hook(TOOL_PRE).named("one").handle(|_| ()).unregister();
+        let register = |()| hooks.hook(TOOL_PRE).named("one").run(|_| ()).unregister();
         let [pair, emitting] = contest(
             8192,
             [

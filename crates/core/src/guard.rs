@@ -1,13 +1,11 @@
 //! Waiting for code that is not ours: with a time limit, and with panics kept inside.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-
-use futures::FutureExt;
-use futures::future::{Either, select};
 
 use crate::ports::clock::Clock;
 use crate::ports::{BoxFuture, PortError};
@@ -21,19 +19,47 @@ pub(crate) enum Waited<T> {
 }
 
 pub(crate) async fn wait<F: Future + Unpin>(clock: &dyn Clock, limit: Duration, future: &mut F) -> Waited<F::Output> {
-    let mut future = AssertUnwindSafe(future).catch_unwind();
-    // Most answers are there at once; a timer is armed only for the others.
-    let result = match poll_fn(|context| Poll::Ready(future.poll_unpin(context))).await {
-        Poll::Ready(result) => result,
-        Poll::Pending => match select(future, clock.sleep(limit)).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => return Waited::TimedOut,
-        },
+    let mut poll = |context: &mut Context<'_>| match contain(|| Pin::new(&mut *future).poll(context)) {
+        Ok(Poll::Ready(value)) => Poll::Ready(Waited::Done(value)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(error) => Poll::Ready(Waited::Panicked(error.to_string())),
     };
-    match result {
-        Ok(value) => Waited::Done(value),
-        Err(panic) => Waited::Panicked(HookError::from_panic(panic).to_string()),
+    // Most answers are there at once; a timer is armed only for the others.
+    if let Poll::Ready(waited) = poll_fn(|context| Poll::Ready(poll(context))).await {
+        return waited;
     }
+    let mut timer = clock.sleep(limit);
+    poll_fn(|context| match poll(context) {
+        Poll::Pending => timer.as_mut().poll(context).map(|()| Waited::TimedOut),
+        ready => ready,
+    })
+    .await
+}
+
+/// Hooks may emit, and so may ports. This deep, one that calls itself is stopped before it exhausts the stack.
+const DEEPEST: u32 = 16;
+
+thread_local! {
+    /// How many hooks and ports are being run inside each other on this thread's stack.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether a hook or a port is being run on this thread's stack.
+pub(crate) fn is_inside() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Runs a piece of code that is not ours, so that a panic or endless nesting becomes an error.
+#[inline]
+pub(crate) fn contain<T>(piece: impl FnOnce() -> T) -> Result<T, HookError> {
+    let depth = DEPTH.get();
+    if depth >= DEEPEST {
+        return Err(HookError::Failed(format!("called from inside {DEEPEST} other hooks")));
+    }
+    DEPTH.set(depth + 1);
+    let result = catch_unwind(AssertUnwindSafe(piece));
+    DEPTH.set(depth);
+    result.map_err(HookError::from_panic)
 }
 
 /// Drops a value that is not ours: its `drop` may panic, too.
@@ -75,12 +101,17 @@ impl<F> Drop for Contained<F> {
 /// How long a port may take. Long enough for a slow disk, short enough to notice that it hangs.
 const PORT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A port that gave no answer in time.
+#[derive(Debug, thiserror::Error)]
+#[error("gave no answer within {PORT_TIMEOUT:?}")]
+pub(crate) struct Hung;
+
 /// Waits for a port. A panic or a hanging port is an error like any other.
 pub(crate) async fn port<T>(clock: &dyn Clock, call: BoxFuture<'_, Result<T, PortError>>) -> Result<T, PortError> {
     let mut call = Contained::new(call);
     match wait(clock, PORT_TIMEOUT, &mut call).await {
         Waited::Done(result) => result,
         Waited::Panicked(what) => Err(what.into()),
-        Waited::TimedOut => Err(format!("gave no answer within {PORT_TIMEOUT:?}").into()),
+        Waited::TimedOut => Err(Box::new(Hung)),
     }
 }

@@ -12,6 +12,8 @@ pub mod testing;
 mod wildcard;
 
 pub use coordinator::*;
+#[doc(no_inline)]
+pub use event::events::*;
 pub use event::*;
 pub use ports::PortError;
 pub use ports::approval::{

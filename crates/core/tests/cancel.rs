@@ -55,7 +55,7 @@ fn waiting(hooks: &HookRegistry, notes: &Notes, observer: bool) -> amplifier_cor
     let notes = notes.clone();
     let builder = hooks.hook(TOOL_PRE).named("waiting");
     let builder = if observer { builder.observer() } else { builder };
-    builder.handle(move |_| {
+    builder.run(move |_| {
         let notes = notes.clone();
         async move {
             notes.add("waiting");
@@ -67,14 +67,14 @@ fn waiting(hooks: &HookRegistry, notes: &Notes, observer: bool) -> amplifier_cor
 
 fn noting(hooks: &HookRegistry, notes: &Notes, note: &'static str) {
     let notes = notes.clone();
-    hooks.hook(TOOL_PRE).named(note).handle(move |_| notes.add(note));
+    hooks.hook(TOOL_PRE).named(note).run(move |_| notes.add(note));
 }
 
 // ---- emissions ---------------------------------------------------------------------------------------------------
 
 #[test]
 fn dropping_an_emission_drops_the_running_hook_and_calls_no_later_one() {
-    let (hooks, notes) = (HookRegistry::builder().clock(Arc::new(ManualClock::new())).build(), Notes::default());
+    let (hooks, notes) = (HookRegistry::builder().clock(ManualClock::new()).build(), Notes::default());
     noting(&hooks, &notes, "first");
     let registration = waiting(&hooks, &notes, false);
     noting(&hooks, &notes, "later");
@@ -117,7 +117,7 @@ fn a_hook_that_panics_while_its_emission_is_dropped_does_not_reach_the_agent() {
             panic!("bomb");
         }
     }
-    let hooks = HookRegistry::builder().clock(Arc::new(ManualClock::new())).build();
+    let hooks = HookRegistry::builder().clock(ManualClock::new()).build();
     hooks.on(TOOL_PRE, |_| async {
         let _bomb = Bomb;
         pending::<()>().await;
@@ -139,10 +139,10 @@ struct Asking {
 impl Asking {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let hooks = HookRegistry::builder().clock(Arc::new(clock.clone())).build();
+        let hooks = HookRegistry::builder().clock(clock.clone()).build();
         let approval = Approval::new("Go?").options(["Allow", "Allow always", "Deny"]);
         let asker = hooks.hook(TOOL_PRE).named("asker").timeout(Duration::from_secs(1));
-        asker.handle(move |_| HookResult::ask(approval.clone()));
+        asker.run(move |_| HookResult::ask(approval.clone()));
         let (approvals, inbox) = approval_channel();
         let audit = MemoryAudit::new();
         let session = Coordinator::builder(hooks).approvals(approvals).audit(audit.clone()).build();
@@ -322,7 +322,7 @@ fn the_time_limit_of_a_hook_does_not_count_waiting_for_a_person_inside_of_it() {
     let mut asking = Asking::new();
     let session = asking.session.clone();
     let outer = asking.session.hooks().hook("deploy:begin").named("outer").timeout(Duration::from_secs(1));
-    let registered = outer.handle(move |_| {
+    let registered = outer.run(move |_| {
         let session = session.clone();
         async move { drop(session.emit(TOOL_PRE, tool_pre()).await) }
     });

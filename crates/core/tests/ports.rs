@@ -20,7 +20,7 @@ fn tool_pre() -> ToolPre {
 /// A session with one hook before every tool, that answers so.
 fn answering(answer: impl Into<HookResult>) -> CoordinatorBuilder {
     let (hooks, answer) = (HookRegistry::new(), answer.into());
-    hooks.hook(TOOL_PRE).named("hook").handle(move |_| answer.clone());
+    hooks.hook(TOOL_PRE).named("hook").run(move |_| answer.clone());
     Coordinator::builder(hooks)
 }
 

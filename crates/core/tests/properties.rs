@@ -225,7 +225,7 @@ impl Registry {
         let (said, ran) = (spec.clone(), self.ran.clone());
         let builder = self.hooks.hook(EVENT).named(spec.name.as_str()).priority(spec.priority);
         let builder = builder.role(spec.role).on_error(spec.on_error);
-        let registered = builder.handle(move |_| {
+        let registered = builder.run(move |_| {
             let (said, ran) = (said.clone(), ran.clone());
             async move {
                 ran.lock().unwrap().push(said.name.clone());

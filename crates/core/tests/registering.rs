@@ -26,7 +26,7 @@ fn names(hooks: &HookRegistry) -> Vec<String> {
 fn info(name: &str) -> HookInfo {
     HookInfo {
         name: name.into(),
-        event: TOOL_PRE.name(),
+        event: TOOL_PRE.as_str().into(),
         priority: 0,
         role: HookRole::Gate,
         on_error: OnError::Continue,
@@ -50,7 +50,7 @@ impl Hook for Meter {
 #[test]
 fn settings_not_given_have_their_defaults() {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("plain").handle(|_| ());
+    hooks.hook(TOOL_PRE).named("plain").run(|_| ());
     assert_eq!(hooks.list_handlers(), [info("plain")]);
 }
 
@@ -59,7 +59,7 @@ fn the_builder_sets_everything() {
     let hooks = HookRegistry::new();
     let timeout = Duration::from_millis(20);
     let builder = hooks.hook(TOOL_PRE).named("guard").priority(-5);
-    builder.on_error(OnError::Deny).timeout(timeout).handle(|_| ());
+    builder.on_error(OnError::Deny).timeout(timeout).run(|_| ());
     hooks.hook(TOOL_PRE).named("watcher").priority(i64::MIN).observer().handler(Meter::default());
     hooks.register(TOOL_PRE, |_| (), i64::MAX, "last");
     let expected = [
@@ -74,7 +74,7 @@ fn the_builder_sets_everything() {
 #[test]
 fn what_is_known_about_a_hook_can_be_written_as_json() {
     let hooks = HookRegistry::new();
-    hooks.hook("tool:*").named("guard").handle(|_| ()).unwrap();
+    hooks.hook("tool:*").named("guard").run(|_| ()).unwrap();
     let json = serde_json::to_value(&hooks.list_handlers()[0]).unwrap();
     assert_eq!((&json["name"], &json["event"], &json["role"]), (&"guard".into(), &"tool:*".into(), &"gate".into()));
 }
@@ -256,9 +256,9 @@ fn a_key_may_be_a_constant_a_name_or_text() {
     const BUILD_DONE: EventType<EventData> = EventType::new("build:done");
     let hooks = HookRegistry::new();
     let name: EventName = "build:done".parse().unwrap();
-    hooks.hook(BUILD_DONE).named("constant").handle(|event| assert_eq!(event["n"], 1));
-    hooks.hook(&name).named("name").handle(|event| assert_eq!(event["n"], 1));
-    hooks.hook("build:done").named("text").handle(|event| assert_eq!(event["n"], 1)).unwrap();
+    hooks.hook(BUILD_DONE).named("constant").run(|event| assert_eq!(event["n"], 1));
+    hooks.hook(&name).named("name").run(|event| assert_eq!(event["n"], 1));
+    hooks.hook("build:done").named("text").run(|event| assert_eq!(event["n"], 1)).unwrap();
     for outcome in [
         hooks.emit(BUILD_DONE, data! { "n": 1 }).now_or_never().unwrap(),
         hooks.emit(&name, data! { "n": 1 }).now_or_never().unwrap(),
@@ -274,8 +274,8 @@ fn a_key_may_be_a_constant_a_name_or_text() {
 #[test]
 fn unregistering_twice_is_harmless() {
     let hooks = HookRegistry::new();
-    let first = hooks.hook(TOOL_PRE).named("first").handle(|_| ());
-    hooks.hook(TOOL_PRE).named("second").handle(|_| ());
+    let first = hooks.hook(TOOL_PRE).named("first").run(|_| ());
+    hooks.hook(TOOL_PRE).named("second").run(|_| ());
     let same = first.clone();
     first.unregister();
     first.unregister();
@@ -288,19 +288,19 @@ fn unregistering_twice_is_harmless() {
 #[test]
 fn dropping_a_registration_leaves_the_hook() {
     let hooks = HookRegistry::new();
-    drop(hooks.hook(TOOL_PRE).named("staying").handle(|_| ()));
+    drop(hooks.hook(TOOL_PRE).named("staying").run(|_| ()));
     assert_eq!(names(&hooks), ["staying"]);
 }
 
 #[test]
 fn a_scoped_hook_goes_with_its_scope() {
     let hooks = HookRegistry::new();
-    let guard = hooks.hook(TOOL_PRE).named("scoped").handle(|_| ()).scoped();
+    let guard = hooks.hook(TOOL_PRE).named("scoped").run(|_| ()).scoped();
     assert_eq!(ran(&emit(&hooks)), ["scoped"]);
     drop(guard);
     assert_eq!(ran(&emit(&hooks)), Vec::<&str>::new());
     // Also when the registry went first.
-    let guard = hooks.hook(TOOL_PRE).handle(|_| ()).scoped();
+    let guard = hooks.hook(TOOL_PRE).run(|_| ()).scoped();
     drop(hooks);
     drop(guard);
 }
@@ -328,7 +328,7 @@ fn a_hook_may_use_the_registry_while_it_is_dropped() {
     }
     impl Drop for Leaving {
         fn drop(&mut self) {
-            self.0.hook(TOOL_PRE).named("heir").handle(|_| ());
+            self.0.hook(TOOL_PRE).named("heir").run(|_| ());
         }
     }
     let hooks = HookRegistry::new();
@@ -344,8 +344,8 @@ fn a_hook_may_use_the_registry_while_it_is_dropped() {
 fn what_registers_during_an_emission_waits_for_the_next() {
     let hooks = HookRegistry::new();
     let registry = hooks.clone();
-    hooks.hook(TOOL_PRE).named("first").handle(move |_| {
-        registry.hook(TOOL_PRE).named("new").priority(-1).handle(|_| ());
+    hooks.hook(TOOL_PRE).named("first").run(move |_| {
+        registry.hook(TOOL_PRE).named("new").priority(-1).run(|_| ());
     });
     assert_eq!(ran(&emit(&hooks)), ["first"]);
     assert_eq!(ran(&emit(&hooks)), ["new", "first"]);
@@ -356,10 +356,10 @@ fn what_is_taken_away_during_an_emission_still_runs_in_it() {
     let hooks = HookRegistry::new();
     let doomed: Arc<Mutex<Vec<Registration>>> = Arc::default();
     let victims = doomed.clone();
-    let own = hooks.hook(TOOL_PRE).named("remover").handle(move |_| {
+    let own = hooks.hook(TOOL_PRE).named("remover").run(move |_| {
         victims.lock().unwrap().iter().for_each(Registration::unregister);
     });
-    let later = hooks.hook(TOOL_PRE).named("later").handle(|_| ());
+    let later = hooks.hook(TOOL_PRE).named("later").run(|_| ());
     doomed.lock().unwrap().extend([own, later]);
     assert_eq!(ran(&emit(&hooks)), ["remover", "later"]);
     assert_eq!(ran(&emit(&hooks)), Vec::<&str>::new());
@@ -372,8 +372,8 @@ fn a_nested_emission_sees_what_was_just_registered() {
     hooks
         .hook("outer:event")
         .named("outer")
-        .handle(move |_| {
-            registry.hook(TOOL_PRE).named("new").handle(|_| ());
+        .run(move |_| {
+            registry.hook(TOOL_PRE).named("new").run(|_| ());
             assert_eq!(ran(&emit(&registry)), ["new"]);
         })
         .unwrap();
@@ -385,7 +385,7 @@ fn a_nested_emission_sees_what_was_just_registered() {
 fn a_registry_is_a_handle() {
     let hooks = HookRegistry::new();
     let same = hooks.clone();
-    same.hook(TOOL_PRE).named("shared").handle(|_| ());
+    same.hook(TOOL_PRE).named("shared").run(|_| ());
     same.set_default_fields([("project", "demo")]);
     let outcome = emit(&hooks);
     assert_eq!((ran(&outcome), &outcome.data["project"]), (vec!["shared"], &"demo".into()));
@@ -398,8 +398,8 @@ fn a_registry_is_a_handle() {
 fn threads_emit_while_others_register_and_unregister() {
     const ROUNDS: usize = 300;
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("first").priority(-1).handle(|_| HookResult::set("first", true));
-    hooks.hook("*").named("last").priority(1).handle(|event| assert_eq!(event["first"], true)).unwrap();
+    hooks.hook(TOOL_PRE).named("first").priority(-1).run(|_| HookResult::set("first", true));
+    hooks.hook("*").named("last").priority(1).run(|event| assert_eq!(event["first"], true)).unwrap();
 
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -417,7 +417,7 @@ fn threads_emit_while_others_register_and_unregister() {
             let hooks = &hooks;
             scope.spawn(move || {
                 for _ in 0..ROUNDS {
-                    let passing = hooks.hook(TOOL_PRE).named(name).handle(|_| ());
+                    let passing = hooks.hook(TOOL_PRE).named(name).run(|_| ());
                     assert_eq!(ran(&emit(hooks)).iter().filter(|other| **other == name).count(), 1);
                     passing.unregister();
                     assert!(!ran(&emit(hooks)).contains(&name));
@@ -437,7 +437,7 @@ fn threads_emit_while_others_register_and_unregister() {
 #[test]
 fn an_emission_can_go_to_another_thread() {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("guard").handle(path_guard);
+    hooks.hook(TOOL_PRE).named("guard").run(path_guard);
     let outcome = std::thread::spawn(move || emit(&hooks)).join().unwrap();
     assert_eq!(outcome.denial().unwrap().to_string(), "Denied by hook guard: read-only");
 }

@@ -3,7 +3,6 @@
 
 use std::future::pending;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, ManualClock, ScriptedApprovals};
@@ -27,7 +26,7 @@ fn tool_post() -> ToolPost {
 /// A session with one hook before every tool, that answers so.
 fn answering(answer: impl Into<HookResult>) -> CoordinatorBuilder {
     let (hooks, answer) = (HookRegistry::new(), answer.into());
-    hooks.hook(TOOL_PRE).named("hook").handle(move |_| answer.clone());
+    hooks.hook(TOOL_PRE).named("hook").run(move |_| answer.clone());
     Coordinator::builder(hooks)
 }
 
@@ -129,8 +128,8 @@ fn without_a_tool_result_at_the_end_it_becomes_its_own_message() {
 #[test]
 fn an_injected_message_tells_where_it_came_from() {
     let conversation = Conversation::new();
-    let hooks = HookRegistry::builder().clock(Arc::new(ManualClock::new())).build();
-    hooks.hook(TOOL_PRE).named("linter").handle(|_| HookResult::inject("line 42 is too long"));
+    let hooks = HookRegistry::builder().clock(ManualClock::new()).build();
+    hooks.hook(TOOL_PRE).named("linter").run(|_| HookResult::inject("line 42 is too long"));
     let session = Coordinator::builder(hooks).context(conversation.clone()).build();
     assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
     let metadata = data! {
@@ -274,7 +273,7 @@ fn check_session_id(answer: HookResult) {
         let audit = MemoryAudit::new();
         (answering(answer).session_id("real").audit(audit.clone()).build(), audit)
     };
-    session.hooks().hook("*").named("after").handle(|event| assert_eq!(event.session_id(), Some("real"))).unwrap();
+    session.hooks().hook("*").named("after").run(|event| assert_eq!(event.session_id(), Some("real"))).unwrap();
     session.hooks().set_default_fields([("session_id", "forged")]);
     let forged = EventData::from(tool_pre().with("session_id", "forged"));
     let (verdict, outcome) = session.emit_with_outcome(TOOL_PRE, forged).now_or_never().unwrap();
@@ -302,8 +301,8 @@ fn operations(audit: &MemoryAudit) -> Vec<Value> {
 #[test]
 fn intent_and_outcome_of_an_operation_can_be_paired() {
     let audit = MemoryAudit::new();
-    let hooks = HookRegistry::builder().clock(Arc::new(ManualClock::new())).build();
-    hooks.hook(TOOL_PRE).handle(|_| HookResult::set("tool_input", json!({ "command": "ls" })));
+    let hooks = HookRegistry::builder().clock(ManualClock::new()).build();
+    hooks.hook(TOOL_PRE).run(|_| HookResult::set("tool_input", json!({ "command": "ls" })));
     let session = Coordinator::builder(hooks).session_id("s").audit(audit.clone()).build();
     session.begin_turn();
     let verdict = session.emit(TOOL_PRE, tool_pre().with("tool_call_id", "call-1")).now_or_never().unwrap();
@@ -329,7 +328,7 @@ fn intent_and_outcome_of_an_operation_can_be_paired() {
 fn an_operation_whose_result_is_withheld_has_an_outcome_too() {
     let audit = MemoryAudit::new();
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_POST).named("censor").handle(|_| HookResult::deny("secret"));
+    hooks.hook(TOOL_POST).named("censor").run(|_| HookResult::deny("secret"));
     let session = Coordinator::builder(hooks).audit(audit.clone()).build();
     assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
     assert!(!session.emit(TOOL_POST, tool_post()).now_or_never().unwrap().is_proceed());
@@ -397,7 +396,7 @@ fn rules_file(name: &str, text: &str) -> PathBuf {
 fn rules_that_cannot_be_used_say_why() {
     let load = |name: &str, text: &str| ApprovalRules::load(rules_file(name, text));
     let missing = ApprovalRules::load(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-such-file.json"));
-    assert!(matches!(missing, Err(InvalidRules::Io(_))));
+    assert!(matches!(missing, Err(InvalidRules::Io { .. })));
     for (name, text) in [
         ("empty", ""),
         ("list", "[]"),
@@ -408,9 +407,10 @@ fn rules_that_cannot_be_used_say_why() {
         let error = load(name, text).unwrap_err();
         assert!(matches!(error, InvalidRules::Form(_)), "{text}: {error}");
     }
-    let error = load("hook", r#"{ "guard:*": "allow", "everything": "allow" }"#).unwrap_err();
-    let message = "the approval rule `everything` names no hook; write it like `<hook>:<pattern>`";
-    assert_eq!(error.to_string(), message);
+    for rule in ["everything", ":*", "*:*"] {
+        let error = load("hook", &format!(r#"{{ "guard:*": "allow", "{rule}": "allow" }}"#)).unwrap_err();
+        assert!(error.to_string().contains(&format!("the rule `{rule}` names no hook")), "{error}");
+    }
     assert_eq!(load("none", "{}").unwrap(), ApprovalRules::default());
 }
 

@@ -16,7 +16,7 @@ fn emit(hooks: &HookRegistry) -> Vec<String> {
 }
 
 fn register(hooks: &HookRegistry, name: &str) -> amplifier_core::Registration {
-    hooks.hook("tool:*").named(name).handle(|_| ()).unwrap()
+    hooks.hook("tool:*").named(name).run(|_| ()).unwrap()
 }
 
 /// Random schedules, and schedules that try few but nasty switches.

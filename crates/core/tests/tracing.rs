@@ -114,7 +114,7 @@ fn tool_pre() -> ToolPre {
 }
 
 fn emit(hooks: &HookRegistry) {
-    hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    let _ = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
 }
 
 // ---- emissions -----------------------------------------------------------------------------------------------------
@@ -122,11 +122,11 @@ fn emit(hooks: &HookRegistry) {
 #[test]
 fn an_emission_is_a_span_with_one_for_each_hook_in_it() {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("quiet").handle(|_| ());
-    hooks.hook(TOOL_PRE).named("editor").handle(|_| HookResult::set("n", 1));
-    hooks.hook(TOOL_PRE).named("guard").handle(|_| HookResult::deny("no"));
-    hooks.hook(TOOL_PRE).named("skipped").handle(|_| ());
-    hooks.hook(TOOL_PRE).named("watcher").observer().handle(|_| HookResult::ask("Go?"));
+    hooks.hook(TOOL_PRE).named("quiet").run(|_| ());
+    hooks.hook(TOOL_PRE).named("editor").run(|_| HookResult::set("n", 1));
+    hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::deny("no"));
+    hooks.hook(TOOL_PRE).named("skipped").run(|_| ());
+    hooks.hook(TOOL_PRE).named("watcher").observer().run(|_| HookResult::ask("Go?"));
     let (spans, events) = watch(|| emit(&hooks));
     let inside = "hook.emission tool:pre";
     assert_eq!(
@@ -145,8 +145,8 @@ fn an_emission_is_a_span_with_one_for_each_hook_in_it() {
 #[test]
 fn failures_show_up_as_errors() {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("failing").handle(|_| Err::<(), _>(HookError::failed("out of order")));
-    hooks.hook(TOOL_PRE).named("panicking").handle(|_| -> () { panic!("boom") });
+    hooks.hook(TOOL_PRE).named("failing").run(|_| Err::<(), _>(HookError::failed("out of order")));
+    hooks.hook(TOOL_PRE).named("panicking").run(|_| -> () { panic!("boom") });
     let (spans, events) = watch(|| emit(&hooks));
     let inside = "hook.emission tool:pre";
     let failed = |answer| [("hook.role", "Gate"), ("hook.answer", answer), ("otel.status_code", "ERROR")];
@@ -158,18 +158,20 @@ fn failures_show_up_as_errors() {
             call("panicking", inside, &failed("panicked")),
         ]
     );
-    let event = |hook, error| {
+    let event = |hook, failure, error| {
         let inside = format!("hook.call {hook}");
-        seen("WARN hook failed", Some(&inside), &[("hook.name", hook), ("error", error)])
+        let fields = [("hook.name", hook), ("hook.event", "tool:pre"), ("hook.failure", failure), ("error", error)];
+        seen("WARN hook failed", Some(&inside), &fields)
     };
-    assert_eq!(events, [event("failing", "out of order"), event("panicking", "panicked: boom")]);
+    let failed = event("failing", "failed", "out of order");
+    assert_eq!(events, [failed, event("panicking", "panicked", "panicked: boom")]);
 }
 
 #[test]
 fn observers_side_by_side_stand_inside_their_emission() {
     let hooks = HookRegistry::builder().parallel_observers().build();
-    hooks.hook(TOOL_PRE).named("a").observer().handle(|_| ());
-    hooks.hook(TOOL_PRE).named("b").observer().handle(|_| ());
+    hooks.hook(TOOL_PRE).named("a").observer().run(|_| ());
+    hooks.hook(TOOL_PRE).named("b").observer().run(|_| ());
     let (spans, _) = watch(|| emit(&hooks));
     let observed = [("hook.role", "Observer"), ("hook.answer", "continue")];
     assert_eq!(
@@ -186,14 +188,14 @@ fn observers_side_by_side_stand_inside_their_emission() {
 fn spans_nest_as_emissions_do() {
     let hooks = HookRegistry::new();
     let registry = hooks.clone();
-    hooks.hook(TOOL_PRE).named("outer").handle(move |_| {
+    hooks.hook(TOOL_PRE).named("outer").run(move |_| {
         let registry = registry.clone();
         async move {
             tracing::info!("said by the hook");
             drop(registry.emit("inner:event", EventData::new()).await);
         }
     });
-    hooks.hook("inner:event").named("inner").handle(|_| ()).unwrap();
+    hooks.hook("inner:event").named("inner").run(|_| ()).unwrap();
     let (spans, events) = watch(|| tracing::info_span!("turn").in_scope(|| emit(&hooks)));
     let nested: Vec<_> = spans.iter().map(|span| (title(span), span.inside.as_deref())).collect();
     assert_eq!(
@@ -214,7 +216,7 @@ fn spans_nest_as_emissions_do() {
 /// The span of an approval: whether it was granted, and what that rests on.
 fn check_approval(person: ScriptedApprovals, granted: &str, basis: &str) {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("asker").handle(|_| HookResult::ask("Go?"));
+    hooks.hook(TOOL_PRE).named("asker").run(|_| HookResult::ask("Go?"));
     let session = Coordinator::builder(hooks).approvals(person).build();
     let (spans, _) = watch(|| drop(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap()));
     let approval = seen(
@@ -245,10 +247,10 @@ fn an_approval_is_a_span() {
 #[test]
 fn an_injection_is_an_event_with_its_size() {
     let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("linter").handle(|_| HookResult::inject("zwölf Zeichen"));
+    hooks.hook(TOOL_PRE).named("linter").run(|_| HookResult::inject("zwölf Zeichen"));
     let session = Coordinator::builder(hooks).build();
     let (_, events) = watch(|| drop(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap()));
-    let fields = [("hook.name", "linter"), ("bytes", "14"), ("tokens", "3"), ("fate", "injected")];
+    let fields = [("hook.name", "linter"), ("bytes", "14"), ("tokens", "3"), ("fate", "no_context")];
     assert_eq!(events, [seen("INFO hook injection", None, &fields)]);
 }
 
@@ -277,7 +279,7 @@ impl Display for BrokenDisplay {
 fn the_contents_of_events_are_never_shown() {
     let hooks = HookRegistry::new();
     hooks.set_default_fields([("token", SECRET)]);
-    hooks.hook(TOOL_PRE).named("mistyped").handle(|_| ());
+    hooks.hook(TOOL_PRE).named("mistyped").run(|_| ());
     hooks.on("tool:pre", |event| HookResult::modify(event.data).because(SECRET)).unwrap();
     hooks.on("tool:pre", |event| HookResult::set("copy", event["tool_name"].clone())).unwrap();
     hooks.on("tool:pre", |event| HookResult::respond(event.data)).unwrap();
@@ -292,7 +294,7 @@ fn the_contents_of_events_are_never_shown() {
     }
     let broken = Coordinator::builder(hooks.clone()).display(BrokenDisplay).build();
     check_kept(|| drop(broken.emit(TOOL_PRE, data()).now_or_never().unwrap()));
-    hooks.hook(TOOL_PRE).named("guard").priority(-1).handle(|_| ());
+    hooks.hook(TOOL_PRE).named("guard").priority(-1).run(|_| ());
     hooks.on("tool:pre", |_| HookResult::deny(SECRET)).unwrap();
     check_kept(|| drop(hooks.emit(TOOL_PRE, data()).now_or_never().unwrap()));
 }
@@ -301,7 +303,7 @@ fn the_contents_of_events_are_never_shown() {
 fn an_unreadable_answer_that_repeats_the_data_does_not_show_it() {
     for answer in [json!({ "action": "modify", "data": SECRET }), json!({ "approval_timeout": SECRET })] {
         let hooks = HookRegistry::new();
-        hooks.hook(TOOL_PRE).named("echo").handle(move |_| HookResult::from_json(answer.clone()));
+        hooks.hook(TOOL_PRE).named("echo").run(move |_| HookResult::from_json(answer.clone()));
         check_kept(|| emit(&hooks));
     }
 }

@@ -1,10 +1,10 @@
 //! Approvals, decided without I/O: who has to be asked, and what an answer means.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::EventName;
 use crate::ports::approval::ApprovalError;
@@ -36,7 +36,6 @@ impl Ruling {
         let prompt = &approval.prompt;
         match answer {
             Ok(answer) => match approval.offered().iter().find(|option| option.label == answer) {
-                Some(_) if approval.is_ambiguous() => Self::failed(prompt, &"two options read the same"),
                 Some(option) => {
                     Self { lasting: option.effect.is_lasting(), ..Self::by_person(option.effect.allows(), prompt) }
                 }
@@ -133,8 +132,12 @@ impl<'de> Deserialize<'de> for ApprovalRules {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
                 let mut rules = Vec::new();
-                while let Some(rule) = map.next_entry()? {
-                    rules.push(rule);
+                while let Some((rule, decision)) = map.next_entry::<String, _>()? {
+                    // A `*` in the place of the hook would look like "every hook" and match none.
+                    if rule.split_once(':').is_none_or(|(hook, _)| hook.is_empty() || hook.contains('*')) {
+                        return Err(A::Error::custom(format!("the rule `{rule}` names no hook")));
+                    }
+                    rules.push((rule, decision));
                 }
                 Ok(ApprovalRules { rules })
             }
@@ -146,16 +149,19 @@ impl<'de> Deserialize<'de> for ApprovalRules {
 
 /// Rules that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidRules {
     /// The file cannot be read.
-    #[error("the approval rules cannot be read")]
-    Io(#[from] std::io::Error),
+    #[error("the approval rules `{}` cannot be read: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The text is no set of rules.
-    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}")]
+    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}: {0}")]
     Form(#[from] serde_json::Error),
-    /// A rule without a hook.
-    #[error("the approval rule `{0}` names no hook; write it like `<hook>:<pattern>`")]
-    NoHook(String),
 }
 
 impl ApprovalRules {
@@ -164,11 +170,7 @@ impl ApprovalRules {
     /// # Errors
     /// If the text is no set of rules; nothing of it is used then.
     pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
-        let rules: Self = serde_json::from_str(text)?;
-        match rules.rules.iter().find(|(rule, _)| !rule.contains(':')) {
-            Some((rule, _)) => Err(InvalidRules::NoHook(rule.clone())),
-            None => Ok(rules),
-        }
+        Ok(serde_json::from_str(text)?)
     }
 
     /// Reads rules from a file.
@@ -176,7 +178,9 @@ impl ApprovalRules {
     /// # Errors
     /// If the file cannot be read or is no set of rules.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
-        Self::from_json(&std::fs::read_to_string(path)?)
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path);
+        Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
     }
 
     pub(super) fn answer(&self, question: &Question) -> Option<Ruling> {

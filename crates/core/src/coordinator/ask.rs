@@ -1,6 +1,5 @@
 //! Asking a person, with the kernel's own time limit.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,10 +10,10 @@ use tracing::Instrument;
 use super::approve::{Question, Ruling};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
-use crate::event::{
-    APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired, EventData,
-    EventKey,
+use crate::event::events::{
+    APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
 };
+use crate::event::{EventData, EventKey};
 use crate::guard::{Contained, Waited, wait};
 use crate::ports::BoxFuture;
 use crate::ports::approval::{ApprovalError, ApprovalRequest};
@@ -58,7 +57,7 @@ impl Coordinator {
             span.record("approval.basis", ruling.basis);
             self.announce(&question, &ruling).await;
             if !ruling.granted {
-                return Verdict::Denied { by: question.hook, reason: ruling.reason };
+                return Verdict::denied(question.hook, &ruling.reason);
             }
         }
         Verdict::Proceed(data.clone())
@@ -123,7 +122,7 @@ impl Coordinator {
 
         let mut waiting = Contained::new(system.clone().request(request));
         let waited = wait(self.clock(), approval.timeout, &mut waiting);
-        let waited = registry::waiting_for_person(pin!(waited)).await;
+        let waited = registry::waiting_for_person(waited).await;
         let answer = match waited {
             Waited::Done(answer) => answer,
             Waited::Panicked(what) => Err(ApprovalError::Failed(what)),
@@ -145,16 +144,21 @@ impl Coordinator {
         mut waiting: Contained<BoxFuture<'static, Result<String, ApprovalError>>>,
     ) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let session = self.clone();
-        runtime.spawn(async move {
-            if let Waited::Done(Ok(answer)) = wait(session.clock(), LATE, &mut waiting).await {
+        let (session, clock) = (Arc::downgrade(&self.shared), self.shared.hooks.clock().clone());
+        let watch = async move {
+            let waited = wait(&*clock, LATE, &mut waiting).await;
+            if let (Waited::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
+                let session = Coordinator { shared };
                 tracing::warn!({ hook.name = %question.hook }, "an approval was answered too late");
                 let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer };
                 if let Err(error) = session.record(&question.event, entry) {
                     super::route::log("audit", &error);
                 }
             }
-        });
+        };
+        let mut late = lock(&self.shared.late);
+        while late.try_join_next().is_some() {}
+        late.spawn_on(watch, &runtime);
     }
 
     async fn announce(&self, question: &Question, ruling: &Ruling) {

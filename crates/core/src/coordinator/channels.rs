@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::guard::{Contained, Waited, wait};
+use crate::guard::{Contained, Waited, drop_quietly, wait};
 use crate::ports::clock::Clock;
 use crate::ports::{BoxFuture, PortError};
+use crate::registry::{Later, Now};
 use crate::sync::{Mutex, lock};
 
 /// How long one contributor may take.
@@ -56,10 +57,12 @@ impl ContributorRegistration {
     /// Takes the contributor away. Doing it twice is harmless.
     pub fn unregister(&self) {
         let Some(channels) = self.channels.upgrade() else { return };
-        let mut channels = lock(&channels);
-        if let Some(contributors) = channels.channels.get_mut(&self.channel) {
-            contributors.retain(|(id, _, _)| *id != self.id);
-        }
+        let mut registered = lock(&channels);
+        let contributors = registered.channels.get_mut(&self.channel);
+        let removed = contributors.map(|all| all.extract_if(.., |(id, ..)| *id == self.id).collect::<Vec<_>>());
+        // What a contributor holds may use the channels when it is dropped.
+        drop(registered);
+        drop_quietly(removed);
     }
 }
 
@@ -102,6 +105,35 @@ impl<T: IntoContribution, E: Into<PortError>> IntoContribution for Result<T, E> 
     }
 }
 
+/// What a contributing function may return: a value (or nothing, or a failure), or a future of one.
+///
+/// `When` tells the two apart; it is always inferred.
+pub trait ContributorAnswer<When>: sealed::Sealed<When> {}
+
+mod sealed {
+    use super::{BoxFuture, PortError, Value};
+
+    pub trait Sealed<When> {
+        fn contributed(self) -> BoxFuture<'static, Result<Option<Value>, PortError>>;
+    }
+}
+
+impl<T: IntoContribution + Send + 'static> ContributorAnswer<Now> for T {}
+
+impl<T: IntoContribution + Send + 'static> sealed::Sealed<Now> for T {
+    fn contributed(self) -> BoxFuture<'static, Result<Option<Value>, PortError>> {
+        Box::pin(async { self.into_contribution() })
+    }
+}
+
+impl<F: Future<Output: IntoContribution> + Send + 'static> ContributorAnswer<Later> for F {}
+
+impl<F: Future<Output: IntoContribution> + Send + 'static> sealed::Sealed<Later> for F {
+    fn contributed(self) -> BoxFuture<'static, Result<Option<Value>, PortError>> {
+        Box::pin(async { self.await.into_contribution() })
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     // A std lock: nothing awaits while it is held.
@@ -109,16 +141,19 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    pub(super) fn register<F, Fut>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
+    pub(super) fn register<F, R, When>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
     where
-        F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoContribution> + Send + 'static,
+        F: Fn() -> R + Send + Sync + 'static,
+        R: ContributorAnswer<When>,
     {
         let contributor = Arc::new(contributor);
         let contributor: Contributor = Arc::new(move || {
             let contributor = contributor.clone();
             // Called inside the future, so that a panic of the function itself is caught too.
-            Box::pin(async move { contributor().await.into_contribution() })
+            Box::pin(async move {
+                let contributed = contributor().contributed();
+                contributed.await
+            })
         });
         let mut registered = lock(&self.registered);
         registered.registrations += 1;

@@ -99,15 +99,18 @@ pub(super) struct Admitted {
 
 /// How much was injected in the running turn.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
-    pub(super) number: u64,
-    tokens: usize,
+pub(super) struct Budget {
+    turn: u64,
+    used: usize,
 }
 
-impl Turn {
-    pub(super) fn begin(&mut self) {
-        self.number += 1;
-        self.tokens = 0;
+impl Budget {
+    /// Starts afresh if another turn has begun.
+    pub(super) fn of_turn(&mut self, turn: u64) -> &mut Self {
+        if self.turn != turn {
+            *self = Self { turn, used: 0 };
+        }
+        self
     }
 
     /// Applies the limits to one injection.
@@ -121,7 +124,7 @@ impl Turn {
         text.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
         let mut tokens = counter.count(text);
         let size = text.chars().count();
-        let left = config.injection_budget_per_turn.map(|budget| budget.saturating_sub(self.tokens));
+        let left = config.injection_budget_per_turn.map(|budget| budget.saturating_sub(self.used));
         let fate = if let Some(limit) = config.injection_size_limit.filter(|limit| size > *limit) {
             Fate::Refused(InjectionTooLarge { hook: injection.hook.to_string(), size, limit })
         } else if let Some(left) = left.filter(|left| tokens > *left) {
@@ -138,7 +141,7 @@ impl Turn {
             Fate::Injected
         };
         if fate.is_injected() {
-            self.tokens = self.tokens.saturating_add(tokens);
+            self.used = self.used.saturating_add(tokens);
         }
         Admitted { injection, tokens, fate }
     }
@@ -155,8 +158,15 @@ fn truncate(text: &mut String, tokens: usize, counter: &ContainedCounter<'_>) {
     text.truncate(ends.get(cut).copied().unwrap_or_default());
 }
 
+/// Where injections come from.
+pub(super) struct Origin<'a> {
+    pub(super) event: &'a EventName,
+    pub(super) tool_call_id: Option<&'a str>,
+    pub(super) at: SystemTime,
+}
+
 /// Joins what may be injected into messages: one for each role and placement.
-pub(super) fn messages(admitted: &[Admitted], event: &EventName, at: SystemTime) -> Vec<InjectedMessage> {
+pub(super) fn messages(admitted: &[Admitted], origin: &Origin<'_>) -> Vec<InjectedMessage> {
     let said = admitted.iter().filter(|one| one.fate.is_injected() && !one.injection.text.is_empty());
     let mut groups: Vec<Vec<&FromHook<Injection>>> = Vec::new();
     for injection in said.map(|one| &one.injection) {
@@ -168,10 +178,10 @@ pub(super) fn messages(admitted: &[Admitted], event: &EventName, at: SystemTime)
             None => groups.push(vec![injection]),
         }
     }
-    groups.into_iter().filter_map(|group| message(&group, event, at)).collect()
+    groups.into_iter().filter_map(|group| message(&group, origin)).collect()
 }
 
-fn message(group: &[&FromHook<Injection>], event: &EventName, at: SystemTime) -> Option<InjectedMessage> {
+fn message(group: &[&FromHook<Injection>], origin: &Origin<'_>) -> Option<InjectedMessage> {
     let first = group.first()?;
     let content = match group {
         [one] => one.text.clone(),
@@ -182,5 +192,13 @@ fn message(group: &[&FromHook<Injection>], event: &EventName, at: SystemTime) ->
         }
     };
     let hooks: Vec<Arc<str>> = group.iter().map(|one| one.hook.clone()).collect();
-    Some(InjectedMessage { role: first.role, content, placement: first.placement, hooks, event: event.clone(), at })
+    Some(InjectedMessage {
+        role: first.role,
+        content,
+        placement: first.placement,
+        hooks,
+        event: origin.event.clone(),
+        tool_call_id: origin.tool_call_id.map(str::to_owned),
+        at: origin.at,
+    })
 }

@@ -10,24 +10,28 @@ mod route;
 mod verdict;
 
 pub use approve::{ApprovalRules, InvalidRules};
-pub use channels::{Contribution, Contributions, ContributorRegistration, FailedContribution, IntoContribution};
+pub use channels::{
+    Contribution, Contributions, ContributorAnswer, ContributorRegistration, FailedContribution, IntoContribution,
+};
 pub use config::{OverBudget, SessionConfig};
 pub use inject::{EstimatedTokens, InjectionTooLarge, TokenCounter};
 pub use verdict::Verdict;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::task::JoinSet;
 
 use self::approve::Ledger;
 use self::channels::Channels;
-use self::inject::Turn;
+use self::inject::Budget;
 use self::route::Routing;
-use crate::event::{Answers, Data, EventData, EventKey, EventName, SESSION_ID};
+use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
-use crate::ports::display::{AnyDisplay, Display};
+use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
 use crate::registry::{Denial, FromHook, HookRegistry, Outcome};
 use crate::result::{Action, HookResult};
 use crate::sync::{Mutex, lock};
@@ -41,7 +45,7 @@ use crate::sync::{Mutex, lock};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let hooks = HookRegistry::new();
-/// hooks.hook(TOOL_PRE).named("guard").handle(|event| {
+/// hooks.hook(TOOL_PRE).named("guard").run(|event| {
 ///     (event.tool_name() == "rm").then(|| HookResult::deny("no rm"))
 /// });
 /// let session = Coordinator::builder(hooks).context(Conversation::new()).audit(MemoryAudit::new()).build();
@@ -60,6 +64,8 @@ pub struct Coordinator {
 struct Shared {
     hooks: HookRegistry,
     session_id: Option<String>,
+    /// The fields of every event that nobody can forge.
+    reserved: Option<Arc<Map>>,
     context: Option<Arc<dyn AnyContextManager>>,
     approvals: Option<Arc<dyn AnyApprovalSystem>>,
     display: Option<Arc<dyn AnyDisplay>>,
@@ -69,9 +75,12 @@ struct Shared {
     config: SessionConfig,
     // Std locks: nothing awaits while they are held.
     ledger: Mutex<Ledger>,
-    turn: Mutex<Turn>,
+    budget: Mutex<Budget>,
     channels: Channels,
+    turn: AtomicU64,
     questions: AtomicU64,
+    /// Questions out of time that are watched for a late answer. They end with the session.
+    late: Mutex<JoinSet<()>>,
 }
 
 /// Makes a [`Coordinator`]. Every port is optional, and what is missing is left out; but without an approval system every
@@ -82,9 +91,13 @@ pub struct CoordinatorBuilder {
 }
 
 impl CoordinatorBuilder {
-    /// Names the session. Every event then carries this `session_id`, and nobody can forge it.
+    /// Names the session. Every event that it emits then carries this `session_id`, and nobody can forge it.
+    ///
+    /// Several sessions can share the same hooks. Events that hooks emit on the registry itself belong to the first one.
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
-        self.shared.session_id = Some(id.into());
+        let id = id.into();
+        self.shared.reserved = Some(Arc::new(Map::from_iter([(SESSION_ID.to_owned(), id.clone().into())])));
+        self.shared.session_id = Some(id);
         self
     }
 
@@ -112,6 +125,11 @@ impl CoordinatorBuilder {
         self
     }
 
+    /// Shows messages with a function: `builder.display_fn(|message| println!("{message}"))`.
+    pub fn display_fn(self, show: impl Fn(&DisplayMessage) + Send + Sync + 'static) -> Self {
+        self.display(DisplayFn(show))
+    }
+
     /// Where everything is recorded.
     pub fn audit(mut self, audit: impl AuditLog) -> Self {
         self.shared.audit = Some(Arc::new(audit));
@@ -133,7 +151,7 @@ impl CoordinatorBuilder {
     /// The coordinator.
     pub fn build(self) -> Coordinator {
         if let Some(id) = &self.shared.session_id {
-            self.shared.hooks.set_reserved_fields([(SESSION_ID, id.as_str())]);
+            self.shared.hooks.reserve_if_free(SESSION_ID, id);
         }
         Coordinator { shared: Arc::new(self.shared) }
     }
@@ -145,6 +163,7 @@ impl Coordinator {
         let shared = Shared {
             hooks,
             session_id: None,
+            reserved: None,
             context: None,
             approvals: None,
             display: None,
@@ -153,9 +172,11 @@ impl Coordinator {
             rules: ApprovalRules::default(),
             config: SessionConfig::default(),
             ledger: Mutex::default(),
-            turn: Mutex::default(),
+            budget: Mutex::default(),
             channels: Channels::default(),
+            turn: AtomicU64::new(0),
             questions: AtomicU64::new(0),
+            late: Mutex::default(),
         };
         CoordinatorBuilder { shared }
     }
@@ -189,15 +210,21 @@ impl Coordinator {
     }
 
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
-        let (outcome, emitted) = self.shared.hooks.emit_routed(event, data).await?;
+        let cancelled = |outcome: &Outcome| self.record_cancelled(outcome);
+        let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
         let verdict = self.route(Routing::of(&outcome, emitted)).await;
         Ok((verdict, outcome))
+    }
+
+    /// Routes what came of an emission that was driven in another way: see [`Emission`](crate::Emission).
+    pub async fn route_outcome(&self, outcome: &Outcome) -> Verdict {
+        self.route(Routing::of(outcome, None)).await
     }
 
     /// Routes the answer of a single hook, for callers that emit in their own way.
     ///
     /// # Errors
-    /// If it injects more than the session allows. Nothing of the answer has been routed then.
+    /// If it injects more than the session allows. Nothing of the answer has been routed then, but it is recorded.
     pub async fn process_hook_result(
         &self,
         event: &EventName,
@@ -208,7 +235,9 @@ impl Coordinator {
         let HookResult { action, reason, message, output, suppress_output } = result;
         let hook: Arc<str> = hook.into();
         let answers = event.answers();
+        data.reserve(&self.shared.reserved);
         let mut routing = Routing::new(event, EventData::new());
+        routing.reports = record::single(&hook, &action, reason.as_deref(), suppress_output, &data);
         match action {
             Action::Continue | Action::Respond(_) => {}
             Action::Deny | Action::Modify(_) if answers == Answers::Observed => {}
@@ -216,7 +245,10 @@ impl Coordinator {
             Action::Deny => routing.denial = Some(Denial { by: hook.clone(), reason }),
             Action::Modify(change) => data.apply(change),
             Action::InjectContext(injection) => {
-                self.check_size(&hook, &injection)?;
+                if let Err(too_large) = self.check_size(&hook, &injection) {
+                    self.record_refusal(routing, &hook, &injection).await;
+                    return Err(too_large);
+                }
                 routing.injections.push(FromHook { hook: hook.clone(), said: *injection });
             }
             Action::AskUser(approval) => {
@@ -232,7 +264,7 @@ impl Coordinator {
 
     /// Begins a turn: the injection budget starts afresh.
     pub fn begin_turn(&self) {
-        lock(&self.shared.turn).begin();
+        self.shared.turn.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Forgets the answers that last for the session.
@@ -246,16 +278,17 @@ impl Coordinator {
     /// # use amplifier_core::{Coordinator, HookRegistry};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let session = Coordinator::builder(HookRegistry::new()).build();
-    /// session.register_contributor("capabilities", "search", async || serde_json::json!(["web", "code"]));
+    /// session.register_contributor("capabilities", "search", || serde_json::json!(["web", "code"]));
+    /// session.register_contributor("capabilities", "shell", async || serde_json::json!(["bash"]));
     ///
     /// let capabilities = session.collect_contributions("capabilities").await;
     /// assert_eq!(capabilities.values[0].value[1], "code");
     /// # }
     /// ```
-    pub fn register_contributor<F, Fut>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
+    pub fn register_contributor<F, R, When>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
     where
-        F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoContribution> + Send + 'static,
+        F: Fn() -> R + Send + Sync + 'static,
+        R: ContributorAnswer<When>,
     {
         self.shared.channels.register(channel, name, contributor)
     }

@@ -1,16 +1,17 @@
 //! Recording what happens, and noticing when that fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::Coordinator;
 use super::route::log;
 use crate::event::{EventData, EventName};
 use crate::guard;
-use crate::ports::PortError;
 use crate::ports::audit::{AuditEntry, AuditRecord};
+use crate::ports::{BoxFuture, PortError};
 use crate::registry::Outcome;
-use crate::result::HookError;
-use crate::sync::lock;
+use crate::result::{Action, HookError};
 
 /// The records of one routing.
 pub(super) struct Recording<'a> {
@@ -18,11 +19,13 @@ pub(super) struct Recording<'a> {
     event: &'a EventName,
     /// The first failure; more of them say nothing new.
     failure: Option<PortError>,
+    /// Parts that hung in this routing. Asking them again would only make the agent wait longer.
+    hung: Vec<&'static str>,
 }
 
 impl<'a> Recording<'a> {
     pub(super) fn new(session: &'a Coordinator, event: &'a EventName) -> Self {
-        Self { session, event, failure: None }
+        Self { session, event, failure: None, hung: Vec::new() }
     }
 
     pub(super) fn event(&self) -> &'a EventName {
@@ -35,14 +38,32 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Logs and records that a part of the system failed.
-    pub(super) fn fail(&mut self, part: &'static str, error: &PortError) {
-        log(part, error);
-        self.record(AuditEntry::Failure { part, error: error.to_string() });
+    /// Waits for a part of the system. If it fails, that is logged and recorded; if it hung before, it is not asked again.
+    pub(super) async fn call(
+        &mut self,
+        part: &'static str,
+        call: BoxFuture<'_, Result<(), PortError>>,
+    ) -> Result<(), PortError> {
+        let result = match self.hung.contains(&part) {
+            true => Err("it hung before, and was not asked again".into()),
+            false => guard::port(self.session.clock(), call).await,
+        };
+        if let Err(error) = &result {
+            if error.is::<guard::Hung>() {
+                self.hung.push(part);
+            }
+            log(part, error);
+            self.record(AuditEntry::Failure { part, error: error.to_string() });
+        }
+        result
     }
 
     /// Intent before an operation that was let through; outcome after it, also if its result is withheld.
     pub(super) fn record_operation(&mut self, data: &EventData, proceeds: bool) {
+        // A digest reads all of the data, so it is made only for someone who keeps it.
+        if self.session.shared.audit.is_none() {
+            return;
+        }
         let tool_call_id = || data.text("tool_call_id").map(str::to_owned);
         match self.event.as_str() {
             "tool:pre" | "provider:request" | "agent:spawn" if proceeds => {
@@ -58,21 +79,33 @@ impl<'a> Recording<'a> {
 
     /// Waits until everything is safe; gives the failure, if there was one.
     pub(super) async fn finish(self) -> Option<PortError> {
-        let failure = match (self.failure, &self.session.shared.audit) {
-            (Some(failure), _) => Some(failure),
-            (None, Some(audit)) => guard::port(self.session.clock(), audit.flushed()).await.err(),
-            (None, None) if self.session.shared.config.audit_required => Some("there is none".into()),
-            (None, None) => None,
+        let flushed = match &self.session.shared.audit {
+            Some(audit) => guard::port(self.session.clock(), audit.flushed()).await,
+            None if self.session.shared.config.audit_required => Err("there is none".into()),
+            None => Ok(()),
         };
+        let failure = self.failure.or(flushed.err());
         failure.inspect(|error| log("audit", error))
     }
 }
 
 impl Coordinator {
+    /// Records that an emission was given up, and what the hooks had said by then.
+    pub(super) fn record_cancelled(&self, outcome: &Outcome) {
+        if self.shared.audit.is_none() {
+            return;
+        }
+        for entry in reports(outcome, &outcome.data, "cancelled") {
+            if let Err(error) = self.record(outcome.event(), entry) {
+                return log("audit", &error);
+            }
+        }
+    }
+
     /// Records without waiting.
     pub(super) fn record(&self, event: &EventName, entry: AuditEntry) -> Result<(), PortError> {
         let Some(audit) = &self.shared.audit else { return Ok(()) };
-        let turn = lock(&self.shared.turn).number;
+        let turn = self.shared.turn.load(Ordering::Relaxed);
         let session = self.shared.session_id.clone();
         let record = AuditRecord { at: self.clock().wall(), session, turn, event: event.clone(), entry };
         catch_unwind(AssertUnwindSafe(|| audit.take(record)))
@@ -80,12 +113,12 @@ impl Coordinator {
     }
 }
 
-/// What the record says about an emission: the event, and a report for each hook.
-pub(super) fn reports(outcome: &Outcome) -> Vec<AuditEntry> {
+/// What the record says about an emission: the event with the data that counted, and a report for each hook.
+pub(super) fn reports(outcome: &Outcome, data: &EventData, decision: &'static str) -> Vec<AuditEntry> {
     let denial = outcome.denial();
     let event = AuditEntry::Event {
-        data: outcome.data.clone(),
-        decision: outcome.decision.as_str(),
+        data: data.clone(),
+        decision,
         denied_by: denial.map(|denial| denial.by.to_string()),
         reason: denial.and_then(|denial| denial.reason.clone()),
     };
@@ -98,4 +131,30 @@ pub(super) fn reports(outcome: &Outcome) -> Vec<AuditEntry> {
         suppressed_output: report.suppressed_output,
     });
     std::iter::once(event).chain(reports).collect()
+}
+
+/// What the record says about the answer of a single hook.
+pub(super) fn single(
+    hook: &str,
+    action: &Action,
+    reason: Option<&str>,
+    suppressed_output: bool,
+    data: &EventData,
+) -> Vec<AuditEntry> {
+    let (reason, denies) = (reason.map(str::to_owned), matches!(action, Action::Deny));
+    let event = AuditEntry::Event {
+        data: data.clone(),
+        decision: action.as_str(),
+        denied_by: denies.then(|| hook.to_owned()),
+        reason: reason.clone().filter(|_| denies),
+    };
+    let report = AuditEntry::HookReport {
+        hook: hook.to_owned(),
+        answer: action.as_str(),
+        took: Duration::ZERO,
+        reason,
+        error: None,
+        suppressed_output,
+    };
+    vec![event, report]
 }

@@ -1,8 +1,9 @@
 //! The order in which an outcome is routed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::inject::{self, Admitted, ContainedCounter, Fate, InjectionTooLarge};
+use super::inject::{self, Admitted, ContainedCounter, Fate, InjectionTooLarge, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
 use crate::event::{Answers, EventData, EventName};
@@ -25,7 +26,7 @@ pub(super) struct Routing<'a> {
     pub(super) messages: Vec<FromHook<UserMessage>>,
     pub(super) outputs: Vec<FromHook<Box<str>>>,
     /// What the record says about the emission itself.
-    reports: Vec<AuditEntry>,
+    pub(super) reports: Vec<AuditEntry>,
 }
 
 impl<'a> Routing<'a> {
@@ -46,6 +47,7 @@ impl<'a> Routing<'a> {
     pub(super) fn of(outcome: &'a Outcome, emitted: Option<EventData>) -> Self {
         let event = outcome.event();
         let observed = emitted.is_some();
+        let data = emitted.unwrap_or_else(|| outcome.data.clone());
         let asks = outcome.reports().filter(|report| report.answer == Answered::AskUser);
         let gates = asks
             .zip(outcome.approvals())
@@ -56,8 +58,8 @@ impl<'a> Routing<'a> {
             injections: outcome.injections().to_vec(),
             messages: outcome.messages().to_vec(),
             outputs: outcome.outputs().to_vec(),
-            reports: super::record::reports(outcome),
-            ..Self::new(event, emitted.unwrap_or_else(|| outcome.data.clone()))
+            reports: super::record::reports(outcome, &data, outcome.decision.as_str()),
+            ..Self::new(event, data)
         }
     }
 }
@@ -72,10 +74,10 @@ impl Coordinator {
         }
 
         let mut verdict = match &denial {
-            Some(denial) => Verdict::from(denial),
+            Some(denial) => Verdict::denied(denial.by.clone(), denial.reason()),
             None => self.ask_all(&mut recording, approvals, &data).await,
         };
-        self.inject_all(&mut recording, injections).await;
+        self.inject_all(&mut recording, injections, data.text("tool_call_id")).await;
         for FromHook { hook, said } in messages {
             self.show(&mut recording, said.level, format!("hook:{hook}"), said.text).await;
         }
@@ -85,10 +87,14 @@ impl Coordinator {
         recording.record_operation(&data, verdict.is_proceed());
         if let Some(problem) = recording.finish().await {
             let text = format!("the audit log failed: {problem}");
-            // Not recorded: that is what just failed.
-            self.display(Level::Error, "kernel".to_owned(), &text).await.unwrap_or_else(|error| log("display", &error));
+            if let Some(display) = &self.shared.display {
+                let message = DisplayMessage { text: text.clone(), level: Level::Error, source: "kernel".to_owned() };
+                // Not recorded: that is what just failed.
+                let shown = guard::port(self.clock(), display.message(&message)).await;
+                shown.unwrap_or_else(|error| log("display", &error));
+            }
             if self.shared.config.audit_required && event.answers() != Answers::Observed && verdict.is_proceed() {
-                verdict = Verdict::Denied { by: "audit".into(), reason: text };
+                verdict = Verdict::denied("audit".into(), &text);
             }
         }
         verdict
@@ -96,69 +102,85 @@ impl Coordinator {
 
     pub(super) fn check_size(&self, hook: &Arc<str>, injection: &Injection) -> Result<(), InjectionTooLarge> {
         let trial = FromHook { hook: hook.clone(), said: injection.clone() };
-        let admitted = inject::Turn::default().admit(trial, &self.shared.config, &self.tokens());
+        let admitted = inject::Budget::default().admit(trial, &self.shared.config, &self.tokens());
         match admitted.fate {
             Fate::Refused(too_large) => Err(too_large),
             _ => Ok(()),
         }
     }
 
-    async fn inject_all(&self, recording: &mut Recording<'_>, injections: Vec<FromHook<Injection>>) {
+    async fn inject_all(
+        &self,
+        recording: &mut Recording<'_>,
+        injections: Vec<FromHook<Injection>>,
+        tool_call_id: Option<&str>,
+    ) {
         if injections.is_empty() {
             return;
         }
         let admitted: Vec<Admitted> = {
-            let mut turn = lock(&self.shared.turn);
-            let admit = |injection| turn.admit(injection, &self.shared.config, &self.tokens());
+            let mut budget = lock(&self.shared.budget);
+            let budget = budget.of_turn(self.shared.turn.load(Ordering::Relaxed));
+            let admit = |injection| budget.admit(injection, &self.shared.config, &self.tokens());
             injections.into_iter().map(admit).collect()
         };
         for one in &admitted {
-            let Admitted { injection: FromHook { hook, said }, tokens, fate } = one;
-            let (bytes, fate_word) = (said.text.len(), fate.as_str());
-            tracing::info!({ hook.name = %hook, bytes, tokens, fate = fate_word }, "hook injection");
-            recording.record(AuditEntry::Injection {
-                hook: hook.to_string(),
-                role: said.role,
-                placement: said.placement,
-                bytes,
-                tokens: *tokens,
-                fate: fate_word,
-                text: said.text.clone(),
-            });
-            if let Some(warning) = fate.warning() {
-                self.show(recording, Level::Warning, format!("hook:{hook}"), warning).await;
+            self.record_injection(recording, one);
+            if let Some(warning) = one.fate.warning() {
+                self.show(recording, Level::Warning, format!("hook:{}", one.injection.hook), warning).await;
             }
         }
         let Some(context) = &self.shared.context else { return };
-        for message in inject::messages(&admitted, recording.event(), self.clock().wall()) {
+        let origin = Origin { event: recording.event(), tool_call_id, at: self.clock().wall() };
+        for message in inject::messages(&admitted, &origin) {
             let source = format!("hook:{}", message.hooks.join(", "));
-            if let Err(error) = guard::port(self.clock(), context.add(message)).await {
-                recording.fail("context", &error);
+            if let Err(error) = recording.call("context", context.add(message)).await {
                 self.show(recording, Level::Error, source, format!("the injection was lost: {error}")).await;
             }
         }
     }
 
-    /// Shows a message and records it.
-    pub(super) async fn show(&self, recording: &mut Recording<'_>, level: Level, source: String, text: String) {
-        recording.record(AuditEntry::Message { source: source.clone(), level, text: text.clone() });
-        if let Err(error) = self.display(level, source, &text).await {
-            recording.fail("display", &error);
-        }
+    fn record_injection(&self, recording: &mut Recording<'_>, admitted: &Admitted) {
+        let Admitted { injection: FromHook { hook, said }, tokens, fate } = admitted;
+        let fate = if self.shared.context.is_some() { fate.as_str() } else { "no_context" };
+        let bytes = said.text.len();
+        tracing::info!({ hook.name = %hook, bytes, tokens, fate }, "hook injection");
+        recording.record(AuditEntry::Injection {
+            hook: hook.to_string(),
+            role: said.role,
+            placement: said.placement,
+            bytes,
+            tokens: *tokens,
+            fate,
+            text: said.text.clone(),
+        });
     }
 
-    async fn display(&self, level: Level, source: String, text: &str) -> Result<(), crate::ports::PortError> {
-        let Some(display) = &self.shared.display else { return Ok(()) };
-        let message = DisplayMessage { text: text.to_owned(), level, source };
-        guard::port(self.clock(), display.message(&message)).await
+    /// Records an answer whose injection is too large to be routed.
+    pub(super) async fn record_refusal(&self, routing: Routing<'_>, hook: &Arc<str>, injection: &Injection) {
+        let mut recording = Recording::new(self, routing.event);
+        routing.reports.into_iter().for_each(|entry| recording.record(entry));
+        let injection = FromHook { hook: hook.clone(), said: injection.clone() };
+        let admitted = inject::Budget::default().admit(injection, &self.shared.config, &self.tokens());
+        self.record_injection(&mut recording, &admitted);
+        recording.finish().await;
+    }
+
+    /// Shows a message and records it.
+    pub(super) async fn show(&self, recording: &mut Recording<'_>, level: Level, source: String, text: String) {
+        let shown = self.shared.display.is_some();
+        recording.record(AuditEntry::Message { shown, source: source.clone(), level, text: text.clone() });
+        if let Some(display) = &self.shared.display {
+            let message = DisplayMessage { text, level, source };
+            // That it failed is recorded; there is nobody else to tell.
+            let _ = recording.call("display", display.message(&message)).await;
+        }
     }
 
     async fn show_output(&self, recording: &mut Recording<'_>, hook: &str, output: &str) {
         let Some(display) = &self.shared.display else { return };
         let source = format!("hook:{hook}");
-        if let Err(error) = guard::port(self.clock(), display.output(&source, output)).await {
-            recording.fail("display", &error);
-        }
+        let _ = recording.call("display", display.output(&source, output)).await;
     }
 
     fn tokens(&self) -> ContainedCounter<'_> {

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::event::EventData;
-use crate::registry::Denial;
 
 /// Whether the operation may run.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,11 +27,16 @@ impl Verdict {
     }
 }
 
-impl From<&Denial> for Verdict {
-    fn from(denial: &Denial) -> Self {
-        Self::Denied { by: denial.by.clone(), reason: denial.reason().to_owned() }
+impl Verdict {
+    /// The model reads the reason, so it has a bounded size and no control characters.
+    pub(super) fn denied(by: Arc<str>, reason: &str) -> Self {
+        let readable = reason.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+        Self::Denied { by, reason: readable.take(LONGEST_REASON).collect() }
     }
 }
+
+/// In characters.
+const LONGEST_REASON: usize = 10_240;
 
 /// A denial reads as the agent reads it: `Denied by hook guard: no rm`.
 impl fmt::Display for Verdict {

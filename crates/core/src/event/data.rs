@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::checked::Checked;
-use super::stamp::Stamp;
+use super::stamp::{Stamp, is_timestamp};
 use super::{Digest, InvalidPayload, Payload, TooDeep};
 
 /// A JSON object.
@@ -35,6 +35,8 @@ pub(crate) const SESSION_ID: &str = "session_id";
 #[derive(Clone, Default)]
 pub struct EventData {
     own: Arc<Map>,
+    /// What the session reserves, above all else.
+    session: Option<Arc<Map>>,
     base: Option<Arc<Base>>,
     /// Whether the defaults of `base` still show: a hook that replaced the data took them away.
     inherits: bool,
@@ -59,13 +61,11 @@ impl EventData {
 
     /// The field of that name.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        if let Some(base) = &self.base
-            && let Some(value) = base.reserved.get(key)
-        {
+        if let Some(value) = self.reserved(key) {
             return Some(value);
         }
         if key == TIMESTAMP
-            && let Some(stamp) = &self.stamp
+            && let Some(stamp) = self.shown_stamp()
         {
             return Some(stamp.value());
         }
@@ -147,33 +147,31 @@ impl EventData {
 
     /// Every field, each once, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let reserved = self.base.iter().flat_map(|base| &base.reserved);
-        let stamp = self.stamp.iter().map(|stamp| (TIMESTAMP, stamp.value()));
-        let own = self.own.iter();
+        let session = self.session.iter().flat_map(|session| &**session);
+        let base = self.base.iter().flat_map(|base| &base.reserved);
+        let base = base.filter(|(key, _)| !self.session.as_ref().is_some_and(|session| session.contains_key(*key)));
         let defaults = self.defaults().into_iter().flatten().filter(|(key, _)| !self.own.contains_key(*key));
-        let below = own.chain(defaults).map(|(key, value)| (key.as_str(), value));
-        let is_reserved = |key: &str| self.base.as_ref().is_some_and(|base| base.reserved.contains_key(key));
-        reserved.map(|(key, value)| (key.as_str(), value)).chain(
-            stamp
-                .chain(below.filter(|(key, _)| self.stamp.is_none() || *key != TIMESTAMP))
-                .filter(move |(key, _)| !is_reserved(key)),
-        )
+        let stamp = self.shown_stamp().map(|stamp| (TIMESTAMP, stamp.value()));
+        let below = self.own.iter().chain(defaults).map(|(key, value)| (key.as_str(), value));
+        let below = below.filter(move |(key, _)| stamp.is_none() || *key != TIMESTAMP);
+        let reserved = session.chain(base).map(|(key, value)| (key.as_str(), value));
+        reserved.chain(stamp.into_iter().chain(below).filter(|(key, _)| self.reserved(key).is_none()))
     }
 
     /// The fields as a plain JSON object, without a copy where nobody else holds the data.
     pub fn into_map(self) -> Map {
-        let Self { own, base, inherits, stamp, .. } = self;
+        let Self { own, session, base, inherits, stamp, .. } = self;
         let mut map = Arc::unwrap_or_clone(own);
         if let Some(base) = base.as_ref().filter(|_| inherits) {
             for (key, value) in &base.defaults {
                 map.entry(key.as_str()).or_insert_with(|| value.clone());
             }
         }
-        if let Some(stamp) = stamp {
+        if let Some(stamp) = stamp.filter(|stamp| !stamp.hidden) {
             map.insert(TIMESTAMP.into(), stamp.value().clone());
         }
-        if let Some(base) = base {
-            map.extend(base.reserved.iter().map(|(key, value)| (key.clone(), value.clone())));
+        for reserved in base.iter().map(|base| &base.reserved).chain(session.as_deref()) {
+            map.extend(reserved.iter().map(|(key, value)| (key.clone(), value.clone())));
         }
         map
     }
@@ -189,18 +187,45 @@ impl EventData {
     /// Lays the registry's layers around the event's own data.
     #[inline]
     pub(crate) fn set_base(&mut self, base: Option<&Arc<Base>>) {
-        // Data that already went through an emission keeps what it showed.
-        if self.base.is_some() || self.stamp.is_some() {
+        // Data that went through an emission of the same registry needs a new stamp only; that of another one keeps what
+        // it showed.
+        let is_same = self.base.as_ref().map(Arc::as_ptr) == base.map(Arc::as_ptr);
+        if !is_same && (self.base.is_some() || self.stamp.is_some() || self.session.is_some()) {
             *self = Self::from(std::mem::take(self).into_map());
         }
+        self.stamp = None;
+        self.session = None;
         self.base = base.cloned();
         self.inherits = true;
         self.checked = Checked::default();
     }
 
+    /// Lays what a session reserves above everything.
+    #[inline]
+    pub(crate) fn reserve(&mut self, session: &Option<Arc<Map>>) {
+        self.session.clone_from(session);
+    }
+
+    #[inline]
+    fn reserved(&self, key: &str) -> Option<&Value> {
+        let session = self.session.as_ref().and_then(|session| session.get(key));
+        session.or_else(|| self.base.as_ref()?.reserved.get(key))
+    }
+
     #[inline]
     pub(crate) fn stamp(&mut self, at: SystemTime) {
         self.stamp = Some(Stamp::new(at));
+    }
+
+    fn shown_stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref().filter(|stamp| !stamp.hidden)
+    }
+
+    /// A hook may put another timestamp in the place of the kernel's, but nothing that is none.
+    fn hide_stamp(&mut self, hidden: bool) {
+        if let Some(stamp) = &mut self.stamp {
+            stamp.hidden = hidden;
+        }
     }
 
     fn defaults(&self) -> Option<&Map> {
@@ -217,9 +242,7 @@ impl EventData {
     }
 
     fn replace(&mut self, map: Map) {
-        if map.contains_key(TIMESTAMP) {
-            self.stamp = None;
-        }
+        self.hide_stamp(map.get(TIMESTAMP).is_some_and(is_timestamp));
         match Arc::get_mut(&mut self.own) {
             Some(own) => *own = map,
             None => self.own = Arc::new(map),
@@ -255,7 +278,7 @@ impl Data for EventData {
             Change::Replace(map) => self.replace(map),
             Change::Set(field, value) => {
                 if field == TIMESTAMP {
-                    self.stamp = None;
+                    self.hide_stamp(is_timestamp(&value));
                 }
                 let own = Arc::make_mut(&mut self.own);
                 match own.get_mut(&*field) {
@@ -305,7 +328,26 @@ impl From<EventData> for Change {
 
 impl From<Map> for EventData {
     fn from(own: Map) -> Self {
-        Self { own: Arc::new(own), base: None, inherits: false, stamp: None, checked: Checked::default() }
+        Self {
+            own: Arc::new(own),
+            session: None,
+            base: None,
+            inherits: false,
+            stamp: None,
+            checked: Checked::default(),
+        }
+    }
+}
+
+/// Only an object is event data; anything else comes back.
+impl TryFrom<Value> for EventData {
+    type Error = Value;
+
+    fn try_from(value: Value) -> Result<Self, Value> {
+        match value {
+            Value::Object(map) => Ok(map.into()),
+            other => Err(other),
+        }
     }
 }
 

@@ -4,11 +4,13 @@ mod catalog;
 mod checked;
 mod data;
 mod digest;
+pub mod events;
+mod kind;
 mod name;
 mod payload;
 mod stamp;
 
-pub use catalog::*;
+pub use catalog::catalog;
 pub(crate) use data::{Base, SESSION_ID};
 pub use data::{Change, Data, EventData, Map};
 pub use digest::{Digest, TooDeep};
@@ -17,6 +19,8 @@ pub use name::{EventKey, EventName, EventType, InvalidEventName};
 pub use payload::{Answers, EventSpec, FieldSpec, InvalidPayload, Payload};
 pub(crate) use stamp::rfc3339;
 
+#[cfg(doc)]
+use self::events::{TOOL_PRE, ToolPre};
 use std::ops::Deref;
 
 /// An event as a closure hook receives it: the name it registered, and the data.

@@ -305,48 +305,60 @@ impl<P: Payload> EventKey for EventType<P> {
     }
 }
 
-impl EventKey for &EventName {
-    type Payload = EventData;
-    type Checked<T> = T;
-    type Error = Infallible;
+/// Keys that are names already, and keys that are text.
+macro_rules! keys {
+    (names: $($name:ty),+; texts: $($text:ty),+) => {
+        $(impl EventKey for $name {
+            type Payload = EventData;
+            type Checked<T> = T;
+            type Error = Infallible;
 
-    fn event_text(&self) -> &str {
-        self.as_str()
-    }
+            fn event_text(&self) -> &str {
+                self.as_str()
+            }
 
-    fn event_name(&self) -> Result<EventName, Infallible> {
-        Ok((*self).clone())
-    }
+            fn event_name(&self) -> Result<EventName, Infallible> {
+                Ok(Clone::clone(self).into())
+            }
 
-    fn event_pattern(&self) -> Result<EventName, Infallible> {
-        self.event_name()
-    }
+            fn event_pattern(&self) -> Result<EventName, Infallible> {
+                self.event_name()
+            }
 
-    fn checked<T>(result: Result<T, Infallible>) -> T {
-        let Ok(value) = result;
-        value
-    }
+            fn checked<T>(result: Result<T, Infallible>) -> T {
+                let Ok(value) = result;
+                value
+            }
+        })+
+        $(impl EventKey for $text {
+            type Payload = EventData;
+            type Checked<T> = Result<T, InvalidEventName>;
+            type Error = InvalidEventName;
+
+            fn event_text(&self) -> &str {
+                self
+            }
+
+            fn event_name(&self) -> Result<EventName, InvalidEventName> {
+                str::parse(self)
+            }
+
+            fn event_pattern(&self) -> Result<EventName, InvalidEventName> {
+                check(self, true)?;
+                Ok(intern(self))
+            }
+
+            fn checked<T>(result: Result<T, InvalidEventName>) -> Result<T, InvalidEventName> {
+                result
+            }
+        })+
+    };
 }
 
-impl EventKey for &str {
-    type Payload = EventData;
-    type Checked<T> = Result<T, InvalidEventName>;
-    type Error = InvalidEventName;
+keys! { names: EventName, &EventName; texts: &str, String, &String }
 
-    fn event_text(&self) -> &str {
-        self
-    }
-
-    fn event_name(&self) -> Result<EventName, InvalidEventName> {
-        str::parse(self)
-    }
-
-    fn event_pattern(&self) -> Result<EventName, InvalidEventName> {
-        check(self, true)?;
-        Ok(intern(self))
-    }
-
-    fn checked<T>(result: Result<T, InvalidEventName>) -> Result<T, InvalidEventName> {
-        result
+impl From<&EventName> for EventName {
+    fn from(name: &EventName) -> Self {
+        name.clone()
     }
 }

@@ -1,7 +1,5 @@
 //! Typed views of event data.
 
-use std::sync::LazyLock;
-
 use serde_json::{Value, json};
 
 use super::{EventData, Map};
@@ -10,6 +8,33 @@ use super::{EventData, Map};
 ///
 /// JSON is what travels and what hooks change; a payload reads it with names and types. It shares the data, so making
 /// one copies nothing, and fields that the view does not name are kept.
+///
+/// An event of your own can have a payload of your own. Where copying does not matter, serde will do:
+///
+/// ```
+/// use amplifier_core::{data, EventData, EventType, HookRegistry, InvalidPayload, Map, Payload};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, Serialize, Deserialize)]
+/// struct BuildDone { target: String, warnings: u32 }
+///
+/// impl Payload for BuildDone {
+///     fn view(data: EventData) -> Result<Self, InvalidPayload> {
+///         Ok(serde_json::from_value(data.into())?)
+///     }
+/// }
+///
+/// impl From<BuildDone> for EventData {
+///     fn from(done: BuildDone) -> Self {
+///         data! { "target": done.target, "warnings": done.warnings }
+///     }
+/// }
+///
+/// const BUILD_DONE: EventType<BuildDone> = EventType::new("build:done");
+///
+/// let hooks = HookRegistry::new();
+/// hooks.on(BUILD_DONE, |event| println!("{} has {} warnings", event.target, event.warnings));
+/// ```
 pub trait Payload: Clone + Into<EventData> + Send + Sync + Sized + 'static {
     /// Views the data, if the fields that the payload cannot do without are there.
     ///
@@ -32,6 +57,7 @@ impl Payload for EventData {
 
 /// Data that cannot be viewed as the payload that a hook asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidPayload {
     /// A field that the payload cannot do without.
     #[error("the data of `{event}` has no field `{field}`")]
@@ -51,6 +77,15 @@ pub enum InvalidPayload {
         /// What it should be, in words.
         expected: &'static str,
     },
+    /// Something else, for payloads of your own.
+    #[error("the data cannot be read: {0}")]
+    Other(String),
+}
+
+impl From<serde_json::Error> for InvalidPayload {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Other(error.to_string())
+    }
 }
 
 /// What is documented about one event: when it happens, what it carries, and what an answer means there.
@@ -116,187 +151,6 @@ impl EventSpec {
     }
 }
 
-/// A type of field: how it is written, read and described.
-pub(super) trait Kind {
-    type Read<'a>;
-    const IN_WORDS: &'static str;
-
-    fn read(value: &Value) -> Option<Self::Read<'_>>;
-    /// What a view shows for a field that is not there. Views are checked when made, so it is seldom seen.
-    fn absent<'a>() -> Self::Read<'a>;
-    fn schema() -> Value;
-}
-
-pub(super) struct Text;
-pub(super) struct Object;
-pub(super) struct Any;
-pub(super) struct Integer;
-pub(super) struct Flag;
-pub(super) struct Texts;
-
-impl Kind for Text {
-    type Read<'a> = &'a str;
-    const IN_WORDS: &'static str = "text";
-
-    fn read(value: &Value) -> Option<&str> {
-        value.as_str()
-    }
-
-    fn absent<'a>() -> &'a str {
-        ""
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string" })
-    }
-}
-
-impl Kind for Object {
-    type Read<'a> = &'a Map;
-    const IN_WORDS: &'static str = "an object";
-
-    fn read(value: &Value) -> Option<&Map> {
-        value.as_object()
-    }
-
-    fn absent<'a>() -> &'a Map {
-        static EMPTY: LazyLock<Map> = LazyLock::new(Map::new);
-        &EMPTY
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "object" })
-    }
-}
-
-impl Kind for Any {
-    type Read<'a> = &'a Value;
-    const IN_WORDS: &'static str = "a value";
-
-    fn read(value: &Value) -> Option<&Value> {
-        Some(value)
-    }
-
-    fn absent<'a>() -> &'a Value {
-        &Value::Null
-    }
-
-    fn schema() -> Value {
-        json!({})
-    }
-}
-
-impl Kind for Integer {
-    type Read<'a> = u64;
-    const IN_WORDS: &'static str = "a whole number";
-
-    fn read(value: &Value) -> Option<u64> {
-        value.as_u64()
-    }
-
-    fn absent<'a>() -> Self::Read<'a> {
-        0
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "integer", "minimum": 0 })
-    }
-}
-
-impl Kind for Flag {
-    type Read<'a> = bool;
-    const IN_WORDS: &'static str = "true or false";
-
-    fn read(value: &Value) -> Option<bool> {
-        value.as_bool()
-    }
-
-    fn absent<'a>() -> Self::Read<'a> {
-        false
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "boolean" })
-    }
-}
-
-impl Kind for Texts {
-    type Read<'a> = Vec<&'a str>;
-    const IN_WORDS: &'static str = "a list of texts";
-
-    fn read(value: &Value) -> Option<Vec<&str>> {
-        value.as_array()?.iter().map(Value::as_str).collect()
-    }
-
-    fn absent<'a>() -> Vec<&'a str> {
-        Vec::new()
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "array", "items": { "type": "string" } })
-    }
-}
-
-/// Checks one field when a view is made.
-pub(super) fn check<K: Kind>(
-    event: &'static str,
-    field: &'static str,
-    required: bool,
-    data: &EventData,
-) -> Result<(), InvalidPayload> {
-    match data.get(field) {
-        None | Some(Value::Null) if !required => Ok(()),
-        None => Err(InvalidPayload::Missing { event, field }),
-        Some(value) if K::read(value).is_some() => Ok(()),
-        Some(_) => Err(InvalidPayload::Mistyped { event, field, expected: K::IN_WORDS }),
-    }
-}
-
-/// The type by which a field of that kind is read.
-macro_rules! read {
-    (Text) => { &str };
-    (Object) => { &Map };
-    (Any) => { &Value };
-    (Integer) => { u64 };
-    (Flag) => { bool };
-    (Texts) => { Vec<&str> };
-}
-pub(super) use read;
-
-/// What a constructor takes for a field of that kind.
-macro_rules! written {
-    (Text) => { impl Into<String> };
-    (Object) => { impl Into<Map> };
-    (Any) => { impl Into<Value> };
-    (Integer) => { u64 };
-    (Flag) => { bool };
-    (Texts) => { impl IntoIterator<Item = impl Into<String>> };
-}
-pub(super) use written;
-
-/// What a constructor makes of it.
-macro_rules! value {
-    (Text, $value:ident) => {
-        Value::String($value.into())
-    };
-    (Object, $value:ident) => {
-        Value::Object($value.into())
-    };
-    (Any, $value:ident) => {
-        $value.into()
-    };
-    (Integer, $value:ident) => {
-        Value::from($value)
-    };
-    (Flag, $value:ident) => {
-        Value::Bool($value)
-    };
-    (Texts, $value:ident) => {
-        $value.into_iter().map(|text| Value::String(text.into())).collect()
-    };
-}
-pub(super) use value;
-
 /// Defines the known events: a constant, a payload view and an entry of the reference for each.
 ///
 /// Fields before `optional` are in every such event; those after it may be missing.
@@ -311,6 +165,7 @@ macro_rules! events {
         $(
             #[doc = concat!("`", $name, "`: ")]
             $(#[doc = $when])+
+            #[doc = concat!("\n\nAnswers that count: [`", stringify!($answers), "`](Answers::", stringify!($answers), ").")]
             pub const $constant: EventType<$payload> = EventType::new($name);
 
             #[doc = concat!("The data of [`", stringify!($constant), "`], `", $name, "`:")]
@@ -350,8 +205,7 @@ macro_rules! events {
 
             impl Payload for $payload {
                 fn view(data: EventData) -> Result<Self, InvalidPayload> {
-                    $( check::<$kind>($name, stringify!($field), true, &data)?; )*
-                    $($( check::<$maybe_kind>($name, stringify!($maybe), false, &data)?; )+)?
+                    $( check::<$kind>($name, stringify!($field), &data)?; )*
                     Ok(Self(data))
                 }
 
@@ -381,7 +235,7 @@ macro_rules! events {
             }
         )+
 
-        static CATALOG: &[EventSpec] = &[$(
+        pub(super) static CATALOG: &[EventSpec] = &[$(
             EventSpec {
                 name: $name,
                 when: concat!($($when),+),

@@ -9,12 +9,14 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct Stamp {
     at: SystemTime,
+    /// Whether the data's own timestamp is shown instead.
+    pub(super) hidden: bool,
     text: OnceLock<Box<Value>>,
 }
 
 impl Stamp {
     pub(super) fn new(at: SystemTime) -> Self {
-        Self { at, text: OnceLock::new() }
+        Self { at, hidden: false, text: OnceLock::new() }
     }
 
     pub(super) fn value(&self) -> &Value {
@@ -24,7 +26,7 @@ impl Stamp {
 
 impl Clone for Stamp {
     fn clone(&self) -> Self {
-        Self::new(self.at)
+        Self { hidden: self.hidden, ..Self::new(self.at) }
     }
 }
 
@@ -33,4 +35,9 @@ pub(crate) fn rfc3339(at: SystemTime) -> String {
     // Times outside the years -9999 to 9999 have no such text; a clock that far off is shown as the nearest end.
     let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.6}")
+}
+
+/// Whether a hook may put this in the place of the kernel's timestamp: UTC, RFC 3339.
+pub(super) fn is_timestamp(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.ends_with(['Z', 'z']) && text.parse::<jiff::Timestamp>().is_ok())
 }

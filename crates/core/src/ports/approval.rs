@@ -29,8 +29,18 @@ pub trait ApprovalSystem: Send + Sync + 'static {
     ) -> impl Future<Output = Result<String, ApprovalError>> + Send;
 }
 
+impl<T: ApprovalSystem> ApprovalSystem for Arc<T> {
+    fn request_approval(
+        &self,
+        request: Arc<ApprovalRequest>,
+    ) -> impl Future<Output = Result<String, ApprovalError>> + Send {
+        T::request_approval(self, request)
+    }
+}
+
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApprovalError {
     /// The person is gone.
     #[error("the connection to the person is closed")]
@@ -41,6 +51,18 @@ pub enum ApprovalError {
     /// Something else.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<std::io::Error> for ApprovalError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<tokio::task::JoinError> for ApprovalError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Failed(error.to_string())
+    }
 }
 
 /// A question that is open.
@@ -71,6 +93,18 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
+    /// The option that a person means by what was typed: its number, counted from 1, or its label in any case.
+    pub fn option(&self, typed: &str) -> Option<&ApprovalOption> {
+        let typed = typed.trim();
+        let by_number = typed.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
+        by_number.or_else(|| {
+            let mut meant = self.options.iter().filter(|option| option.label.to_lowercase() == typed.to_lowercase());
+            // Two labels that differ in case only have to be typed exactly.
+            let (first, second) = (meant.next(), meant.next());
+            first.filter(|_| second.is_none()).or_else(|| self.options.iter().find(|option| option.label == typed))
+        })
+    }
+
     /// Returns when the question is no longer open: answered, out of time, or cancelled. Whoever shows it can then
     /// take it away.
     pub async fn closed(&self) {

@@ -28,6 +28,16 @@ pub trait AuditLog: Send + Sync + 'static {
     }
 }
 
+impl<T: AuditLog> AuditLog for Arc<T> {
+    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+        T::record(self, record)
+    }
+
+    fn flush(&self) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::flush(self)
+    }
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditRecord {
@@ -136,8 +146,10 @@ pub enum AuditEntry {
         /// What it says.
         text: String,
     },
-    /// A message was shown.
+    /// There was a message for the person.
     Message {
+        /// Whether there is a display to show it.
+        shown: bool,
         /// Who said it.
         source: String,
         /// How urgent it is.

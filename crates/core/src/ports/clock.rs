@@ -1,8 +1,10 @@
 //! Time: read by the kernel, paused by tests.
 
 use std::future::Future;
+use std::panic::catch_unwind;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Where the kernel takes its time from.
 pub trait Clock: Send + Sync + 'static {
@@ -12,14 +14,44 @@ pub trait Clock: Send + Sync + 'static {
     /// Nanoseconds since some fixed moment; never goes back.
     fn nanos(&self) -> u64;
 
+    /// Nanoseconds as [`sleep`](Clock::sleep) counts them, where that is another clock (as when tokio's is paused).
+    fn sleep_nanos(&self) -> u64 {
+        self.nanos()
+    }
+
     /// Waits. Dropping the future ends the waiting.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// The clock of the machine. Waits on tokio's timer, or on a thread of its own where no tokio runtime is.
-#[derive(Clone, Debug, Default)]
+impl<T: Clock + ?Sized> Clock for Arc<T> {
+    fn wall(&self) -> SystemTime {
+        T::wall(self)
+    }
+
+    fn nanos(&self) -> u64 {
+        T::nanos(self)
+    }
+
+    fn sleep_nanos(&self) -> u64 {
+        T::sleep_nanos(self)
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        T::sleep(self, duration)
+    }
+}
+
+/// The clock of the machine. Waits on tokio's timer, or on one of its own where there is none.
+#[derive(Clone, Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
+    origin: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self { counter: quanta::Clock::new(), origin: Instant::now() }
+    }
 }
 
 impl SystemClock {
@@ -39,17 +71,17 @@ impl Clock for SystemClock {
         self.counter.delta_as_nanos(0, self.counter.raw())
     }
 
+    fn sleep_nanos(&self) -> u64 {
+        let since = tokio::time::Instant::now().into_std().saturating_duration_since(self.origin);
+        since.as_nanos().try_into().unwrap_or(u64::MAX)
+    }
+
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        if tokio::runtime::Handle::try_current().is_ok() {
-            return Box::pin(tokio::time::sleep(duration));
+        // Asking for tokio's timer panics where the runtime has none.
+        let tokio = tokio::runtime::Handle::try_current().is_ok();
+        match catch_unwind(|| tokio.then(|| tokio::time::sleep(duration))) {
+            Ok(Some(sleep)) => Box::pin(sleep),
+            _ => Box::pin(futures_timer::Delay::new(duration)),
         }
-        let (done, waiting) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            std::thread::sleep(duration);
-            let _ = done.send(());
-        });
-        Box::pin(async {
-            let _ = waiting.await;
-        })
     }
 }

@@ -20,6 +20,12 @@ pub trait ContextManager: Send + Sync + 'static {
     fn add_message(&self, message: InjectedMessage) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
+impl<T: ContextManager> ContextManager for Arc<T> {
+    fn add_message(&self, message: InjectedMessage) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::add_message(self, message)
+    }
+}
+
 /// A message that hooks add to the conversation, with where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InjectedMessage {
@@ -33,6 +39,8 @@ pub struct InjectedMessage {
     pub hooks: Vec<Arc<str>>,
     /// The event at which they said it.
     pub event: EventName,
+    /// The tool call that the event is about, if it is about one.
+    pub tool_call_id: Option<String>,
     /// When.
     pub at: SystemTime,
 }

@@ -135,7 +135,7 @@ struct State {
     /// Injections that wait for those results.
     waiting: Vec<Message>,
     /// Injections for the next call only.
-    ephemeral: Vec<(Placement, Message)>,
+    ephemeral: Vec<InjectedMessage>,
 }
 
 impl State {
@@ -155,6 +155,11 @@ impl Conversation {
     /// Adds what the person, the agent or a tool said.
     pub fn push(&self, message: Message) {
         let mut state = lock(&self.state);
+        if message.tool_call_id.is_none() {
+            // The talk goes on, so results that are still missing will not come any more.
+            state.open_calls.clear();
+            state.settle();
+        }
         state.open_calls.extend(message.tool_calls.iter().map(|call| call.id.clone()));
         if let Some(id) = &message.tool_call_id {
             state.open_calls.retain(|open| open != id);
@@ -173,13 +178,13 @@ impl Conversation {
         let mut state = lock(&self.state);
         let mut messages = state.history.clone();
         let mut own = Vec::new();
-        for (placement, message) in std::mem::take(&mut state.ephemeral) {
-            match messages.last_mut().filter(|_| placement == Placement::LastToolResult) {
-                Some(last) if last.role == Speaker::Tool => {
-                    last.content.push_str("\n\n");
-                    last.content.push_str(&message.content);
+        for injected in std::mem::take(&mut state.ephemeral) {
+            match result_to_append_to(&mut messages, &injected) {
+                Some(result) => {
+                    result.content.push_str("\n\n");
+                    result.content.push_str(&injected.content);
                 }
-                _ => own.push(message),
+                None => own.push(injected.into()),
             }
         }
         messages.append(&mut own);
@@ -187,16 +192,33 @@ impl Conversation {
     }
 }
 
+/// The result of the tool that the injection is about, as long as nothing but results follows; else the last one.
+fn result_to_append_to<'a>(messages: &'a mut [Message], injected: &InjectedMessage) -> Option<&'a mut Message> {
+    if injected.placement != Placement::LastToolResult {
+        return None;
+    }
+    let results = messages.iter().rev().take_while(|message| message.role == Speaker::Tool).count();
+    let results = messages.len() - results..messages.len();
+    let is_meant = |message: &Message| injected.tool_call_id.is_some() && message.tool_call_id == injected.tool_call_id;
+    let meant = results.clone().find(|at| is_meant(&messages[*at]));
+    meant.or(results.last()).and_then(|at| messages.get_mut(at))
+}
+
 impl ContextManager for Conversation {
     async fn add_message(&self, injected: InjectedMessage) -> Result<(), PortError> {
         let mut state = lock(&self.state);
-        let placement = injected.placement;
-        if placement.is_ephemeral() {
-            state.ephemeral.push((placement, injected.into()));
+        if injected.placement.is_ephemeral() {
+            state.ephemeral.push(injected);
         } else {
             state.waiting.push(injected.into());
             state.settle();
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation").field("messages", &lock(&self.state).history.len()).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! Showing something to a person.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use super::{BoxFuture, PortError};
 use crate::result::Level;
@@ -40,10 +41,22 @@ impl std::fmt::Display for DisplayMessage {
     }
 }
 
-/// A closure is a display: `builder.display(|message: &DisplayMessage| println!("{message}"))`.
-impl<F: Fn(&DisplayMessage) + Send + Sync + 'static> Display for F {
+impl<T: Display> Display for Arc<T> {
+    fn show_message(&self, message: &DisplayMessage) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::show_message(self, message)
+    }
+
+    fn show_output(&self, source: &str, output: &str) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::show_output(self, source, output)
+    }
+}
+
+/// A function as a display.
+pub(crate) struct DisplayFn<F>(pub(crate) F);
+
+impl<F: Fn(&DisplayMessage) + Send + Sync + 'static> Display for DisplayFn<F> {
     async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
-        self(message);
+        (self.0)(message);
         Ok(())
     }
 }

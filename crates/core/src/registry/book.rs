@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::hook::{AnyHook, Reply, Running};
+use super::hook::{AnyHook, Gone, Reply, Running};
 use super::settings::{HookInfo, HookRole};
 use crate::event::{Base, EventData, EventKey, EventName, told};
+use crate::guard;
 use crate::sync::{Loaded, Mutex, Published, lock};
 
 /// How many events can have a list at once. Emitting ever new names must not fill the memory.
@@ -24,7 +25,15 @@ pub(super) struct Place {
 
 struct Registered {
     info: HookInfo,
+    pattern: EventName,
     hook: Box<dyn AnyHook>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // A hook may be dropped at the end of an emission, and its `drop` may panic.
+        guard::drop_quietly(std::mem::replace(&mut self.hook, Box::new(Gone)));
+    }
 }
 
 #[derive(Default)]
@@ -32,6 +41,8 @@ struct Entries {
     // INVARIANT: iterating gives the running order.
     hooks: BTreeMap<Place, Arc<Registered>>,
     registrations: u64,
+    /// How often each name was given by default.
+    default_names: HashMap<Arc<str>, u64>,
     base: Arc<Base>,
 }
 
@@ -83,7 +94,7 @@ impl ListedHook {
     }
 
     #[inline]
-    pub(super) fn call<'a>(
+    pub(super) fn start<'a>(
         &'a self,
         data: &'a EventData,
         running: Pin<&mut Running<'a>>,
@@ -129,11 +140,26 @@ impl Book {
         Self { entries: Mutex::default(), snapshot: Published::new(Snapshot::default()) }
     }
 
-    pub(super) fn add(&self, info: HookInfo, hook: Box<dyn AnyHook>) -> Place {
+    /// A name given by default is numbered when it is taken: answers of people last by the name of the hook, so two hooks
+    /// that nobody named must not share one.
+    pub(super) fn add(
+        &self,
+        mut info: HookInfo,
+        pattern: EventName,
+        has_default_name: bool,
+        hook: Box<dyn AnyHook>,
+    ) -> Place {
         let mut entries = lock(&self.entries);
         entries.registrations += 1;
+        if has_default_name {
+            let taken = entries.default_names.entry(info.name.clone()).or_default();
+            *taken += 1;
+            if *taken > 1 {
+                info.name = format!("{}#{taken}", info.name).into();
+            }
+        }
         let place = Place { role: info.role, priority: info.priority, registered: entries.registrations };
-        entries.hooks.insert(place, Arc::new(Registered { info, hook }));
+        entries.hooks.insert(place, Arc::new(Registered { info, pattern, hook }));
         self.forget_lists();
         place
     }
@@ -188,7 +214,7 @@ impl Book {
             Snapshot { base: current.base.clone(), ..Snapshot::default() }
         };
         let listening = entries.hooks.values().filter_map(|registered| {
-            let told = told(&registered.info.event, &event)?;
+            let told = told(&registered.pattern, &event)?;
             Some(ListedHook { told, registered: registered.clone() })
         });
         let hooks: Arc<[ListedHook]> = listening.collect();
@@ -206,5 +232,11 @@ impl Book {
         if !current.lists.is_empty() {
             self.snapshot.store(Snapshot { base: current.base.clone(), ..Snapshot::default() });
         }
+    }
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.hooks().iter().map(ListedHook::info)).finish()
     }
 }

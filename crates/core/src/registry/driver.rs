@@ -1,8 +1,6 @@
 //! Runs an emission: calls hooks, waits for those that do not answer at once, keeps panics and time-outs inside.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,6 +8,7 @@ use std::time::Duration;
 use super::book::ListedHook;
 use super::emission::Emission;
 use super::hook::{Answer, Reply, Running, poll};
+use super::person::{self, Timer};
 use super::progress::Progress;
 use super::settings::HookRole;
 use super::trace;
@@ -17,12 +16,8 @@ use tracing::Instrument;
 
 use crate::event::EventData;
 use crate::guard;
-use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 use crate::result::{HookError, HookResult};
-
-/// Hooks may emit. This deep, a hook that emits what it listens to is stopped before it exhausts the stack.
-const DEEPEST: u32 = 16;
 
 /// Reading the clock costs more than calling a hook that answers at once: beyond this many hooks, four share a reading.
 const TIMED_ALONE: usize = 16;
@@ -56,6 +51,9 @@ impl Driver<'_> {
             };
             match end {
                 Sprint::Said(index, answer) => {
+                    if let Err(error) = &*answer {
+                        trace::failed(emission.hook(index), error);
+                    }
                     emission.answer(index, *answer);
                     emission.took(clock.lap());
                 }
@@ -83,7 +81,7 @@ impl Driver<'_> {
             if self.parallel_observers && hook.info().role == HookRole::Observer {
                 return Sprint::Observers(index);
             }
-            match guarded(|| hook.call(data, running.as_mut(), context)) {
+            match guarded(|| hook.start(data, running.as_mut(), context)) {
                 Poll::Ready(None) => progress.continued(index),
                 Poll::Ready(Some(answer)) => return Sprint::Said(index, answer),
                 Poll::Pending => return Sprint::Waiting(index),
@@ -127,7 +125,7 @@ impl Driver<'_> {
         let span = trace::hook(hook);
         let call = async {
             let mut slot = Slot(pin!(None));
-            let first = poll_fn(|context| Poll::Ready(guarded(|| hook.call(data, slot.0.as_mut(), context))));
+            let first = poll_fn(|context| Poll::Ready(guarded(|| hook.start(data, slot.0.as_mut(), context))));
             match first.await {
                 Poll::Ready(reply) => reply,
                 Poll::Pending => self.wait(hook, slot.0.as_mut()).await,
@@ -143,16 +141,14 @@ impl Driver<'_> {
     async fn wait(&self, hook: &ListedHook, mut running: Pin<&mut Running<'_>>) -> Reply {
         let limit = self.limit.unwrap_or(hook.info().timeout);
         let mut timer = Timer::new(self.clock, limit);
-        let reply = poll_fn(|context| {
-            PERSON.set(false);
-            match guarded(|| poll(running.as_mut(), context)) {
-                Poll::Pending if PERSON.get() => {
-                    timer.pause();
-                    Poll::Pending
-                }
-                Poll::Pending => timer.poll(context).map(|()| failed(HookError::TimedOut(limit))),
-                ready => ready,
+        let mut questions = person::Questions::default();
+        let reply = poll_fn(|context| match guarded(|| poll(running.as_mut(), context)) {
+            Poll::Pending if questions.is_one_open() => {
+                timer.pause();
+                Poll::Pending
             }
+            Poll::Pending => timer.poll(context).map(|()| failed(HookError::TimedOut(limit))),
+            ready => ready,
         })
         .await;
         // A panic while a hook's future is dropped stays inside too.
@@ -163,6 +159,18 @@ impl Driver<'_> {
             Poll::Ready(panicked) => panicked,
             Poll::Pending => reply,
         }
+    }
+}
+
+impl ListedHook {
+    /// Calls the hook. A panic becomes its answer; the time limit is the caller's duty.
+    pub async fn call(&self, data: &EventData) -> Result<HookResult, HookError> {
+        let mut slot = Slot(pin!(None));
+        let first = poll_fn(|context| Poll::Ready(guarded(|| self.start(data, slot.0.as_mut(), context))));
+        answer(match first.await {
+            Poll::Ready(reply) => reply,
+            Poll::Pending => poll_fn(|context| guarded(|| poll(slot.0.as_mut(), context))).await,
+        })
     }
 }
 
@@ -201,61 +209,10 @@ impl Laps<'_> {
     }
 }
 
-/// The time limit of a hook. It stands still while the hook waits for a person.
-struct Timer<'a> {
-    clock: &'a dyn Clock,
-    left: Duration,
-    /// When it was armed, and what it waits for.
-    armed: Option<(u64, BoxFuture<'static, ()>)>,
-}
-
-impl<'a> Timer<'a> {
-    fn new(clock: &'a dyn Clock, limit: Duration) -> Self {
-        Self { clock, left: limit, armed: Some((clock.nanos(), clock.sleep(limit))) }
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let (clock, left) = (self.clock, self.left);
-        let (_, sleep) = self.armed.get_or_insert_with(|| (clock.nanos(), clock.sleep(left)));
-        sleep.as_mut().poll(context)
-    }
-
-    fn pause(&mut self) {
-        if let Some((since, _)) = self.armed.take() {
-            let used = Duration::from_nanos(self.clock.nanos().saturating_sub(since));
-            self.left = self.left.saturating_sub(used);
-        }
-    }
-}
-
-/// Marks the time that a future waits as waiting for a person, which is not counted against the hook that it runs in.
-pub(crate) async fn waiting_for_person<F: Future>(mut future: Pin<&mut F>) -> F::Output {
-    poll_fn(|context| {
-        let polled = future.as_mut().poll(context);
-        PERSON.set(polled.is_pending());
-        polled
-    })
-    .await
-}
-
-thread_local! {
-    /// Whether what was just polled on this thread waits for a person.
-    static PERSON: Cell<bool> = const { Cell::new(false) };
-    /// How many hooks are being run inside each other on this thread's stack.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Runs a piece of a hook, so that a panic or endless nesting becomes its answer.
+/// Runs a piece of a hook; if it fails, that is its reply.
 #[inline]
 fn guarded(piece: impl FnOnce() -> Poll<Reply>) -> Poll<Reply> {
-    let depth = DEPTH.get();
-    if depth >= DEEPEST {
-        return Poll::Ready(failed(HookError::Failed(format!("called from inside {DEEPEST} other hooks"))));
-    }
-    DEPTH.set(depth + 1);
-    let result = catch_unwind(AssertUnwindSafe(piece));
-    DEPTH.set(depth);
-    result.unwrap_or_else(|panic| Poll::Ready(failed(HookError::from_panic(panic))))
+    guard::contain(piece).unwrap_or_else(|error| Poll::Ready(failed(error)))
 }
 
 fn answer(reply: Reply) -> Answer {

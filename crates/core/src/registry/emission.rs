@@ -1,10 +1,12 @@
 //! The rules of an emission, without I/O.
 
+use std::sync::Arc;
+
 use super::book::{ListedHook, Listeners};
 use super::outcome::{Answered, Decision, Denial, FromHook, Outcome, Said};
 use super::progress::{Detail, Progress};
 use super::settings::{HookRole, OnError};
-use crate::event::{Data, EventData, EventName};
+use crate::event::{Data, EventData, EventName, Map};
 use crate::result::{Action, HookError, HookResult};
 
 /// One emission, as a state machine: it hands out the next hook to call and the data to call it with, takes the
@@ -14,18 +16,20 @@ use crate::result::{Action, HookError, HookResult};
 /// Rust, Python and a test can drive the same one.
 ///
 /// ```
-/// use amplifier_core::{data, Emission, HookRegistry, HookResult, TOOL_PRE};
+/// use amplifier_core::{data, HookRegistry, HookResult, TOOL_PRE};
 ///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let hooks = HookRegistry::new();
-/// hooks.hook(TOOL_PRE).named("guard").handle(|_| ());
+/// hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::deny("no rm"));
 ///
-/// let mut emission = Emission::new(hooks.listeners(TOOL_PRE), data! { "tool_name": "rm" });
+/// let mut emission = hooks.begin(TOOL_PRE, data! { "tool_name": "rm", "tool_input": {} });
 /// while let Some(index) = emission.next_hook() {
-///     // Call `emission.hook(index)` with `emission.data()`, in whatever way suits; here it says:
-///     emission.answer(index, Ok(HookResult::deny("no rm")));
+///     let answer = emission.hook(index).call(emission.data()).await;
+///     emission.answer(index, answer);
 /// }
 /// let outcome = emission.finish();
 /// assert_eq!(outcome.denial().unwrap().to_string(), "Denied by hook guard: no rm");
+/// # }
 /// ```
 pub struct Emission<D: Data = EventData> {
     outcome: Outcome<D>,
@@ -34,7 +38,8 @@ pub struct Emission<D: Data = EventData> {
 }
 
 impl<D: Data> Emission<D> {
-    /// Begins an emission. The data must already carry what the registry adds to it.
+    /// Begins an emission over data of any kind, which must already carry what the registry adds to it.
+    /// [`HookRegistry::begin`](crate::HookRegistry::begin) does it for JSON.
     pub fn new(listeners: Listeners, data: D) -> Self {
         let progress = Progress::new(&listeners);
         let outcome = Outcome { decision: Decision::Continue, data, said: None, progress, listeners };
@@ -78,9 +83,12 @@ impl<D: Data> Emission<D> {
         &self.outcome.data
     }
 
-    /// Takes the answer of a hook, or how it failed.
+    /// Takes the answer of a hook, or how it failed. An answer out of turn (no such hook, not its turn yet, or answered
+    /// before) is not taken.
     pub fn answer(&mut self, index: usize, answer: Result<HookResult<D::Object>, HookError>) {
-        let answer = answer.and_then(refuse_ambiguous);
+        if !self.outcome.progress.awaits(index) {
+            return;
+        }
         let (answered, suppressed_output, detail) = match answer {
             Ok(result) => self.take(index, result),
             Err(error) => (Answered::Failed, false, self.fail(index, error)),
@@ -103,9 +111,28 @@ impl<D: Data> Emission<D> {
         self.outcome.progress.is_over()
     }
 
-    /// What came of it.
-    pub fn finish(self) -> Outcome<D> {
+    /// What came of it. A hook that was not asked, or did not answer, counts as failed.
+    pub fn finish(mut self) -> Outcome<D> {
+        if !self.outcome.progress.is_complete() {
+            self.fail_unanswered();
+        }
         self.outcome
+    }
+
+    /// What was said so far.
+    pub(super) fn so_far(&self) -> &Outcome<D> {
+        &self.outcome
+    }
+
+    #[cold]
+    fn fail_unanswered(&mut self) {
+        while self.next_hook().is_some() {}
+        for index in 0..self.outcome.listeners.hooks().len() {
+            let skipped = self.outcome.denial().is_some() && index < self.gates();
+            if !skipped {
+                self.answer(index, Err(HookError::failed("was not asked")));
+            }
+        }
     }
 
     fn attribute<T>(&self, index: usize, said: T) -> FromHook<T> {
@@ -202,11 +229,17 @@ impl<D: Data> Emission<D> {
     }
 }
 
-fn refuse_ambiguous<O>(result: HookResult<O>) -> Result<HookResult<O>, HookError> {
-    match &result.action {
-        Action::AskUser(approval) if approval.is_ambiguous() => Err(HookError::Unreadable(
-            "the answer cannot be read: two of the `approval_options` read the same".to_owned(),
-        )),
-        _ => Ok(result),
+impl Emission {
+    pub(super) fn reserve(&mut self, reserved: &Option<Arc<Map>>) {
+        self.outcome.data.reserve(reserved);
+    }
+}
+
+impl<D: Data> std::fmt::Debug for Emission<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emission")
+            .field("event", self.event())
+            .field("decision", self.decision())
+            .finish_non_exhaustive()
     }
 }

@@ -114,6 +114,15 @@ pub(super) fn poll(mut running: Pin<&mut Running<'_>>, context: &mut Context<'_>
     polled
 }
 
+/// Stands in the place of a hook that is being dropped.
+pub(super) struct Gone;
+
+impl Hook for Gone {
+    async fn handle(&self, _event: &str, _data: &EventData) -> Answer {
+        Err(HookError::failed("the hook is gone"))
+    }
+}
+
 impl<T: Hook> AnyHook for T {
     fn call<'a>(
         &'a self,
@@ -135,7 +144,8 @@ impl<T: Hook> AnyHook for T {
 /// `When` tells the two apart; it is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a hook",
-    note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a `Send` future of these"
+    note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a `Send` future of these",
+    note = "the error of a `Result` must turn into `HookError`, as every `std::error::Error` does"
 )]
 pub trait HookAnswer<When>: sealed::Sealed<When> {}
 

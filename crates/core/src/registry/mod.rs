@@ -5,6 +5,7 @@ mod driver;
 mod emission;
 mod hook;
 mod outcome;
+mod person;
 mod progress;
 mod registration;
 mod settings;
@@ -25,7 +26,7 @@ use serde_json::Value;
 
 use self::book::Book;
 use self::driver::Driver;
-pub(crate) use self::driver::waiting_for_person;
+pub(crate) use self::person::waiting_for_person;
 use crate::event::{Answers, Event, EventData, EventKey, Map};
 use crate::ports::clock::{Clock, SystemClock};
 
@@ -66,9 +67,9 @@ pub struct HookRegistryBuilder {
 }
 
 impl HookRegistryBuilder {
-    /// Takes the time from another clock.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+    /// Takes the time from another clock. A coordinator of these hooks takes it from there, too.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
         self
     }
 
@@ -102,7 +103,7 @@ impl HookRegistry {
         HookRegistryBuilder { clock: Arc::new(SystemClock::new()), parallel_observers: false }
     }
 
-    /// Registers a closure for an event, with all settings at their defaults. The same as [`register`](Self::register).
+    /// Registers a closure for an event, with all settings at their defaults.
     ///
     /// The closure may answer at once or give a future; see [`IntoHookResult`](crate::IntoHookResult) for what it can
     /// answer. With text instead of a constant, the event can be a pattern and the registration can fail:
@@ -121,7 +122,7 @@ impl HookRegistry {
         R: HookAnswer<When>,
         When: 'static,
     {
-        self.hook(event).handle(function)
+        self.hook(event).run(function)
     }
 
     /// Registers a closure with a priority and a name.
@@ -144,7 +145,7 @@ impl HookRegistry {
         R: HookAnswer<When>,
         When: 'static,
     {
-        self.hook(event).priority(priority).named(name).handle(function)
+        self.hook(event).priority(priority).named(name).run(function)
     }
 
     /// Begins the registration of a hook with settings of its own.
@@ -159,7 +160,7 @@ impl HookRegistry {
     ///     .priority(-10)
     ///     .on_error(OnError::Deny)
     ///     .timeout(Duration::from_secs(2))
-    ///     .handle(|event| (event.tool_name() == "Write").then(|| HookResult::deny("read-only")));
+    ///     .run(|event| (event.tool_name() == "Write").then(|| HookResult::deny("read-only")));
     /// ```
     pub fn hook<K: EventKey>(&self, event: K) -> HookBuilder<'_, K> {
         HookBuilder::new(self, event)
@@ -171,10 +172,17 @@ impl HookRegistry {
         self.shared.book.change_base(|base| base.defaults = fields);
     }
 
-    /// Sets the fields that lie above every event's data: neither a caller nor a hook can forge them.
+    /// Sets fields that lie above every event's data: neither a caller nor a hook can forge them. Fields that were reserved
+    /// before stay reserved.
     pub fn set_reserved_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
-        let fields: Map = fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        self.shared.book.change_base(|base| base.reserved = fields);
+        let fields = fields.into_iter().map(|(key, value)| (key.into(), value.into()));
+        self.shared.book.change_base(|base| base.reserved.extend(fields));
+    }
+
+    pub(crate) fn reserve_if_free(&self, field: &str, value: &str) {
+        self.shared.book.change_base(|base| {
+            base.reserved.entry(field).or_insert_with(|| value.into());
+        });
     }
 
     /// Emits an event: every hook that listens is called, in order, and nothing that they say is lost.
@@ -193,7 +201,7 @@ impl HookRegistry {
     ) -> impl Future<Output = K::Checked<Outcome>> + Send {
         let data = data.into();
         async move {
-            let mut emission = match self.begin(&event, data, Emission::new) {
+            let mut emission = match self.prepare(&event, data, Emission::new) {
                 Ok(emission) => emission,
                 Err(error) => return K::checked(Err(error)),
             };
@@ -226,32 +234,46 @@ impl HookRegistry {
         event: K,
         data: impl Into<EventData>,
         timeout: Duration,
-    ) -> impl Future<Output = K::Checked<Vec<FromHook<Map>>>> + Send {
+    ) -> impl Future<Output = K::Checked<Vec<FromHook<EventData>>>> + Send {
         let data = data.into();
         async move {
-            let mut emission = match self.begin(&event, data, Emission::collecting) {
+            let mut emission = match self.prepare(&event, data, Emission::collecting) {
                 Ok(emission) => emission,
                 Err(error) => return K::checked(Err(error)),
             };
             self.run(&mut emission, Some(timeout)).await;
-            K::checked(Ok(emission.finish().into_responses()))
+            let responses = emission.finish().into_responses().into_iter();
+            K::checked(Ok(responses.map(|FromHook { hook, said }| FromHook { hook, said: said.into() }).collect()))
         }
     }
 
     /// Emits for a coordinator: beside the outcome, the data as emitted at events where modifications do not count.
+    ///
+    /// If the future is dropped before there is an outcome, `cancelled` is told what the hooks had said by then.
     pub(crate) async fn emit_routed<K: EventKey>(
         &self,
         event: &K,
         data: EventData,
+        reserved: &Option<Arc<Map>>,
+        cancelled: impl FnOnce(&Outcome),
     ) -> Result<(Outcome, Option<EventData>), K::Error> {
-        let mut emission = self.begin(event, data, Emission::new)?;
+        let mut emission = self.prepare(event, data, Emission::new)?;
+        emission.reserve(reserved);
         let observed = emission.event().answers() == Answers::Observed;
         let emitted = observed.then(|| emission.data().clone());
-        self.run(&mut emission, None).await;
+        let mut watched = OnCancel { emission: &mut emission, cancelled: Some(cancelled) };
+        self.run(watched.emission, None).await;
+        watched.cancelled = None;
+        drop(watched);
         Ok((emission.finish(), emitted))
     }
 
-    fn begin<K: EventKey>(
+    /// Begins an emission without running it, for drivers that call hooks in a way of their own: see [`Emission`].
+    pub fn begin<K: EventKey>(&self, event: K, data: impl Into<EventData>) -> K::Checked<Emission> {
+        K::checked(self.prepare(&event, data.into(), Emission::new))
+    }
+
+    fn prepare<K: EventKey>(
         &self,
         event: &K,
         mut data: EventData,
@@ -287,8 +309,8 @@ impl HookRegistry {
     /// ```
     /// # use amplifier_core::{HookRegistry, TOOL_PRE};
     /// let hooks = HookRegistry::new();
-    /// hooks.hook(TOOL_PRE).named("second").priority(5).handle(|_| ());
-    /// hooks.hook("tool:*").named("first").handle(|_| ())?;
+    /// hooks.hook(TOOL_PRE).named("second").priority(5).run(|_| ());
+    /// hooks.hook("tool:*").named("first").run(|_| ())?;
     ///
     /// let names: Vec<_> = hooks.list_handlers_of(TOOL_PRE).iter().map(|info| info.name.to_string()).collect();
     /// assert_eq!(names, ["first", "second"]);
@@ -301,6 +323,20 @@ impl HookRegistry {
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.shared.clock
+    }
+}
+
+/// Tells someone what an emission had come to if it is dropped before it has finished.
+struct OnCancel<'a, F: FnOnce(&Outcome)> {
+    emission: &'a mut Emission,
+    cancelled: Option<F>,
+}
+
+impl<F: FnOnce(&Outcome)> Drop for OnCancel<'_, F> {
+    fn drop(&mut self) {
+        if let Some(cancelled) = self.cancelled.take() {
+            cancelled(self.emission.so_far());
+        }
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Progress {
     reports: SmallVec<[KeptReport; 4]>,
     /// Where the reports begin that have no time yet.
     untimed: usize,
+    /// How many hooks had no turn because of a denial.
+    skipped: usize,
 }
 
 /// A report as it is kept; the hook's name is looked up when someone reads it.
@@ -38,12 +40,23 @@ impl Progress {
         if all > reports.inline_size() {
             reports.reserve_exact(all);
         }
-        Self { next: 0, gates: listeners.gates(), all, reports, untimed: 0 }
+        Self { next: 0, gates: listeners.gates(), all, reports, untimed: 0, skipped: 0 }
     }
 
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.next >= self.all
+    }
+
+    /// Whether that hook had its turn and has not answered.
+    pub(super) fn awaits(&self, index: usize) -> bool {
+        index < self.next && !self.reports.iter().any(|report| report.hook as usize == index)
+    }
+
+    /// Whether all hooks that had to answer have done so.
+    #[inline]
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_over() && self.reports.len() + self.skipped == self.all
     }
 
     pub(super) fn gates(&self) -> usize {
@@ -65,7 +78,9 @@ impl Progress {
 
     /// The remaining gates have no say any more.
     pub(super) fn skip_gates(&mut self) {
-        self.next = self.next.max(self.gates);
+        let next = self.next.max(self.gates);
+        self.skipped += next - self.next;
+        self.next = next;
     }
 
     /// The hook had nothing to say.

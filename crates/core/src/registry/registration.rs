@@ -10,7 +10,7 @@ use super::{HookRegistry, Shared};
 use crate::event::{Event, EventKey};
 
 /// A hook about to be registered; see [`HookRegistry::hook`].
-#[must_use = "end with `handle` (a closure) or `handler` (a `Hook`) to register it"]
+#[must_use = "end with `run` (a closure) or `handler` (a `Hook`) to register it"]
 pub struct HookBuilder<'a, K> {
     registry: &'a HookRegistry,
     event: K,
@@ -40,7 +40,7 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
         self
     }
 
-    /// The name for people. Unless given, that of the function or type.
+    /// The name for people. Unless given, that of the function or type, numbered if there are several.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -70,7 +70,7 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
     }
 
     /// Registers a closure, which may answer at once or give a future.
-    pub fn handle<F, R, When>(self, function: F) -> K::Checked<Registration>
+    pub fn run<F, R, When>(self, function: F) -> K::Checked<Registration>
     where
         F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
         R: HookAnswer<When>,
@@ -85,16 +85,17 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
     }
 
     fn add(self, default_name: fn() -> String, hook: Box<dyn AnyHook>) -> K::Checked<Registration> {
-        let registration = self.event.event_pattern().map(|event| {
+        let registration = self.event.event_pattern().map(|pattern| {
+            let has_default_name = self.name.is_none();
             let info = HookInfo {
                 name: self.name.unwrap_or_else(|| default_name().into()),
-                event,
+                event: pattern.as_str().into(),
                 priority: self.priority,
                 role: self.role,
                 on_error: self.on_error,
                 timeout: self.timeout,
             };
-            let place = self.registry.shared.book.add(info, hook);
+            let place = self.registry.shared.book.add(info, pattern, has_default_name, hook);
             Registration { shared: Arc::downgrade(&self.registry.shared), place }
         });
         K::checked(registration)

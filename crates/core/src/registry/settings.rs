@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::EventName;
-
 /// What a hook's answer can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -37,7 +35,7 @@ pub struct HookInfo {
     pub name: Arc<str>,
     /// The event or pattern it was registered for.
     #[serde(serialize_with = "as_text")]
-    pub event: EventName,
+    pub event: Arc<str>,
     /// Lower runs earlier.
     pub priority: i64,
     /// What its answer can do.
@@ -45,6 +43,7 @@ pub struct HookInfo {
     /// What happens when it fails.
     pub on_error: OnError,
     /// How long one call may take. Waiting for a person is not counted.
+    #[serde(rename = "timeout_s", serialize_with = "as_seconds")]
     pub timeout: Duration,
 }
 
@@ -55,6 +54,10 @@ impl HookInfo {
 
 fn as_text<S: serde::Serializer>(name: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(name)
+}
+
+fn as_seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
 }
 
 /// The name of a hook that was given none: that of its function or type.

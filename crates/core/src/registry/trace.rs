@@ -9,6 +9,7 @@ use super::book::ListedHook;
 use super::driver::Driver;
 use super::emission::Emission;
 use super::hook::Answer;
+use crate::result::HookError;
 
 /// Asked before each emission, so that nobody pays for spans that nobody sees.
 #[inline]
@@ -44,6 +45,12 @@ pub(super) fn hook(hook: &ListedHook) -> Span {
     )
 }
 
+/// Failures are logged whether or not anybody watches spans.
+pub(super) fn failed(hook: &ListedHook, error: &HookError) {
+    let (name, event) = (&*hook.info().name, hook.told());
+    tracing::warn!({ hook.name = name, hook.event = %event, hook.failure = error.kind(), error = %error }, "hook failed");
+}
+
 pub(super) fn answered(span: &Span, hook: &ListedHook, answer: &Answer) {
     match answer {
         Ok(result) => {
@@ -52,8 +59,7 @@ pub(super) fn answered(span: &Span, hook: &ListedHook, answer: &Answer) {
         Err(error) => {
             span.record("hook.answer", error.kind());
             span.record("otel.status_code", "ERROR");
-            let name = &*hook.info().name;
-            span.in_scope(|| tracing::warn!({ hook.name = name, error = %error }, "hook failed"));
+            span.in_scope(|| failed(hook, error));
         }
     }
 }

@@ -130,12 +130,15 @@ impl HookResult {
         Self { reason: Some(reason.into()), ..Action::Deny.into() }
     }
 
-    /// Changes the data of the event, for the hooks that follow and for the operation.
+    /// Replaces the data of the event, for the hooks that follow and for the operation.
+    ///
+    /// What is given is all that is left, apart from reserved fields and the timestamp: begin with a clone of the data, or
+    /// use [`set`](Self::set) to change one field.
     pub fn modify(change: impl Into<Change>) -> Self {
         Action::Modify(change.into()).into()
     }
 
-    /// Changes one field of the data, in place.
+    /// Changes one field of the data, in place. The others stay.
     pub fn set(field: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
         Action::Modify(Change::Set(field.into(), value.into())).into()
     }

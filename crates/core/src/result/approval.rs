@@ -73,14 +73,24 @@ impl Effect {
         matches!(self, Self::AllowAlways | Self::DenyAlways)
     }
 
-    /// What a plain label means. A label without a known meaning denies.
-    pub fn of_label(label: &str) -> Self {
-        match label.trim().to_lowercase().as_str() {
+    fn strictness(self) -> u8 {
+        match self {
+            Self::AllowAlways => 0,
+            Self::AllowOnce => 1,
+            Self::Deny => 2,
+            Self::DenyAlways => 3,
+        }
+    }
+
+    /// What a plain label means, if it means something.
+    pub fn of_label(label: &str) -> Option<Self> {
+        Some(match label.trim().to_lowercase().as_str() {
             "allow" | "allow once" | "yes" | "y" | "ok" | "approve" | "accept" => Self::AllowOnce,
             "allow always" | "always allow" | "always" => Self::AllowAlways,
+            "deny" | "deny once" | "no" | "n" | "reject" | "refuse" | "block" => Self::Deny,
             "deny always" | "always deny" | "never allow" | "never" => Self::DenyAlways,
-            _ => Self::Deny,
-        }
+            _ => return None,
+        })
     }
 }
 
@@ -94,7 +104,8 @@ impl ApprovalOption {
 impl<T: Into<String>> From<T> for ApprovalOption {
     fn from(label: T) -> Self {
         let label = label.into();
-        let effect = Effect::of_label(&label);
+        // Who offers a label without a meaning gets a refusal, never a surprise.
+        let effect = Effect::of_label(&label).unwrap_or(Effect::Deny);
         Self { label, effect }
     }
 }
@@ -131,15 +142,19 @@ impl Approval {
         self
     }
 
-    /// Whether two options read the same, so that an answer could mean either.
-    pub(crate) fn is_ambiguous(&self) -> bool {
-        let labels = self.options.iter().map(|option| &option.label);
-        labels.clone().enumerate().any(|(at, label)| labels.clone().take(at).any(|earlier| earlier == label))
-    }
-
-    /// The options that the person sees.
+    /// The options that the person sees, with the effects that the kernel gives them: no hook can make a "Deny" allow, and
+    /// of two options that read the same the stricter counts.
     pub fn offered(&self) -> Vec<ApprovalOption> {
-        if self.options.is_empty() { vec!["Allow".into(), "Deny".into()] } else { self.options.clone() }
+        if self.options.is_empty() {
+            return vec!["Allow".into(), "Deny".into()];
+        }
+        let effect_of = |label: &str| {
+            let meant = Effect::of_label(label).filter(|meant| !meant.allows());
+            let stated = self.options.iter().filter(|option| option.label == label).map(|option| option.effect);
+            stated.chain(meant).max_by_key(|effect| effect.strictness()).unwrap_or(Effect::Deny)
+        };
+        let offered = self.options.iter().map(|option| &option.label);
+        offered.map(|label| ApprovalOption { label: label.clone(), effect: effect_of(label) }).collect()
     }
 }
 

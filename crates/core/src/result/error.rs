@@ -6,6 +6,7 @@ use std::time::Duration;
 ///
 /// Every type that implements [`std::error::Error`] turns into one with `?`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum HookError {
     /// The hook said that it failed.
     Failed(String),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    Action, Approval, ApprovalOption, DefaultDecision, Effect, HookError, HookResult, Injection, Level, Placement,
-    Role, UserMessage,
+    Action, Approval, ApprovalOption, DefaultDecision, HookError, HookResult, Injection, Level, Placement, Role,
+    UserMessage,
 };
 use crate::event::{Change, Data, EventData, Map};
 
@@ -98,7 +98,8 @@ impl<T> Default for FlatResult<T> {
 
 impl From<ApprovalOption> for FlatOption {
     fn from(option: ApprovalOption) -> Self {
-        if Effect::of_label(&option.label) == option.effect { Self::Label(option.label) } else { Self::Stated(option) }
+        let plain = ApprovalOption::from(option.label.as_str());
+        if plain == option { Self::Label(option.label) } else { Self::Stated(option) }
     }
 }
 
@@ -221,8 +222,9 @@ fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> Hoo
             let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
             format!("{found}, expected {expected}")
         }
-        _ => text.chars().take(500).collect(),
+        _ => text,
     };
+    let text: String = text.chars().filter(|c| !c.is_control()).take(300).collect();
     let place = if path == "." { String::new() } else { format!(" in `{path}`") };
     HookError::Unreadable(format!("{CANNOT_READ}{place}: {text}"))
 }

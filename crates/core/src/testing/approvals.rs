@@ -61,8 +61,8 @@ impl ScriptedApprovals {
 
     /// Takes the time for late answers from another clock.
     #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
         self
     }
 
@@ -89,5 +89,11 @@ impl ApprovalSystem for ScriptedApprovals {
             Scripted::Silence => std::future::pending().await,
             Scripted::Error(error) => Err(error),
         }
+    }
+}
+
+impl std::fmt::Debug for ScriptedApprovals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedApprovals").field("script", &self.script).finish_non_exhaustive()
     }
 }

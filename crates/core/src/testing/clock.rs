@@ -14,13 +14,12 @@ use crate::sync::{Mutex, lock};
 /// A clock that a test moves by hand. A handle: clones show the same time.
 ///
 /// ```
-/// # use std::sync::Arc;
 /// # use std::time::Duration;
 /// use amplifier_core::{data, testing::ManualClock, HookRegistry, HookError, TOOL_PRE};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let clock = ManualClock::new();
-/// let hooks = HookRegistry::builder().clock(Arc::new(clock.clone())).build();
+/// let hooks = HookRegistry::builder().clock(clock.clone()).build();
 /// hooks.on(TOOL_PRE, |_| std::future::pending::<()>());
 ///
 /// let emission = tokio::spawn({
@@ -111,5 +110,11 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         lock(&self.state).sleepers.remove(&self.id);
+    }
+}
+
+impl std::fmt::Debug for ManualClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ManualClock").field("now", &lock(&self.state).now).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,180 @@
+//! The kinds of fields that payloads have: how each is read, written, checked and described.
+
+use serde_json::{Value, json};
+
+use super::{EventData, InvalidPayload};
+
+/// A type of field: how it is written, read and described.
+pub(super) trait Kind {
+    type Read<'a>;
+    const IN_WORDS: &'static str;
+
+    fn read(value: &Value) -> Option<Self::Read<'_>>;
+    /// What a view shows for a field that is not there. Views are checked when made, so it is seldom seen.
+    fn absent<'a>() -> Self::Read<'a>;
+    fn schema() -> Value;
+}
+
+pub(super) struct Text;
+pub(super) struct Object;
+pub(super) struct Any;
+pub(super) struct Integer;
+pub(super) struct Flag;
+pub(super) struct Texts;
+
+impl Kind for Text {
+    type Read<'a> = &'a str;
+    const IN_WORDS: &'static str = "text";
+
+    fn read(value: &Value) -> Option<&str> {
+        value.as_str()
+    }
+
+    fn absent<'a>() -> &'a str {
+        ""
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Kind for Object {
+    type Read<'a> = &'a Value;
+    const IN_WORDS: &'static str = "an object";
+
+    // As a value, not as a map: indexing a missing field of a value gives `null`, of a map it panics.
+    fn read(value: &Value) -> Option<&Value> {
+        value.is_object().then_some(value)
+    }
+
+    fn absent<'a>() -> &'a Value {
+        &Value::Null
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "object" })
+    }
+}
+
+impl Kind for Any {
+    type Read<'a> = &'a Value;
+    const IN_WORDS: &'static str = "a value";
+
+    fn read(value: &Value) -> Option<&Value> {
+        Some(value)
+    }
+
+    fn absent<'a>() -> &'a Value {
+        &Value::Null
+    }
+
+    fn schema() -> Value {
+        json!({})
+    }
+}
+
+impl Kind for Integer {
+    type Read<'a> = u64;
+    const IN_WORDS: &'static str = "a whole number";
+
+    fn read(value: &Value) -> Option<u64> {
+        value.as_u64()
+    }
+
+    fn absent<'a>() -> Self::Read<'a> {
+        0
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0 })
+    }
+}
+
+impl Kind for Flag {
+    type Read<'a> = bool;
+    const IN_WORDS: &'static str = "true or false";
+
+    fn read(value: &Value) -> Option<bool> {
+        value.as_bool()
+    }
+
+    fn absent<'a>() -> Self::Read<'a> {
+        false
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+impl Kind for Texts {
+    type Read<'a> = Vec<&'a str>;
+    const IN_WORDS: &'static str = "a list of texts";
+
+    fn read(value: &Value) -> Option<Vec<&str>> {
+        value.as_array()?.iter().map(Value::as_str).collect()
+    }
+
+    fn absent<'a>() -> Vec<&'a str> {
+        Vec::new()
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "array", "items": { "type": "string" } })
+    }
+}
+
+/// Checks one required field when a view is made. An optional one of another type reads as missing.
+pub(super) fn check<K: Kind>(event: &'static str, field: &'static str, data: &EventData) -> Result<(), InvalidPayload> {
+    match data.get(field) {
+        None => Err(InvalidPayload::Missing { event, field }),
+        Some(value) if K::read(value).is_some() => Ok(()),
+        Some(_) => Err(InvalidPayload::Mistyped { event, field, expected: K::IN_WORDS }),
+    }
+}
+
+/// The type by which a field of that kind is read.
+macro_rules! read {
+    (Text) => { &str };
+    (Object) => { &Value };
+    (Any) => { &Value };
+    (Integer) => { u64 };
+    (Flag) => { bool };
+    (Texts) => { Vec<&str> };
+}
+pub(super) use read;
+
+/// What a constructor takes for a field of that kind.
+macro_rules! written {
+    (Text) => { impl Into<String> };
+    (Object) => { impl Into<Value> };
+    (Any) => { impl Into<Value> };
+    (Integer) => { u64 };
+    (Flag) => { bool };
+    (Texts) => { impl IntoIterator<Item = impl Into<String>> };
+}
+pub(super) use written;
+
+/// What a constructor makes of it.
+macro_rules! value {
+    (Text, $value:ident) => {
+        Value::String($value.into())
+    };
+    (Object, $value:ident) => {
+        $value.into()
+    };
+    (Any, $value:ident) => {
+        $value.into()
+    };
+    (Integer, $value:ident) => {
+        Value::from($value)
+    };
+    (Flag, $value:ident) => {
+        Value::Bool($value)
+    };
+    (Texts, $value:ident) => {
+        $value.into_iter().map(|text| Value::String(text.into())).collect()
+    };
+}
+pub(super) use value;

@@ -1,0 +1,88 @@
+//! A hook's time limit does not count the time that the hook waits for a person.
+//!
+//! A hook may emit an event at which a person is asked, and await the verdict. The question then tells the hook in which
+//! it came up that it is open. What a hook asks in a task of its own, it does not hear of.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::guard;
+use crate::ports::BoxFuture;
+use crate::ports::clock::Clock;
+
+/// A question to a person, open until it is dropped.
+struct Question(Arc<AtomicBool>);
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+thread_local! {
+    /// Questions that came up on this thread inside a hook, which the hook has not heard of yet.
+    static ASKED: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Marks the time of a future as waiting for a person.
+pub(crate) async fn waiting_for_person<F: Future>(future: F) -> F::Output {
+    let open = Arc::new(AtomicBool::new(true));
+    if guard::is_inside() {
+        ASKED.with_borrow_mut(|asked| {
+            asked.retain(|open| open.load(Ordering::Relaxed));
+            asked.push(open.clone());
+        });
+    }
+    let _question = Question(open);
+    future.await
+}
+
+/// The questions that came up inside one hook.
+#[derive(Default)]
+pub(super) struct Questions {
+    asked: Vec<Arc<AtomicBool>>,
+}
+
+impl Questions {
+    /// Whether a person is being waited for. To be called right after the hook was polled.
+    pub(super) fn is_one_open(&mut self) -> bool {
+        ASKED.with_borrow_mut(|asked| {
+            // The hooks around this one wait for the person, too.
+            let heard = if guard::is_inside() { asked.clone() } else { std::mem::take(asked) };
+            self.asked.extend(heard);
+        });
+        self.asked.retain(|open| open.load(Ordering::Relaxed));
+        !self.asked.is_empty()
+    }
+}
+
+/// The time limit of a hook, which can stand still.
+pub(super) struct Timer<'a> {
+    clock: &'a dyn Clock,
+    left: Duration,
+    /// When it was armed, and what it waits for.
+    armed: Option<(u64, BoxFuture<'static, ()>)>,
+}
+
+impl<'a> Timer<'a> {
+    pub(super) fn new(clock: &'a dyn Clock, limit: Duration) -> Self {
+        Self { clock, left: limit, armed: Some((clock.sleep_nanos(), clock.sleep(limit))) }
+    }
+
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let (clock, left) = (self.clock, self.left);
+        let (_, sleep) = self.armed.get_or_insert_with(|| (clock.sleep_nanos(), clock.sleep(left)));
+        sleep.as_mut().poll(context)
+    }
+
+    pub(super) fn pause(&mut self) {
+        if let Some((since, _)) = self.armed.take() {
+            let used = Duration::from_nanos(self.clock.sleep_nanos().saturating_sub(since));
+            self.left = self.left.saturating_sub(used);
+        }
+    }
+}
