@@ -121,8 +121,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for record in audit.records() {
         *kinds.entry(record.entry.kind()).or_default() += 1;
     }
-    let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    say("record", &format!("holds {}", kinds.join(", ")));
+    for (kind, count) in kinds {
+        say("record", &format!("holds {count:>2} {kind}"));
+    }
+    println!("\nNext: read examples/production_guard.rs, or write a hook of your own (README.md).");
     Ok(())
 }
 

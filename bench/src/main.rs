@@ -57,6 +57,7 @@ fn most_calls(payload: Payload) -> usize {
 }
 
 fn main() {
+    build_siblings();
     emissions();
     modifications();
     registrations();
@@ -66,8 +67,14 @@ fn main() {
 
 fn emissions() {
     let allocations = allocations();
-    println!("emit: nanoseconds without building the payload; allocations beyond it; best of {ROUNDS} rounds");
-    println!("the ratio is (building + emit) / (building + boxed loop)\n");
+    println!("What it costs to emit an event. Nanoseconds, best of {ROUNDS} rounds.\n");
+    println!("  building     making the payload, as a caller does before each event; not part of the other columns");
+    println!("  direct       floor: a loop of direct calls over a plain map");
+    println!("  boxed        floor: a loop of boxed async calls over a plain map");
+    println!("  emit         this kernel, with hooks that implement `Hook`");
+    println!("  closures     this kernel, with async closures under a typed constant; each gets an event of its own");
+    println!("  ratio        (building + emit) / (building + boxed)");
+    println!("  allocations  per emission, beyond those of the payload\n");
     println!(
         "{:>12} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9} {:>12}",
         "payload", "hooks", "building", "direct", "boxed", "emit", "ratio", "closures", "allocations"
@@ -139,6 +146,16 @@ fn registrations() {
         println!(
             "{count:>6} hooks: {pair:>6.0} ({ratio:.2}x), with an emission that makes its list anew {emitting:>9.0}"
         );
+    }
+}
+
+/// `cargo run` builds this program only; it needs the others of this package beside it.
+fn build_siblings() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo).args(["build", "--quiet", "--release", "-p", "amplifier-bench", "--bins"]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("the programs beside this one could not be built: run it with cargo, inside the repository");
+        std::process::exit(1);
     }
 }
 

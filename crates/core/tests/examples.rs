@@ -41,8 +41,74 @@ fn check(name: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_tour_runs_to_its_end() {
-    assert!(!run("tour").is_empty());
+fn the_tour_shows_all_six_capabilities() {
+    check(
+        "tour",
+        &[
+            "",
+            "Control output: one clean line instead of a hook's chatter",
+            "  person  says: tidy up and ship it",
+            "  person  sees: info [hook:greeter] the prompt was checked",
+            "",
+            "Block: a guard refuses, and the model reads why",
+            r#"  model   calls Bash with {"command":"rm -rf build"}"#,
+            "  model   reads: Denied by hook guard: deleting recursively is not allowed",
+            "",
+            "Modify: a secret is redacted before anyone sees it",
+            r#"  model   calls Bash with {"command":"cat .token"}"#,
+            "  model   reads: [redacted]",
+            "",
+            "Inject: the model learns what a linter found",
+            r#"  model   calls Write with {"content":"import os \n","file_path":"app.py"}"#,
+            "  person  sees: warning [hook:linter] the linter found a problem",
+            "  model   reads: written",
+            r#"  model   reads, injected by "linter": app.py line 1: trailing white space"#,
+            "",
+            "Ask: a person decides",
+            r#"  model   calls Write with {"content":"import os\n","file_path":"production/app.py"}"#,
+            r#"  person  is asked by production-guard: Write to production/app.py? ["Allow once", "Allow always", "Deny"]"#,
+            "  person  answers: Allow once",
+            "  model   reads: written",
+            "",
+            "Observe: everything was seen and recorded",
+            "  meter   saw 10 events and changed none",
+            "  record  holds  1 approval_decision",
+            "  record  holds  1 approval_request",
+            "  record  holds 10 event",
+            "  record  holds 24 hook_report",
+            "  record  holds  1 injection",
+            "  record  holds  3 intent",
+            "  record  holds  2 message",
+            "  record  holds  3 outcome",
+            "",
+            "Next: read examples/production_guard.rs, or write a hook of your own (README.md).",
+        ],
+    );
+}
+
+#[test]
+fn own_events_are_heard_by_type_and_by_pattern() {
+    check(
+        "own_events",
+        &[
+            r#"heard build:done for "app""#,
+            "3 warnings: published",
+            "42 warnings: Denied by hook strict: 42 warnings in app",
+        ],
+    );
+}
+
+#[test]
+fn own_ports_deny_without_a_terminal_and_record_it() {
+    check(
+        "own_ports",
+        &[
+            "warning [hook:careful] this tool has not been used before",
+            "Denied by hook careful: Approval failed (the connection to the person is closed): Run Bash?",
+            "7 lines of record, the last one:",
+            r#"{"at":"…Z","session":null,"turn":0,"event":"tool:pre","kind":"message",…}"#,
+        ],
+    );
 }
 
 #[test]
