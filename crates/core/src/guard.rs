@@ -52,14 +52,20 @@ pub(crate) fn is_inside() -> bool {
 /// Runs a piece of code that is not ours, so that a panic or endless nesting becomes an error.
 #[inline]
 pub(crate) fn contain<T>(piece: impl FnOnce() -> T) -> Result<T, HookError> {
+    contain_or(|| Ok(piece()), Err)
+}
+
+/// The same for a piece whose value can hold the error.
+#[inline]
+pub(crate) fn contain_or<T>(piece: impl FnOnce() -> T, failed: impl FnOnce(HookError) -> T) -> T {
     let depth = DEPTH.get();
     if depth >= DEEPEST {
-        return Err(HookError::Failed(format!("called from inside {DEEPEST} other hooks")));
+        return failed(HookError::Failed(format!("called from inside {DEEPEST} other hooks")));
     }
     DEPTH.set(depth + 1);
     let result = catch_unwind(AssertUnwindSafe(piece));
     DEPTH.set(depth);
-    result.map_err(HookError::from_panic)
+    result.unwrap_or_else(|panic| failed(HookError::from_panic(panic)))
 }
 
 /// Drops a value that is not ours: its `drop` may panic, too.

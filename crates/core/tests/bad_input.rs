@@ -3,16 +3,16 @@
 
 use std::future::{Future, pending};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
-use amplifier_core::testing::{ManualClock, ScriptedApprovals};
+use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
-    AuditEntry, Coordinator, EventData, EventName, EventType, FlatAction, FlatResult, HookBuilder, HookError,
-    HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, Registration, TOOL_PRE, TooDeep, ToolPre, Verdict,
-    data,
+    Approval, AuditEntry, Coordinator, EventData, EventName, EventType, FlatAction, FlatResult, Hook, HookBuilder,
+    HookError, HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, Registration, TOOL_PRE, TooDeep, ToolPre,
+    Verdict, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -171,6 +171,46 @@ fn a_time_that_is_no_time_is_unreadable_whatever_the_action() {
     }
 }
 
+/// What an unreadable answer must not bring into logs: a secret, and the characters that drive a terminal.
+fn check_says_nothing(answer: Value) {
+    let shown: String = answer.to_string().chars().take(100).collect();
+    let error = HookResult::from_json(answer).unwrap_err().to_string();
+    assert!(error.len() < 1_000, "{shown}: {} bytes", error.len());
+    assert!(!error.chars().any(char::is_control), "{shown}: {error:?}");
+    assert!(!error.contains("hunter2") && !error.contains("424242"), "{shown}: {error}");
+}
+
+#[test]
+fn an_error_about_an_answer_does_not_repeat_values_of_the_wrong_type() {
+    let texts =
+        ["hunter2", "\u{1b}[31mhunter2", "a \"b\" `c` hunter2", "x, expected hunter2", "\", expected `hunter2`"];
+    let others = [json!(424242), json!(-424242), json!(424242.5), json!(["hunter2"]), json!({ "password": "hunter2" })];
+    for field in ["data", "ephemeral", "append_to_last_tool_result", "approval_timeout", "suppress_output"] {
+        for text in texts {
+            check_says_nothing(json!({ field: text }));
+        }
+    }
+    for field in ["reason", "context_injection", "approval_prompt", "user_message", "ephemeral", "suppress_output"] {
+        for other in &others {
+            check_says_nothing(json!({ field: other }));
+        }
+    }
+    for other in others.iter().cloned().chain(texts.map(Value::from)) {
+        check_says_nothing(json!({ "approval_options": [{ "label": "Go", "effect": other }] }));
+    }
+    check_says_nothing(json!("\u{1b}[31mhunter2"));
+}
+
+#[test]
+fn an_error_about_an_answer_holds_no_control_characters_and_is_short() {
+    for text in ["\u{1b}[31m".to_owned(), "\u{9b}31m\r\n\u{7f}".to_owned(), "x".repeat(1_000_000)] {
+        check_says_nothing(json!({ "action": text }));
+        check_says_nothing(json!({ "user_message_level": text }));
+        check_says_nothing(json!({ "approval_options": [{ "label": "Go", text.as_str(): 1 }] }));
+        check_says_nothing(json!({ text.as_str(): 1 }));
+    }
+}
+
 #[test]
 fn on_error_decides_about_an_unreadable_answer() {
     for (on_error, denied) in [(OnError::Continue, false), (OnError::Deny, true)] {
@@ -217,6 +257,43 @@ fn an_optional_field_may_be_null() {
     hooks.hook(TOOL_PRE).named("typed").run(|event| assert_eq!(event.tool_call_id(), None));
     let data = data! { "tool_name": "Bash", "tool_input": {}, "tool_call_id": null };
     assert_eq!(reports(&hooks.emit(TOOL_PRE, data).now_or_never().unwrap()), [("typed", "continue")]);
+}
+
+// ---- reasons -------------------------------------------------------------------------------------------------------
+
+/// What the model reads about a denial is readable and has a bounded size.
+fn check_reason(person: &str, answer: impl Fn() -> Result<HookResult, HookError> + Send + Sync + 'static) {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(move |_| answer());
+    let session = Coordinator::builder(hooks).approvals(ScriptedApprovals::new([person])).build();
+    let Verdict::Denied { by, reason } = session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap() else {
+        panic!("it was to be denied");
+    };
+    assert_eq!(&*by, "guard");
+    assert!(!reason.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
+    let size = reason.chars().count();
+    assert!((5_000..=10_240).contains(&size), "{size}");
+}
+
+#[test]
+fn a_reason_is_bounded_and_holds_no_control_characters() {
+    let flood = || "\u{1b}[31mno\u{9b}0m\r\0 ünd\n\t".repeat(60_000);
+    assert!(flood().len() > 1_000_000);
+    check_reason("Deny", move || Ok(HookResult::deny(flood())));
+    check_reason("Deny", move || Err(HookError::failed(flood())));
+    check_reason("Deny", move || std::panic::panic_any(flood()));
+    check_reason("Deny", move || Ok(HookResult::ask(flood())));
+    check_reason(&flood(), || Ok(HookResult::ask("Go?")));
+}
+
+#[test]
+fn the_reason_of_an_answer_processed_alone_is_bounded_too() {
+    let session = Coordinator::builder(HookRegistry::new()).build();
+    let answer = HookResult::deny("\u{1b}x".repeat(1_000_000));
+    let event = TOOL_PRE.name();
+    let routed = session.process_hook_result(&event, "guard", answer, EventData::new());
+    let reason = "x".repeat(10_240);
+    assert_eq!(routed.now_or_never().unwrap(), Ok(Verdict::Denied { by: "guard".into(), reason }));
 }
 
 // ---- data --------------------------------------------------------------------------------------------------------
@@ -426,66 +503,92 @@ async fn a_time_limit_of_ages_is_a_time_limit() {
     }
 }
 
-// ---- hooks that never stop -----------------------------------------------------------------------------------------
+/// Ends itself while it runs, and panics when it is dropped.
+struct Leaving {
+    own: Arc<OnceLock<Registration>>,
+    #[allow(dead_code, reason = "it is there to be dropped")]
+    bomb: Bomb,
+}
 
-#[tokio::test]
-async fn a_hook_that_emits_what_it_listens_to_is_stopped() {
-    let hooks = HookRegistry::new();
-    let (registry, calls) = (hooks.clone(), Arc::new(AtomicUsize::new(0)));
-    let count = calls.clone();
-    hooks.hook(TOOL_PRE).named("echo").run(move |event| {
-        let (registry, count) = (registry.clone(), count.clone());
-        async move {
-            count.fetch_add(1, Ordering::Relaxed);
-            let outcome = registry.emit(TOOL_PRE, event.data).await;
-            assert_eq!(outcome.reports().len(), 1);
-        }
-    });
-    for _ in 0..2 {
-        calls.store(0, Ordering::Relaxed);
-        assert_eq!(reports(&hooks.emit(TOOL_PRE, tool_pre()).await), [("echo", "continue")]);
-        assert!((2..=1000).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
+impl Hook for Leaving {
+    async fn handle(&self, _: &str, _: &EventData) -> Result<HookResult, HookError> {
+        self.own.get().unwrap().unregister();
+        Ok(HookResult::proceed())
     }
 }
 
+/// A registry whose only hook unregisters itself, and panics when it is dropped.
+fn leaving() -> HookRegistry {
+    let (hooks, own) = (HookRegistry::new(), Arc::new(OnceLock::new()));
+    let registration = hooks.hook(TOOL_PRE).named("leaving").handler(Leaving { own: own.clone(), bomb: Bomb });
+    own.set(registration).unwrap();
+    hooks
+}
+
 #[test]
-fn a_guard_that_emits_what_it_guards_denies_what_is_too_deep() {
-    let hooks = HookRegistry::new();
-    let registry = hooks.clone();
-    hooks.hook(TOOL_PRE).named("echo").on_error(OnError::Deny).run(move |event| {
-        let inner = registry.emit(TOOL_PRE, event.data).now_or_never().unwrap();
-        inner.denial().map(|denial| HookResult::deny(denial.reason()))
-    });
+fn a_hook_that_panics_while_it_is_dropped_does_not_reach_the_agent() {
+    let hooks = leaving();
     let outcome = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
-    let reason = "hook `echo` failed: called from inside 16 other hooks";
-    assert_eq!(outcome.denial().unwrap().reason(), reason);
+    assert_eq!(reports(&outcome), [("leaving", "continue")]);
+    drop(outcome);
+    assert_eq!(reports(&hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap()), []);
+
+    let session = Coordinator::builder(leaving()).build();
+    for _ in 0..2 {
+        assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
+    }
+
+    let bomb = Bomb;
+    let unused = hooks.on(TOOL_PRE, move |_| assert!(size_of_val(&bomb) == 0));
+    unused.unregister();
+    drop(leaving());
 }
 
-#[tokio::test]
-async fn hooks_that_emit_each_others_event_are_stopped() {
-    let hooks = HookRegistry::new();
-    let session = Coordinator::builder(hooks.clone()).audit(MemoryAudit::new()).build();
-    for (hears, says) in [("ping:sent", "pong:sent"), ("pong:sent", "ping:sent")] {
-        let session = session.clone();
-        let answer = move |_| {
-            let session = session.clone();
-            async move { drop(session.emit(says, EventData::new()).await) }
-        };
-        hooks.hook(hears).named(hears).run(answer).unwrap();
+// ---- runtimes ------------------------------------------------------------------------------------------------------
+
+/// Runs a future on this thread alone.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
     }
-    let (verdict, outcome) = session.emit_with_outcome("ping:sent", EventData::new()).await.unwrap();
-    assert!(verdict.is_proceed());
-    assert_eq!(reports(&outcome), [("ping:sent", "continue")]);
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Hooks that have to wait are waited for, and those that never answer are given up.
+async fn check_waiting() {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("yielding").run(|_| async {
+        tokio::task::yield_now().await;
+        HookResult::set("seen", true)
+    });
+    hooks.hook(TOOL_PRE).named("hanging").timeout(Duration::ZERO).run(|_| pending::<()>());
+    let outcome = hooks.emit(TOOL_PRE, tool_pre()).await;
+    assert_eq!(reports(&outcome), [("yielding", "modify"), ("hanging", "timed_out")]);
+    assert_eq!(outcome.data["seen"], true);
+
+    hooks.hook(TOOL_PRE).named("asker").run(|_| HookResult::ask(Approval::new("Go?").timeout(Duration::ZERO)));
+    let nobody = ScriptedApprovals::new([Scripted::Silence]);
+    let session = Coordinator::builder(hooks).approvals(nobody).build();
+    let verdict = session.emit(TOOL_PRE, tool_pre()).await;
+    assert_eq!(verdict.to_string(), "Denied by hook asker: Approval timed out, denied by default: Go?");
 }
 
 #[test]
-fn a_hook_that_registers_at_every_call_does_not_hold_up_an_emission() {
-    let hooks = HookRegistry::new();
-    let registry = hooks.clone();
-    hooks.hook(TOOL_PRE).named("breeder").run(move |_| {
-        registry.hook(TOOL_PRE).named("offspring").run(|_| ());
-    });
-    for emission in 1..=100 {
-        assert_eq!(hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().reports().len(), emission);
-    }
+fn hooks_may_wait_on_a_runtime_without_a_timer() {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(check_waiting());
+}
+
+#[test]
+fn hooks_may_wait_outside_of_any_runtime() {
+    block_on(check_waiting());
 }

@@ -7,12 +7,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_core::testing::ManualClock;
+use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
-    APPROVAL_REQUIRED, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookRegistry, HookResult, Map,
-    MemoryAudit, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict, approval_channel,
+    APPROVAL_REQUIRED, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookError, HookRegistry, HookResult,
+    Map, MemoryAudit, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict, approval_channel, data,
 };
-use futures::FutureExt;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 
 fn tool_pre() -> ToolPre {
     ToolPre::new("Bash", Map::new())
@@ -124,6 +125,55 @@ fn a_hook_that_panics_while_its_emission_is_dropped_does_not_reach_the_agent() {
     });
     let emission = begun(hooks.emit(TOOL_PRE, tool_pre()));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(emission))).is_ok());
+}
+
+/// What the record says about emissions, in words.
+fn emissions(audit: &MemoryAudit) -> Vec<String> {
+    let said = audit.records().into_iter().filter_map(|record| match record.entry {
+        AuditEntry::Event { data, decision, .. } => Some(format!("{} {decision}, n = {}", record.event, data["n"])),
+        AuditEntry::HookReport { hook, answer, .. } => Some(format!("{hook}: {answer}")),
+        _ => None,
+    });
+    said.collect()
+}
+
+/// Begins an event of a session in which two hooks answer and a third waits, drops it, and gives the record.
+fn record_of_dropped(event: &str, observer: bool) -> Vec<String> {
+    let (hooks, audit) = (HookRegistry::builder().clock(ManualClock::new()).build(), MemoryAudit::new());
+    hooks.hook(event).named("quiet").run(|_| ()).unwrap();
+    hooks.hook(event).named("editor").run(|_| HookResult::set("n", 2)).unwrap();
+    let waiting = hooks.hook(event).named("waiting");
+    let waiting = if observer { waiting.observer() } else { waiting };
+    waiting.run(|_| pending::<()>()).unwrap();
+    hooks.hook(event).named("later").observer().run(|_| ()).unwrap();
+    let session = Coordinator::builder(hooks).audit(audit.clone()).build();
+    let emission = begun(session.emit(event, data! { "n": 1 }));
+    assert_eq!(emissions(&audit), Vec::<String>::new());
+    drop(emission);
+    emissions(&audit)
+}
+
+#[test]
+fn an_emission_that_is_dropped_while_a_hook_runs_is_on_the_record() {
+    for observer in [false, true] {
+        let record = record_of_dropped("deploy:begin", observer);
+        assert_eq!(record, ["deploy:begin cancelled, n = 2", "quiet: continue", "editor: modify"]);
+    }
+}
+
+#[test]
+fn a_dropped_emission_that_is_only_observed_is_on_the_record_as_it_was_emitted() {
+    let record = record_of_dropped("session:end", false);
+    assert_eq!(record, ["session:end cancelled, n = 1", "quiet: continue", "editor: modify"]);
+}
+
+#[test]
+fn an_emission_that_is_dropped_while_a_person_is_asked_is_on_the_record_once() {
+    let mut asking = Asking::new();
+    let (operation, _question) = asking.ask();
+    drop(operation);
+    let record = emissions(&asking.audit);
+    assert_eq!(record, ["tool:pre ask_user, n = null", "asker: ask_user", "approval:required continue, n = null"]);
 }
 
 // ---- questions ---------------------------------------------------------------------------------------------------
@@ -254,6 +304,21 @@ fn an_inbox_ends_with_its_session() {
 }
 
 #[tokio::test]
+async fn an_inbox_ends_with_its_session_also_after_a_question_ran_out_of_time() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    asking.clock.advance(Duration::from_secs(300));
+    assert!(!operation.await.is_proceed());
+    settle().await;
+    let Asking { session, mut inbox, .. } = asking;
+    assert!(inbox.next().now_or_never().is_none(), "the session is still there");
+    drop(session);
+    settle().await;
+    assert!(inbox.next().now_or_never().expect("the inbox ends").is_none());
+    assert_eq!(question.answer("Allow"), Err(TooLate));
+}
+
+#[tokio::test]
 async fn a_question_is_open_exactly_as_long_as_its_time_limit() {
     let mut asking = Asking::new();
     let (mut operation, question) = asking.ask();
@@ -336,6 +401,45 @@ fn the_time_limit_of_a_hook_does_not_count_waiting_for_a_person_inside_of_it() {
     question.answer("Allow").unwrap();
     let outcome: Outcome = operation.now_or_never().unwrap().unwrap();
     assert_eq!(outcome.reports().map(|report| report.error).collect::<Vec<_>>(), [None]);
+}
+
+/// A hook with 30 seconds works, waits for a person (100 seconds) beside a timer that ticks, and works again. Gives how
+/// it failed, and after how long.
+async fn working_around_a_question(before: u64, after: u64) -> (Option<HookError>, u64) {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("asker").run(|_| HookResult::ask("Go?"));
+    let person = ScriptedApprovals::new([Scripted::After(Duration::from_secs(100), "Allow".to_owned())]);
+    let session = Coordinator::builder(hooks.clone()).approvals(person).build();
+    let outer = hooks.hook("deploy:begin").named("outer").timeout(Duration::from_secs(30));
+    let registered = outer.run(move |_| {
+        let session = session.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(before)).await;
+            let ticking = async {
+                for _ in 0..9 {
+                    tokio::time::sleep(Duration::from_secs(10)).await;
+                }
+                true
+            };
+            let asking = async { session.emit(TOOL_PRE, tool_pre()).await.is_proceed() };
+            let both: FuturesUnordered<_> = [asking.boxed(), ticking.boxed()].into_iter().collect();
+            assert_eq!(both.collect::<Vec<_>>().await, [true, true]);
+            tokio::time::sleep(Duration::from_secs(after)).await;
+        }
+    });
+    registered.unwrap();
+    let begun = tokio::time::Instant::now();
+    let outcome = hooks.emit("deploy:begin", data! {}).await.unwrap();
+    (outcome.reports().next().unwrap().error.cloned(), begun.elapsed().as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_does_other_things_while_a_person_is_asked_pays_for_its_own_time_only() {
+    let timed_out = Some(HookError::TimedOut(Duration::from_secs(30)));
+    assert_eq!(working_around_a_question(5, 5).await, (None, 110));
+    assert_eq!(working_around_a_question(14, 14).await, (None, 128));
+    assert_eq!(working_around_a_question(20, 15).await, (timed_out.clone(), 130), "10 seconds were left");
+    assert_eq!(working_around_a_question(40, 0).await, (timed_out, 30), "nobody was asked yet");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::future::{Future, pending};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use amplifier_core::testing::CollectingDisplay;
@@ -235,4 +236,84 @@ async fn a_slow_port_is_waited_for() {
     let session = answering(HookResult::proceed().info("hi")).display(Slow(display.clone())).build();
     assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
     assert_eq!(display.messages().len(), 1);
+}
+
+// ---- what goes on although something failed ------------------------------------------------------------------------
+
+/// Refuses the first record, takes the others, and counts how often it is flushed.
+#[derive(Clone, Default)]
+struct Choosy {
+    asked: Arc<AtomicUsize>,
+    taken: MemoryAudit,
+    flushed: Arc<AtomicUsize>,
+}
+
+impl AuditLog for Choosy {
+    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Err("too large".into());
+        }
+        self.taken.record(record)
+    }
+
+    async fn flush(&self) -> Result<(), PortError> {
+        self.flushed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_log_that_refuses_one_record_is_given_the_others_and_flushed() {
+    let log = Choosy::default();
+    let config = SessionConfig { audit_required: true, ..SessionConfig::default() };
+    let session = answering(HookResult::proceed()).audit(log.clone()).config(config).build();
+    let verdict = session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    assert_eq!(verdict.to_string(), "Denied by hook audit: the audit log failed: too large");
+    let kinds: Vec<_> = log.taken.records().iter().map(|record| record.entry.kind()).collect();
+    assert_eq!((kinds, log.flushed.load(Ordering::Relaxed)), (vec!["hook_report", "intent"], 1));
+
+    let next = session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    assert!(next.is_proceed(), "the next record is taken");
+    assert_eq!(log.flushed.load(Ordering::Relaxed), 2);
+}
+
+/// How long an operation waits for a display that hangs, if twenty hooks show something.
+async fn waited_for_display(audit: impl AuditLog) -> Duration {
+    let hooks = HookRegistry::new();
+    for _ in 0..10 {
+        hooks.on(TOOL_PRE, |_| HookResult::proceed().info("hi"));
+        hooks.on(TOOL_PRE, |_| HookResult::proceed().with_output("printed"));
+    }
+    let session = Coordinator::builder(hooks).display(Broken::Hanging).audit(audit).build();
+    let begun = tokio::time::Instant::now();
+    assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
+    begun.elapsed()
+}
+
+const ABOUT_ONCE: std::ops::Range<Duration> = Duration::from_secs(30)..Duration::from_secs(31);
+
+#[tokio::test(start_paused = true)]
+async fn a_display_that_hangs_is_waited_for_once() {
+    let audit = MemoryAudit::new();
+    let waited = waited_for_display(audit.clone()).await;
+    assert!(ABOUT_ONCE.contains(&waited), "{waited:?}");
+    let failures = failures(&audit);
+    assert_eq!((failures.len(), failures[0].1.as_str()), (20, "gave no answer within 30s"), "each is on the record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_display_that_hangs_is_not_waited_for_again_when_the_audit_log_fails_too() {
+    let waited = waited_for_display(Broken::Failing).await;
+    assert!(ABOUT_ONCE.contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_display_that_hung_is_asked_again_at_the_next_event() {
+    let audit = MemoryAudit::new();
+    let session = answering(HookResult::proceed().info("hi")).display(Broken::Hanging).audit(audit.clone()).build();
+    for _ in 0..2 {
+        assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
+    }
+    let hung = ("display", Broken::Hanging.problem().to_owned());
+    assert_eq!(failures(&audit), [hung.clone(), hung]);
 }

@@ -2,15 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use amplifier_core::testing::{CollectingDisplay, ManualClock, ScriptedApprovals};
+use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
 use amplifier_core::{
-    Approval, ApprovalOption, ApprovalRules, Contribution, Conversation, Coordinator, CoordinatorBuilder, Display,
-    DisplayMessage, Effect, EventData, FailedContribution, HookRegistry, HookResult, Injection, InvalidRules, Level,
-    Map, MemoryAudit, Message, OverBudget, PortError, SessionConfig, TOOL_POST, TOOL_PRE, TokenCounter, ToolPost,
-    ToolPre, Verdict, data,
+    Approval, ApprovalOption, ApprovalRules, Contribution, ContributorRegistration, Conversation, Coordinator,
+    CoordinatorBuilder, Display, DisplayMessage, Effect, FailedContribution, HookRegistry, HookResult, InvalidRules,
+    Level, Map, OverBudget, PortError, SessionConfig, TOOL_PRE, TokenCounter, ToolPre, Verdict, approval_channel, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -19,124 +20,11 @@ fn tool_pre() -> ToolPre {
     ToolPre::new("Bash", Map::new())
 }
 
-fn tool_post() -> ToolPost {
-    ToolPost::new("Bash", Map::new(), "done", true, 5)
-}
-
 /// A session with one hook before every tool, that answers so.
 fn answering(answer: impl Into<HookResult>) -> CoordinatorBuilder {
     let (hooks, answer) = (HookRegistry::new(), answer.into());
     hooks.hook(TOOL_PRE).named("hook").run(move |_| answer.clone());
     Coordinator::builder(hooks)
-}
-
-// ---- where injections land -----------------------------------------------------------------------------------------
-
-enum Turn {
-    Said(Message),
-    Injected(Injection),
-}
-use Turn::{Injected, Said};
-
-fn calls(ids: &[&str]) -> Turn {
-    Said(ids.iter().fold(Message::assistant("calls"), |message, id| message.calling(*id, "Bash", json!({}))))
-}
-
-fn result(id: &str) -> Turn {
-    Said(Message::tool_result(id, format!("result {id}")))
-}
-
-fn user(text: &str) -> Turn {
-    Said(Message::user(text))
-}
-
-fn contents(messages: &[Message]) -> Vec<&str> {
-    messages.iter().map(|message| message.content.as_str()).collect()
-}
-
-/// What the next two calls of the model see; the history is what the second one sees.
-fn check_calls(turns: impl IntoIterator<Item = Turn>, first: &[&str], second: &[&str]) {
-    let conversation = Conversation::new();
-    let session = Coordinator::builder(HookRegistry::new()).context(conversation.clone()).build();
-    for turn in turns {
-        match turn {
-            Said(message) => conversation.push(message),
-            Injected(injection) => {
-                let event = TOOL_POST.name();
-                let answer = HookResult::inject(injection);
-                let routed = session.process_hook_result(&event, "hook", answer, EventData::new());
-                assert!(routed.now_or_never().unwrap().unwrap().is_proceed());
-            }
-        }
-    }
-    assert_eq!(contents(&conversation.next_call()), first);
-    assert_eq!(contents(&conversation.next_call()), second);
-    assert_eq!(contents(&conversation.history()), second);
-}
-
-#[test]
-fn an_injection_stays_in_the_history() {
-    let said = ["hi", "note"];
-    check_calls([user("hi"), Injected("note".into())], &said, &said);
-}
-
-#[test]
-fn an_injection_never_stands_between_a_call_and_its_result() {
-    let said = ["calls", "result 1", "note"];
-    check_calls([calls(&["1"]), Injected("note".into()), result("1")], &said, &said);
-    check_calls([calls(&["1"]), result("1"), Injected("note".into())], &said, &said);
-}
-
-#[test]
-fn an_injection_waits_for_all_results_of_parallel_calls() {
-    let said = ["calls", "result 1", "result 2", "before", "between"];
-    let turns = [calls(&["1", "2"]), Injected("before".into()), result("1"), Injected("between".into()), result("2")];
-    check_calls(turns, &said, &said);
-    let said = ["calls", "result 2", "result 1", "note", "next"];
-    check_calls([calls(&["1", "2"]), result("2"), Injected("note".into()), result("1"), user("next")], &said, &said);
-}
-
-#[test]
-fn an_injection_waits_for_calls_that_were_made_in_several_messages() {
-    let said = ["calls", "calls", "result 1", "result 2", "note"];
-    check_calls([calls(&["1"]), calls(&["2"]), Injected("note".into()), result("1"), result("2")], &said, &said);
-}
-
-#[test]
-fn an_ephemeral_injection_is_seen_once() {
-    let note = || Injected(Injection::new("note").ephemeral());
-    check_calls([user("hi"), note()], &["hi", "note"], &["hi"]);
-    check_calls([calls(&["1"]), note(), result("1")], &["calls", "result 1", "note"], &["calls", "result 1"]);
-}
-
-#[test]
-fn an_ephemeral_injection_can_be_appended_to_the_last_tool_result() {
-    let note = |text: &str| Injected(Injection::new(text).append_to_last_tool_result());
-    let after = ["calls", "result 1"];
-    check_calls([calls(&["1"]), result("1"), note("note")], &["calls", "result 1\n\nnote"], &after);
-    check_calls([calls(&["1"]), note("a"), result("1"), note("b")], &["calls", "result 1\n\na\n\nb"], &after);
-}
-
-#[test]
-fn without_a_tool_result_at_the_end_it_becomes_its_own_message() {
-    let note = || Injected(Injection::new("note").append_to_last_tool_result());
-    check_calls([note()], &["note"], &[]);
-    let after = ["calls", "result 1", "thanks"];
-    check_calls([calls(&["1"]), result("1"), user("thanks"), note()], &["calls", "result 1", "thanks", "note"], &after);
-}
-
-#[test]
-fn an_injected_message_tells_where_it_came_from() {
-    let conversation = Conversation::new();
-    let hooks = HookRegistry::builder().clock(ManualClock::new()).build();
-    hooks.hook(TOOL_PRE).named("linter").run(|_| HookResult::inject("line 42 is too long"));
-    let session = Coordinator::builder(hooks).context(conversation.clone()).build();
-    assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
-    let metadata = data! {
-        "source": "hook", "hook_name": "linter", "event": "tool:pre", "timestamp": "1970-01-01T00:00:00.000000Z",
-    };
-    let message = Message { metadata: metadata.into(), ..Message::system("line 42 is too long") };
-    assert_eq!(conversation.history(), [message]);
 }
 
 // ---- output and messages -------------------------------------------------------------------------------------------
@@ -265,75 +153,67 @@ async fn a_contributor_can_be_taken_away() {
     first.unregister();
 }
 
-// ---- the session's name --------------------------------------------------------------------------------------------
-
-/// Whatever the hook answers, the session keeps its name: for the operation and for the hooks that follow.
-fn check_session_id(answer: HookResult) {
-    let (session, audit) = {
-        let audit = MemoryAudit::new();
-        (answering(answer).session_id("real").audit(audit.clone()).build(), audit)
-    };
-    session.hooks().hook("*").named("after").run(|event| assert_eq!(event.session_id(), Some("real"))).unwrap();
-    session.hooks().set_default_fields([("session_id", "forged")]);
-    let forged = EventData::from(tool_pre().with("session_id", "forged"));
-    let (verdict, outcome) = session.emit_with_outcome(TOOL_PRE, forged).now_or_never().unwrap();
-    assert!(outcome.reports().all(|report| report.error.is_none()), "{outcome:?}");
-    let Verdict::Proceed(data) = verdict else { panic!("{verdict}") };
-    assert_eq!((data.session_id(), &Value::from(data.clone())["session_id"]), (Some("real"), &json!("real")));
-    assert!(audit.records().iter().all(|record| record.session.as_deref() == Some("real")));
+#[tokio::test]
+async fn contributors_may_answer_at_once_or_later() {
+    let session = Coordinator::builder(HookRegistry::new()).build();
+    session.register_contributor("tools", "now", || json!(1));
+    session.register_contributor("tools", "later", async || json!(2));
+    session.register_contributor("tools", "much later", || async {
+        tokio::task::yield_now().await;
+        Some(json!(3))
+    });
+    session.register_contributor("tools", "nothing", || None::<Value>);
+    session.register_contributor("tools", "failing", || Err::<Value, _>("no disk"));
+    session.register_contributor("tools", "panicking", || -> Value { panic!("boom") });
+    let given = session.collect_contributions("tools").await;
+    let values = [contribution("now", 1), contribution("later", 2), contribution("much later", 3)];
+    assert_eq!(given.values, values);
+    let failure = |name: &str, error: &str| FailedContribution { name: name.to_owned(), error: error.to_owned() };
+    assert_eq!(given.failures, [failure("failing", "no disk"), failure("panicking", "panicked: boom")]);
 }
 
 #[test]
-fn the_session_id_cannot_be_forged() {
-    check_session_id(HookResult::proceed());
-    check_session_id(HookResult::set("session_id", "forged"));
-    check_session_id(HookResult::modify(data! { "session_id": "forged" }));
-    check_session_id(HookResult::modify(data! {}));
-}
-
-// ---- the record ----------------------------------------------------------------------------------------------------
-
-fn operations(audit: &MemoryAudit) -> Vec<Value> {
-    let records = audit.records().into_iter().map(|record| serde_json::to_value(&record).unwrap());
-    records.filter(|record| record["kind"] == "intent" || record["kind"] == "outcome").collect()
-}
-
-#[test]
-fn intent_and_outcome_of_an_operation_can_be_paired() {
-    let audit = MemoryAudit::new();
-    let hooks = HookRegistry::builder().clock(ManualClock::new()).build();
-    hooks.hook(TOOL_PRE).run(|_| HookResult::set("tool_input", json!({ "command": "ls" })));
-    let session = Coordinator::builder(hooks).session_id("s").audit(audit.clone()).build();
-    session.begin_turn();
-    let verdict = session.emit(TOOL_PRE, tool_pre().with("tool_call_id", "call-1")).now_or_never().unwrap();
-    let Verdict::Proceed(data) = verdict else { panic!("{verdict}") };
-    let after = session.emit(TOOL_POST, tool_post().with("tool_call_id", "call-1")).now_or_never().unwrap();
-    assert!(after.is_proceed());
-
-    let record = |kind: &str, event: &str, own: Value| {
-        let common = json!({
-            "at": "1970-01-01T00:00:00.000000Z", "session": "s", "turn": 1, "event": event, "kind": kind,
-            "tool_call_id": "call-1",
-        });
-        let (Value::Object(common), Value::Object(own)) = (common, own) else { panic!("objects") };
-        Value::Object(common.into_iter().chain(own).collect())
-    };
-    // The intent names what will run: the data after the modification.
-    let intent = record("intent", "tool:pre", json!({ "digest": data.digest().unwrap().to_string() }));
-    let outcome = record("outcome", "tool:post", json!({ "success": true }));
-    assert_eq!(operations(&audit), [intent, outcome]);
+fn a_contributor_may_take_another_one_away_while_it_is_dropped() {
+    struct Takes(ContributorRegistration);
+    impl Drop for Takes {
+        fn drop(&mut self) {
+            self.0.unregister();
+        }
+    }
+    let session = Coordinator::builder(HookRegistry::new()).build();
+    let other = Takes(session.register_contributor("tools", "other", || json!(1)));
+    let first = session.register_contributor("tools", "first", move || json!(size_of_val(&other)));
+    session.register_contributor("tools", "last", || json!(3));
+    // On a thread of its own, so that a deadlock is a failure and not a test that never ends.
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        first.unregister();
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(30)).expect("no deadlock");
+    let given = session.collect_contributions("tools").now_or_never().unwrap();
+    assert_eq!(given.values, [contribution("last", 3)]);
 }
 
 #[test]
-fn an_operation_whose_result_is_withheld_has_an_outcome_too() {
-    let audit = MemoryAudit::new();
-    let hooks = HookRegistry::new();
-    hooks.hook(TOOL_POST).named("censor").run(|_| HookResult::deny("secret"));
-    let session = Coordinator::builder(hooks).audit(audit.clone()).build();
-    assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
-    assert!(!session.emit(TOOL_POST, tool_post()).now_or_never().unwrap().is_proceed());
-    let kinds: Vec<_> = operations(&audit).iter().map(|record| record["kind"].clone()).collect();
-    assert_eq!(kinds, ["intent", "outcome"], "the tool has run");
+fn a_contributor_that_leaves_and_panics_while_it_is_dropped_does_not_reach_the_agent() {
+    struct Bomb(OnceLock<ContributorRegistration>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("bomb");
+        }
+    }
+    let session = Coordinator::builder(HookRegistry::new()).build();
+    let bomb = Arc::new(Bomb(OnceLock::new()));
+    let own = Arc::downgrade(&bomb);
+    let leaving = session.register_contributor("tools", "leaving", move || {
+        bomb.0.get().unwrap().unregister();
+        json!(1)
+    });
+    own.upgrade().unwrap().0.set(leaving).unwrap();
+    let collected = catch_unwind(AssertUnwindSafe(|| session.collect_contributions("tools").now_or_never().unwrap()));
+    assert_eq!(collected.expect("no panic").values, [contribution("leaving", 1)]);
+    assert_eq!(own.strong_count(), 0);
 }
 
 // ---- approvals -----------------------------------------------------------------------------------------------------
@@ -359,6 +239,89 @@ fn a_session_can_forget_lasting_answers() {
     assert_eq!((emit(), emit()), (true, true));
     session.forget_answers();
     assert_eq!((emit(), person.requests().len()), (false, 2));
+}
+
+/// How often the person is asked in two emissions, after saying "Allow always" each time.
+fn questions(register: impl Fn(&HookRegistry, HookResult)) -> usize {
+    let person = ScriptedApprovals::new(["Allow always"]);
+    let hooks = HookRegistry::new();
+    register(&hooks, HookResult::ask(Approval::new("Go?").options(["Allow always", "Deny"])));
+    let session = Coordinator::builder(hooks).approvals(person.clone()).build();
+    for _ in 0..2 {
+        assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
+    }
+    person.requests().len()
+}
+
+#[test]
+fn hooks_that_nobody_named_share_no_lasting_answer() {
+    let unnamed = |hooks: &HookRegistry, ask: HookResult| {
+        let again = ask.clone();
+        let first = hooks.on(TOOL_PRE, move |_| ask.clone());
+        hooks.on(TOOL_PRE, move |_| again.clone());
+        let names: Vec<_> = hooks.list_handlers().iter().map(|info| info.name.to_string()).collect();
+        let name = "hooks_that_nobody_named_share_no_lasting_answer::closure";
+        assert_eq!(names, [name.to_owned(), format!("{name}#2")]);
+        first
+    };
+    assert_eq!(questions(|hooks, ask| drop(unnamed(hooks, ask))), 2);
+
+    // Nor does one that comes later inherit the answers of one that has gone.
+    let hooks = HookRegistry::new();
+    unnamed(&hooks, HookResult::proceed()).unregister();
+    for _ in 0..2 {
+        hooks.hook(TOOL_PRE).handler(EventRecorder::new()).unregister();
+    }
+    hooks.hook(TOOL_PRE).handler(EventRecorder::new());
+    assert_eq!(&*hooks.list_handlers().last().unwrap().name, "EventRecorder#3");
+}
+
+#[test]
+fn hooks_of_the_same_given_name_share_lasting_answers() {
+    let named = |hooks: &HookRegistry, ask: HookResult| {
+        let again = ask.clone();
+        hooks.hook(TOOL_PRE).named("guard").run(move |_| ask.clone());
+        hooks.hook(TOOL_PRE).named("guard").run(move |_| again.clone());
+    };
+    assert_eq!(questions(named), 1);
+}
+
+#[test]
+fn what_a_person_typed_is_found_among_the_options() {
+    let (approvals, mut inbox) = approval_channel();
+    let approval = Approval::new("Go?").options(["Allow once", "Deny", "Größer", "go", "GO", "7"]);
+    let session = answering(HookResult::ask(approval)).approvals(approvals).build();
+    let mut operation = std::pin::pin!(session.emit(TOOL_PRE, tool_pre()));
+    assert!(operation.as_mut().now_or_never().is_none());
+    let question = inbox.next().now_or_never().unwrap().unwrap();
+    for (typed, meant) in [
+        ("1", Some("Allow once")),
+        (" 2\n", Some("Deny")),
+        ("6", Some("7")),
+        ("7", Some("7")),
+        ("Allow once", Some("Allow once")),
+        ("allow ONCE ", Some("Allow once")),
+        ("GRÖSSER", None),
+        ("GRÖßER", Some("Größer")),
+        ("deny", Some("Deny")),
+        ("go", Some("go")),
+        ("GO", Some("GO")),
+        ("Go", None),
+        ("0", None),
+        ("8", None),
+        ("-1", None),
+        ("1.0", None),
+        ("99999999999999999999999999", None),
+        ("", None),
+        (" ", None),
+        ("allow", None),
+        ("Allow once, please", None),
+    ] {
+        assert_eq!(question.request.option(typed).map(|option| option.label.as_str()), meant, "{typed:?}");
+    }
+    let label = question.request.option("1").unwrap().label.clone();
+    question.answer(label).unwrap();
+    assert!(operation.now_or_never().unwrap().is_proceed());
 }
 
 fn process(session: &Coordinator, event: &str, answer: HookResult) -> Verdict {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, ScriptedApprovals};
 use amplifier_core::{
@@ -14,6 +15,7 @@ use futures::FutureExt;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
@@ -87,8 +89,13 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Watcher {
 
 /// Everything that is seen while this runs: spans in the order in which they begin, and events.
 fn watch(run: impl FnOnce()) -> (Vec<Seen>, Vec<Seen>) {
+    watch_at(LevelFilter::TRACE, run)
+}
+
+/// What is seen by someone who watches from this level on.
+fn watch_at(level: LevelFilter, run: impl FnOnce()) -> (Vec<Seen>, Vec<Seen>) {
     let watcher = Watcher::default();
-    tracing::subscriber::with_default(Registry::default().with(watcher.clone()), run);
+    tracing::subscriber::with_default(Registry::default().with(watcher.clone()).with(level), run);
     let spans = std::mem::take(&mut *watcher.spans.lock().unwrap());
     let events = std::mem::take(&mut *watcher.events.lock().unwrap());
     (spans.into_iter().map(|(_, seen)| seen).collect(), events)
@@ -165,6 +172,39 @@ fn failures_show_up_as_errors() {
     };
     let failed = event("failing", "failed", "out of order");
     assert_eq!(events, [failed, event("panicking", "panicked", "panicked: boom")]);
+}
+
+#[test]
+fn failures_are_logged_although_nobody_watches_spans() {
+    for hooks in [HookRegistry::new(), HookRegistry::builder().parallel_observers().build()] {
+        hooks.hook(TOOL_PRE).named("failing").run(|_| Err::<(), _>(HookError::failed("out of order")));
+        hooks.hook(TOOL_PRE).named("fine").run(|_| ());
+        hooks.hook(TOOL_PRE).named("later").run(|_| async {
+            tokio::task::yield_now().await;
+            Err::<(), _>(HookError::failed("out of order"))
+        });
+        hooks.hook(TOOL_PRE).named("panicking").run(|_| -> () { panic!("boom") });
+        hooks.hook(TOOL_PRE).named("watcher").observer().run(|_| Err::<(), _>(HookError::failed("out of order")));
+        let event = |hook, failure, error| {
+            let fields = [("hook.name", hook), ("hook.event", "tool:pre"), ("hook.failure", failure), ("error", error)];
+            seen("WARN hook failed", None, &fields)
+        };
+        let expected = [
+            event("failing", "failed", "out of order"),
+            event("later", "failed", "out of order"),
+            event("panicking", "panicked", "panicked: boom"),
+            event("watcher", "failed", "out of order"),
+        ];
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let emitted = watch_at(LevelFilter::WARN, || {
+            let _ = runtime.block_on(hooks.emit(TOOL_PRE, tool_pre()));
+        });
+        assert_eq!(emitted, (vec![], expected.to_vec()));
+        let collected = watch_at(LevelFilter::WARN, || {
+            let _ = runtime.block_on(hooks.emit_and_collect(TOOL_PRE, tool_pre(), Duration::from_secs(1)));
+        });
+        assert_eq!(collected, (vec![], expected.to_vec()));
+    }
 }
 
 #[test]

@@ -166,7 +166,10 @@ impl Channels {
         let contributors = lock(&self.registered).channels.get(channel).cloned().unwrap_or_default();
         let mut contributions = Contributions::default();
         for (_, name, contributor) in contributors {
-            let error = match wait(clock, TIMEOUT, &mut Contained::new(contributor())).await {
+            let waited = wait(clock, TIMEOUT, &mut Contained::new(contributor())).await;
+            // It may be the last one to hold it.
+            drop_quietly(contributor);
+            let error = match waited {
                 Waited::Done(Ok(value)) => {
                     contributions.values.extend(value.map(|value| Contribution { name, value }));
                     continue;

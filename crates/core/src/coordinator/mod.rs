@@ -210,15 +210,18 @@ impl Coordinator {
     }
 
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
-        let cancelled = |outcome: &Outcome| self.record_cancelled(outcome);
+        let cancelled = |outcome: &Outcome, data: &EventData| self.record_cancelled(outcome, data);
         let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
         let verdict = self.route(Routing::of(&outcome, emitted)).await;
         Ok((verdict, outcome))
     }
 
     /// Routes what came of an emission that was driven in another way: see [`Emission`](crate::Emission).
+    ///
+    /// At events that are only observed, the outcome's data is taken as it is.
     pub async fn route_outcome(&self, outcome: &Outcome) -> Verdict {
-        self.route(Routing::of(outcome, None)).await
+        let observed = outcome.event().answers() == Answers::Observed;
+        self.route(Routing::of(outcome, observed.then(|| outcome.data.clone()))).await
     }
 
     /// Routes the answer of a single hook, for callers that emit in their own way.
@@ -235,9 +238,10 @@ impl Coordinator {
         let HookResult { action, reason, message, output, suppress_output } = result;
         let hook: Arc<str> = hook.into();
         let answers = event.answers();
+        self.shared.hooks.lay_reserved_around(&mut data);
         data.reserve(&self.shared.reserved);
+        let report = record::Single { hook: &hook, answer: action.as_str(), reason: reason.clone(), suppress_output };
         let mut routing = Routing::new(event, EventData::new());
-        routing.reports = record::single(&hook, &action, reason.as_deref(), suppress_output, &data);
         match action {
             Action::Continue | Action::Respond(_) => {}
             Action::Deny | Action::Modify(_) if answers == Answers::Observed => {}
@@ -246,7 +250,7 @@ impl Coordinator {
             Action::Modify(change) => data.apply(change),
             Action::InjectContext(injection) => {
                 if let Err(too_large) = self.check_size(&hook, &injection) {
-                    self.record_refusal(routing, &hook, &injection).await;
+                    self.record_refusal(event, report.entries(&data), &hook, &injection).await;
                     return Err(too_large);
                 }
                 routing.injections.push(FromHook { hook: hook.clone(), said: *injection });
@@ -255,6 +259,7 @@ impl Coordinator {
                 routing.approvals.push((FromHook { hook: hook.clone(), said: *approval }, reason));
             }
         }
+        routing.reports = report.entries(&data);
         routing.messages.extend(message.map(|message| FromHook { hook: hook.clone(), said: *message }));
         let shown = output.filter(|_| !suppress_output);
         routing.outputs.extend(shown.map(|output| FromHook { hook, said: output }));

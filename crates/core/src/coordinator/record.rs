@@ -11,7 +11,7 @@ use crate::guard;
 use crate::ports::audit::{AuditEntry, AuditRecord};
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::Outcome;
-use crate::result::{Action, HookError};
+use crate::result::HookError;
 
 /// The records of one routing.
 pub(super) struct Recording<'a> {
@@ -44,7 +44,7 @@ impl<'a> Recording<'a> {
         part: &'static str,
         call: BoxFuture<'_, Result<(), PortError>>,
     ) -> Result<(), PortError> {
-        let result = match self.hung.contains(&part) {
+        let result = match self.has_hung(part) {
             true => Err("it hung before, and was not asked again".into()),
             false => guard::port(self.session.clock(), call).await,
         };
@@ -56,6 +56,10 @@ impl<'a> Recording<'a> {
             self.record(AuditEntry::Failure { part, error: error.to_string() });
         }
         result
+    }
+
+    pub(super) fn has_hung(&self, part: &'static str) -> bool {
+        self.hung.contains(&part)
     }
 
     /// Intent before an operation that was let through; outcome after it, also if its result is withheld.
@@ -78,24 +82,24 @@ impl<'a> Recording<'a> {
     }
 
     /// Waits until everything is safe; gives the failure, if there was one.
-    pub(super) async fn finish(self) -> Option<PortError> {
+    pub(super) async fn finish(&mut self) -> Option<PortError> {
         let flushed = match &self.session.shared.audit {
             Some(audit) => guard::port(self.session.clock(), audit.flushed()).await,
             None if self.session.shared.config.audit_required => Err("there is none".into()),
             None => Ok(()),
         };
-        let failure = self.failure.or(flushed.err());
+        let failure = self.failure.take().or(flushed.err());
         failure.inspect(|error| log("audit", error))
     }
 }
 
 impl Coordinator {
     /// Records that an emission was given up, and what the hooks had said by then.
-    pub(super) fn record_cancelled(&self, outcome: &Outcome) {
+    pub(super) fn record_cancelled(&self, outcome: &Outcome, data: &EventData) {
         if self.shared.audit.is_none() {
             return;
         }
-        for entry in reports(outcome, &outcome.data, "cancelled") {
+        for entry in reports(outcome, data, "cancelled") {
             if let Err(error) = self.record(outcome.event(), entry) {
                 return log("audit", &error);
             }
@@ -133,28 +137,32 @@ pub(super) fn reports(outcome: &Outcome, data: &EventData, decision: &'static st
     std::iter::once(event).chain(reports).collect()
 }
 
-/// What the record says about the answer of a single hook.
-pub(super) fn single(
-    hook: &str,
-    action: &Action,
-    reason: Option<&str>,
-    suppressed_output: bool,
-    data: &EventData,
-) -> Vec<AuditEntry> {
-    let (reason, denies) = (reason.map(str::to_owned), matches!(action, Action::Deny));
-    let event = AuditEntry::Event {
-        data: data.clone(),
-        decision: action.as_str(),
-        denied_by: denies.then(|| hook.to_owned()),
-        reason: reason.clone().filter(|_| denies),
-    };
-    let report = AuditEntry::HookReport {
-        hook: hook.to_owned(),
-        answer: action.as_str(),
-        took: Duration::ZERO,
-        reason,
-        error: None,
-        suppressed_output,
-    };
-    vec![event, report]
+/// The answer of a single hook, for the record.
+pub(super) struct Single<'a> {
+    pub(super) hook: &'a str,
+    pub(super) answer: &'static str,
+    pub(super) reason: Option<String>,
+    pub(super) suppress_output: bool,
+}
+
+impl Single<'_> {
+    /// What the record says about it, with the data that counted.
+    pub(super) fn entries(&self, data: &EventData) -> Vec<AuditEntry> {
+        let denies = self.answer == "deny";
+        let event = AuditEntry::Event {
+            data: data.clone(),
+            decision: self.answer,
+            denied_by: denies.then(|| self.hook.to_owned()),
+            reason: self.reason.clone().filter(|_| denies),
+        };
+        let report = AuditEntry::HookReport {
+            hook: self.hook.to_owned(),
+            answer: self.answer,
+            took: Duration::ZERO,
+            reason: self.reason.clone(),
+            error: None,
+            suppressed_output: self.suppress_output,
+        };
+        vec![event, report]
+    }
 }

@@ -87,7 +87,7 @@ impl Coordinator {
         recording.record_operation(&data, verdict.is_proceed());
         if let Some(problem) = recording.finish().await {
             let text = format!("the audit log failed: {problem}");
-            if let Some(display) = &self.shared.display {
+            if let Some(display) = self.shared.display.as_ref().filter(|_| !recording.has_hung("display")) {
                 let message = DisplayMessage { text: text.clone(), level: Level::Error, source: "kernel".to_owned() };
                 // Not recorded: that is what just failed.
                 let shown = guard::port(self.clock(), display.message(&message)).await;
@@ -157,9 +157,15 @@ impl Coordinator {
     }
 
     /// Records an answer whose injection is too large to be routed.
-    pub(super) async fn record_refusal(&self, routing: Routing<'_>, hook: &Arc<str>, injection: &Injection) {
-        let mut recording = Recording::new(self, routing.event);
-        routing.reports.into_iter().for_each(|entry| recording.record(entry));
+    pub(super) async fn record_refusal(
+        &self,
+        event: &EventName,
+        reports: Vec<AuditEntry>,
+        hook: &Arc<str>,
+        injection: &Injection,
+    ) {
+        let mut recording = Recording::new(self, event);
+        reports.into_iter().for_each(|entry| recording.record(entry));
         let injection = FromHook { hook: hook.clone(), said: injection.clone() };
         let admitted = inject::Budget::default().admit(injection, &self.shared.config, &self.tokens());
         self.record_injection(&mut recording, &admitted);

@@ -187,17 +187,24 @@ impl EventData {
     /// Lays the registry's layers around the event's own data.
     #[inline]
     pub(crate) fn set_base(&mut self, base: Option<&Arc<Base>>) {
-        // Data that went through an emission of the same registry needs a new stamp only; that of another one keeps what
-        // it showed.
-        let is_same = self.base.as_ref().map(Arc::as_ptr) == base.map(Arc::as_ptr);
-        if !is_same && (self.base.is_some() || self.stamp.is_some() || self.session.is_some()) {
-            *self = Self::from(std::mem::take(self).into_map());
+        if self.base.is_some() || self.stamp.is_some() || self.session.is_some() {
+            self.take_off(base);
         }
-        self.stamp = None;
-        self.session = None;
         self.base = base.cloned();
         self.inherits = true;
         self.checked = Checked::default();
+    }
+
+    /// Data that went through an emission of the same registry comes without its layers; that of another one keeps what it
+    /// showed.
+    #[cold]
+    fn take_off(&mut self, base: Option<&Arc<Base>>) {
+        if self.base.as_ref().map(Arc::as_ptr) == base.map(Arc::as_ptr) {
+            self.stamp = None;
+            self.session = None;
+        } else {
+            *self = Self::from(std::mem::take(self).into_map());
+        }
     }
 
     /// Lays what a session reserves above everything.

@@ -272,8 +272,17 @@ pub trait EventKey: Send + Sync {
     /// The pattern, if hooks can be registered under it.
     #[doc(hidden)]
     fn event_pattern(&self) -> Result<EventName, Self::Error>;
-    /// Turns a result into what callers of this kind of key see.
-    fn checked<T>(result: Result<T, Self::Error>) -> Self::Checked<T>;
+    /// A value as callers with this kind of key see it.
+    fn valid<T>(value: T) -> Self::Checked<T>;
+    /// The error as callers with this kind of key see it.
+    fn invalid<T>(error: Self::Error) -> Self::Checked<T>;
+    /// Either of the two.
+    fn checked<T>(result: Result<T, Self::Error>) -> Self::Checked<T> {
+        match result {
+            Ok(value) => Self::valid(value),
+            Err(error) => Self::invalid(error),
+        }
+    }
 }
 
 impl From<Infallible> for InvalidEventName {
@@ -299,9 +308,13 @@ impl<P: Payload> EventKey for EventType<P> {
         self.event_name()
     }
 
-    fn checked<T>(result: Result<T, Infallible>) -> T {
-        let Ok(value) = result;
+    #[inline(always)]
+    fn valid<T>(value: T) -> T {
         value
+    }
+
+    fn invalid<T>(never: Infallible) -> T {
+        match never {}
     }
 }
 
@@ -325,9 +338,13 @@ macro_rules! keys {
                 self.event_name()
             }
 
-            fn checked<T>(result: Result<T, Infallible>) -> T {
-                let Ok(value) = result;
+            #[inline(always)]
+            fn valid<T>(value: T) -> T {
                 value
+            }
+
+            fn invalid<T>(never: Infallible) -> T {
+                match never {}
             }
         })+
         $(impl EventKey for $text {
@@ -348,8 +365,12 @@ macro_rules! keys {
                 Ok(intern(self))
             }
 
-            fn checked<T>(result: Result<T, InvalidEventName>) -> Result<T, InvalidEventName> {
-                result
+            fn valid<T>(value: T) -> Result<T, InvalidEventName> {
+                Ok(value)
+            }
+
+            fn invalid<T>(error: InvalidEventName) -> Result<T, InvalidEventName> {
+                Err(error)
             }
         })+
     };

@@ -26,7 +26,7 @@ impl Stamp {
 
 impl Clone for Stamp {
     fn clone(&self) -> Self {
-        Self { hidden: self.hidden, ..Self::new(self.at) }
+        Self { at: self.at, hidden: self.hidden, text: OnceLock::new() }
     }
 }
 

@@ -184,6 +184,11 @@ impl Book {
         self.snapshot.store(Snapshot { base, ..Snapshot::default() });
     }
 
+    /// The fields that every event gets.
+    pub(super) fn base(&self) -> Option<Arc<Base>> {
+        self.snapshot.load().base.clone()
+    }
+
     /// Every hook in running order.
     pub(super) fn infos(&self) -> Vec<HookInfo> {
         lock(&self.entries).hooks.values().map(|hook| hook.info.clone()).collect()

@@ -212,7 +212,7 @@ impl Laps<'_> {
 /// Runs a piece of a hook; if it fails, that is its reply.
 #[inline]
 fn guarded(piece: impl FnOnce() -> Poll<Reply>) -> Poll<Reply> {
-    guard::contain(piece).unwrap_or_else(|error| Poll::Ready(failed(error)))
+    guard::contain_or(piece, |error| Poll::Ready(failed(error)))
 }
 
 fn answer(reply: Reply) -> Answer {

@@ -33,22 +33,22 @@ use crate::result::{Action, HookError, HookResult};
 /// ```
 pub struct Emission<D: Data = EventData> {
     outcome: Outcome<D>,
-    /// Whether answers are only collected: then nobody denies and nothing is modified.
-    collecting: bool,
 }
 
 impl<D: Data> Emission<D> {
     /// Begins an emission over data of any kind, which must already carry what the registry adds to it.
     /// [`HookRegistry::begin`](crate::HookRegistry::begin) does it for JSON.
+    #[inline]
     pub fn new(listeners: Listeners, data: D) -> Self {
         let progress = Progress::new(&listeners);
-        let outcome = Outcome { decision: Decision::Continue, data, said: None, progress, listeners };
-        Self { outcome, collecting: false }
+        Self { outcome: Outcome { decision: Decision::Continue, data, said: None, progress, listeners } }
     }
 
     /// Begins an emission that asks every hook and collects the answers.
     pub fn collecting(listeners: Listeners, data: D) -> Self {
-        Self { collecting: true, ..Self::new(listeners, data) }
+        let mut emission = Self::new(listeners, data);
+        emission.outcome.progress.collecting = true;
+        emission
     }
 
     /// The next hook to call, by its place in the running order; `None` when all have had their turn.
@@ -112,6 +112,7 @@ impl<D: Data> Emission<D> {
     }
 
     /// What came of it. A hook that was not asked, or did not answer, counts as failed.
+    #[inline]
     pub fn finish(mut self) -> Outcome<D> {
         if !self.outcome.progress.is_complete() {
             self.fail_unanswered();
@@ -172,7 +173,7 @@ impl<D: Data> Emission<D> {
                 Answered::Deny
             }
             Action::Modify(change) => {
-                if counts && self.collecting {
+                if counts && self.outcome.progress.collecting {
                     let answer = self.attribute(index, self.outcome.data.changed(change));
                     self.said().responses.push(answer);
                 } else if counts {
@@ -219,7 +220,7 @@ impl<D: Data> Emission<D> {
     }
 
     fn deny(&mut self, index: usize, reason: Option<String>) {
-        if self.collecting {
+        if self.outcome.progress.collecting {
             return;
         }
         let denial = Denial { by: self.hook(index).info().name.clone(), reason };

@@ -199,16 +199,18 @@ impl HookRegistry {
         event: K,
         data: impl Into<EventData>,
     ) -> impl Future<Output = K::Checked<Outcome>> + Send {
-        let data = data.into();
+        let mut data = data.into();
         async move {
-            let mut emission = match self.prepare(&event, data, Emission::new) {
-                Ok(emission) => emission,
-                Err(error) => return K::checked(Err(error)),
+            let listeners = match self.shared.book.listeners(&event) {
+                Ok(listeners) => listeners,
+                Err(error) => return K::invalid(error),
             };
+            self.lay_around(&mut data, &listeners);
+            let mut emission = Emission::new(listeners, data);
             if !emission.is_over() {
                 self.run(&mut emission, None).await;
             }
-            K::checked(Ok(emission.finish()))
+            K::valid(emission.finish())
         }
     }
 
@@ -235,15 +237,17 @@ impl HookRegistry {
         data: impl Into<EventData>,
         timeout: Duration,
     ) -> impl Future<Output = K::Checked<Vec<FromHook<EventData>>>> + Send {
-        let data = data.into();
+        let mut data = data.into();
         async move {
-            let mut emission = match self.prepare(&event, data, Emission::collecting) {
-                Ok(emission) => emission,
-                Err(error) => return K::checked(Err(error)),
+            let listeners = match self.shared.book.listeners(&event) {
+                Ok(listeners) => listeners,
+                Err(error) => return K::invalid(error),
             };
+            self.lay_around(&mut data, &listeners);
+            let mut emission = Emission::collecting(listeners, data);
             self.run(&mut emission, Some(timeout)).await;
             let responses = emission.finish().into_responses().into_iter();
-            K::checked(Ok(responses.map(|FromHook { hook, said }| FromHook { hook, said: said.into() }).collect()))
+            K::valid(responses.map(|FromHook { hook, said }| FromHook { hook, said: said.into() }).collect())
         }
     }
 
@@ -255,13 +259,13 @@ impl HookRegistry {
         event: &K,
         data: EventData,
         reserved: &Option<Arc<Map>>,
-        cancelled: impl FnOnce(&Outcome),
+        cancelled: impl FnOnce(&Outcome, &EventData),
     ) -> Result<(Outcome, Option<EventData>), K::Error> {
-        let mut emission = self.prepare(event, data, Emission::new)?;
+        let mut emission = self.prepare(event, data)?;
         emission.reserve(reserved);
         let observed = emission.event().answers() == Answers::Observed;
         let emitted = observed.then(|| emission.data().clone());
-        let mut watched = OnCancel { emission: &mut emission, cancelled: Some(cancelled) };
+        let mut watched = OnCancel { emission: &mut emission, emitted: emitted.as_ref(), cancelled: Some(cancelled) };
         self.run(watched.emission, None).await;
         watched.cancelled = None;
         drop(watched);
@@ -270,21 +274,27 @@ impl HookRegistry {
 
     /// Begins an emission without running it, for drivers that call hooks in a way of their own: see [`Emission`].
     pub fn begin<K: EventKey>(&self, event: K, data: impl Into<EventData>) -> K::Checked<Emission> {
-        K::checked(self.prepare(&event, data.into(), Emission::new))
+        K::checked(self.prepare(&event, data.into()))
     }
 
-    fn prepare<K: EventKey>(
-        &self,
-        event: &K,
-        mut data: EventData,
-        kind: fn(Listeners, EventData) -> Emission,
-    ) -> Result<Emission, K::Error> {
+    fn prepare<K: EventKey>(&self, event: &K, mut data: EventData) -> Result<Emission, K::Error> {
         let listeners = self.shared.book.listeners(event)?;
+        self.lay_around(&mut data, &listeners);
+        Ok(Emission::new(listeners, data))
+    }
+
+    /// Lays the reserved fields above data that does not go through an emission.
+    pub(crate) fn lay_reserved_around(&self, data: &mut EventData) {
+        data.set_base(self.shared.book.base().as_ref());
+    }
+
+    /// Lays the fields that the registry adds around the data.
+    #[inline]
+    fn lay_around(&self, data: &mut EventData, listeners: &Listeners) {
         data.set_base(listeners.base());
         if !listeners.hooks().is_empty() {
             data.stamp(self.shared.clock.wall());
         }
-        Ok(kind(listeners, data))
     }
 
     async fn run(&self, emission: &mut Emission, limit: Option<Duration>) {
@@ -327,15 +337,16 @@ impl HookRegistry {
 }
 
 /// Tells someone what an emission had come to if it is dropped before it has finished.
-struct OnCancel<'a, F: FnOnce(&Outcome)> {
+struct OnCancel<'a, F: FnOnce(&Outcome, &EventData)> {
     emission: &'a mut Emission,
+    emitted: Option<&'a EventData>,
     cancelled: Option<F>,
 }
 
-impl<F: FnOnce(&Outcome)> Drop for OnCancel<'_, F> {
+impl<F: FnOnce(&Outcome, &EventData)> Drop for OnCancel<'_, F> {
     fn drop(&mut self) {
         if let Some(cancelled) = self.cancelled.take() {
-            cancelled(self.emission.so_far());
+            cancelled(self.emission.so_far(), self.emitted.unwrap_or(self.emission.data()));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Whose turn it is in an emission, and what those before answered.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::book::Listeners;
@@ -15,8 +17,10 @@ pub(super) struct Progress {
     reports: SmallVec<[KeptReport; 4]>,
     /// Where the reports begin that have no time yet.
     untimed: usize,
-    /// How many hooks had no turn because of a denial.
-    skipped: usize,
+    /// The hooks that had no turn because of a denial.
+    skipped: Range<usize>,
+    /// Whether answers are only collected: then nobody denies and nothing is modified.
+    pub(super) collecting: bool,
 }
 
 /// A report as it is kept; the hook's name is looked up when someone reads it.
@@ -34,13 +38,14 @@ pub(super) struct Detail {
 }
 
 impl Progress {
+    #[inline]
     pub(super) fn new(listeners: &Listeners) -> Self {
         let all = listeners.hooks().len();
         let mut reports = SmallVec::new();
         if all > reports.inline_size() {
             reports.reserve_exact(all);
         }
-        Self { next: 0, gates: listeners.gates(), all, reports, untimed: 0, skipped: 0 }
+        Self { next: 0, gates: listeners.gates(), all, reports, untimed: 0, skipped: 0..0, collecting: false }
     }
 
     #[inline]
@@ -50,13 +55,15 @@ impl Progress {
 
     /// Whether that hook had its turn and has not answered.
     pub(super) fn awaits(&self, index: usize) -> bool {
-        index < self.next && !self.reports.iter().any(|report| report.hook as usize == index)
+        index < self.next
+            && !self.skipped.contains(&index)
+            && !self.reports.iter().any(|report| report.hook as usize == index)
     }
 
     /// Whether all hooks that had to answer have done so.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
-        self.is_over() && self.reports.len() + self.skipped == self.all
+        self.is_over() && self.reports.len() + self.skipped.len() == self.all
     }
 
     pub(super) fn gates(&self) -> usize {
@@ -78,9 +85,8 @@ impl Progress {
 
     /// The remaining gates have no say any more.
     pub(super) fn skip_gates(&mut self) {
-        let next = self.next.max(self.gates);
-        self.skipped += next - self.next;
-        self.next = next;
+        self.skipped = self.next..self.next.max(self.gates);
+        self.next = self.skipped.end;
     }
 
     /// The hook had nothing to say.

@@ -216,7 +216,8 @@ pub(super) const CANNOT_READ: &str = "the answer cannot be read";
 /// Says where the answer is wrong without repeating what it says: errors are logged, and answers may hold secrets.
 fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> HookError {
     let (path, text) = (error.path().to_string(), error.inner().to_string());
-    let text = match text.split_once(", expected ") {
+    // The last one: an earlier one may be part of the value.
+    let text = match text.rsplit_once(", expected ") {
         // `invalid type: string "…", expected a boolean`
         Some((found, expected)) if found.starts_with("invalid") => {
             let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
@@ -224,9 +225,12 @@ fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> Hoo
         }
         _ => text,
     };
-    let text: String = text.chars().filter(|c| !c.is_control()).take(300).collect();
-    let place = if path == "." { String::new() } else { format!(" in `{path}`") };
-    HookError::Unreadable(format!("{CANNOT_READ}{place}: {text}"))
+    let place = if path == "." { String::new() } else { format!(" in `{}`", plain(&path, 60)) };
+    HookError::Unreadable(format!("{CANNOT_READ}{place}: {}", plain(&text, 400)))
+}
+
+fn plain(text: &str, longest: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(longest).collect()
 }
 
 impl HookResult {
