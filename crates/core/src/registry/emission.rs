@@ -44,11 +44,11 @@ impl<D: Data> Emission<D> {
         Self { outcome: Outcome { decision: Decision::Continue, data, said: None, progress, listeners } }
     }
 
-    /// Begins an emission that asks every hook and collects the answers.
-    pub fn collecting(listeners: Listeners, data: D) -> Self {
-        let mut emission = Self::new(listeners, data);
-        emission.outcome.progress.collecting = true;
-        emission
+    /// Only collects answers: every hook is asked, nobody denies and nothing is modified.
+    #[must_use]
+    pub fn collecting(mut self) -> Self {
+        self.outcome.progress.collecting = true;
+        self
     }
 
     /// The next hook to call, by its place in the running order; `None` when all have had their turn.

@@ -237,17 +237,17 @@ impl HookRegistry {
         data: impl Into<EventData>,
         timeout: Duration,
     ) -> impl Future<Output = K::Checked<Vec<FromHook<EventData>>>> + Send {
-        let mut data = data.into();
+        let data = data.into();
         async move {
-            let listeners = match self.shared.book.listeners(&event) {
-                Ok(listeners) => listeners,
-                Err(error) => return K::invalid(error),
-            };
-            self.lay_around(&mut data, &listeners);
-            let mut emission = Emission::collecting(listeners, data);
-            self.run(&mut emission, Some(timeout)).await;
-            let responses = emission.finish().into_responses().into_iter();
-            K::valid(responses.map(|FromHook { hook, said }| FromHook { hook, said: said.into() }).collect())
+            K::checked(match self.prepare(&event, data) {
+                Ok(emission) => {
+                    let mut emission = emission.collecting();
+                    self.run(&mut emission, Some(timeout)).await;
+                    let responses = emission.finish().into_responses().into_iter();
+                    Ok(responses.map(|FromHook { hook, said }| FromHook { hook, said: said.into() }).collect())
+                }
+                Err(error) => Err(error),
+            })
         }
     }
 
