@@ -9,6 +9,7 @@ mod result;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod text;
 mod wildcard;
 
 pub use coordinator::*;

@@ -9,6 +9,7 @@ use crate::event::EventName;
 use crate::ports::context::InjectedMessage;
 use crate::registry::FromHook;
 use crate::result::{HookError, Injection};
+use crate::text::is_readable;
 
 /// Counts the tokens of a text, for the injection budget.
 pub trait TokenCounter: Send + Sync + 'static {
@@ -121,7 +122,7 @@ impl Budget {
         counter: &ContainedCounter<'_>,
     ) -> Admitted {
         let text = &mut injection.said.text;
-        text.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+        text.retain(is_readable);
         let mut tokens = counter.count(text);
         let size = text.chars().count();
         let left = config.injection_budget_per_turn.map(|budget| budget.saturating_sub(self.used));

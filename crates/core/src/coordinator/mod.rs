@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use self::approve::Ledger;
 use self::channels::Channels;
-use self::inject::Budget;
+use self::inject::{Budget, Fate};
 use self::route::Routing;
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
@@ -212,7 +212,7 @@ impl Coordinator {
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
         let cancelled = |outcome: &Outcome, data: &EventData| self.record_cancelled(outcome, data);
         let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
-        let verdict = self.route(Routing::of(&outcome, emitted)).await;
+        let verdict = self.route(Routing::of(&outcome, emitted, self.shared.audit.is_some())).await;
         Ok((verdict, outcome))
     }
 
@@ -221,7 +221,8 @@ impl Coordinator {
     /// At events that are only observed, the outcome's data is taken as it is.
     pub async fn route_outcome(&self, outcome: &Outcome) -> Verdict {
         let observed = outcome.event().answers() == Answers::Observed;
-        self.route(Routing::of(outcome, observed.then(|| outcome.data.clone()))).await
+        let emitted = observed.then(|| outcome.data.clone());
+        self.route(Routing::of(outcome, emitted, self.shared.audit.is_some())).await
     }
 
     /// Routes the answer of a single hook, for callers that emit in their own way.
@@ -249,11 +250,13 @@ impl Coordinator {
             Action::Deny => routing.denial = Some(Denial { by: hook.clone(), reason }),
             Action::Modify(change) => data.apply(change),
             Action::InjectContext(injection) => {
-                if let Err(too_large) = self.check_size(&hook, &injection) {
-                    self.record_refusal(event, report.entries(&data), &hook, &injection).await;
-                    return Err(too_large);
+                let injection = FromHook { hook: hook.clone(), said: *injection };
+                let admitted = self.admit_alone(injection.clone());
+                if let Fate::Refused(too_large) = &admitted.fate {
+                    self.record_refusal(event, report.entries(&data), &admitted).await;
+                    return Err(too_large.clone());
                 }
-                routing.injections.push(FromHook { hook: hook.clone(), said: *injection });
+                routing.injections.push(injection);
             }
             Action::AskUser(approval) => {
                 routing.approvals.push((FromHook { hook: hook.clone(), said: *approval }, reason));

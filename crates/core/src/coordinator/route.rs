@@ -1,9 +1,8 @@
 //! The order in which an outcome is routed.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::inject::{self, Admitted, ContainedCounter, Fate, InjectionTooLarge, Origin};
+use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
 use crate::event::{Answers, EventData, EventName};
@@ -43,8 +42,9 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// `emitted` is the data as emitted, at events where denials and modifications do not count.
-    pub(super) fn of(outcome: &'a Outcome, emitted: Option<EventData>) -> Self {
+    /// `emitted` is the data as emitted, at events where denials and modifications do not count; `recorded` says whether
+    /// anybody keeps the reports.
+    pub(super) fn of(outcome: &'a Outcome, emitted: Option<EventData>, recorded: bool) -> Self {
         let event = outcome.event();
         let observed = emitted.is_some();
         let data = emitted.unwrap_or_else(|| outcome.data.clone());
@@ -58,7 +58,10 @@ impl<'a> Routing<'a> {
             injections: outcome.injections().to_vec(),
             messages: outcome.messages().to_vec(),
             outputs: outcome.outputs().to_vec(),
-            reports: super::record::reports(outcome, &data, outcome.decision.as_str()),
+            reports: match recorded {
+                true => super::record::reports(outcome, &data, outcome.decision.as_str()),
+                false => Vec::new(),
+            },
             ..Self::new(event, data)
         }
     }
@@ -100,13 +103,9 @@ impl Coordinator {
         verdict
     }
 
-    pub(super) fn check_size(&self, hook: &Arc<str>, injection: &Injection) -> Result<(), InjectionTooLarge> {
-        let trial = FromHook { hook: hook.clone(), said: injection.clone() };
-        let admitted = inject::Budget::default().admit(trial, &self.shared.config, &self.tokens());
-        match admitted.fate {
-            Fate::Refused(too_large) => Err(too_large),
-            _ => Ok(()),
-        }
+    /// Applies the limits to an injection that stands alone, without using the budget of the turn.
+    pub(super) fn admit_alone(&self, injection: FromHook<Injection>) -> Admitted {
+        inject::Budget::default().admit(injection, &self.shared.config, &self.tokens())
     }
 
     async fn inject_all(
@@ -157,18 +156,10 @@ impl Coordinator {
     }
 
     /// Records an answer whose injection is too large to be routed.
-    pub(super) async fn record_refusal(
-        &self,
-        event: &EventName,
-        reports: Vec<AuditEntry>,
-        hook: &Arc<str>,
-        injection: &Injection,
-    ) {
+    pub(super) async fn record_refusal(&self, event: &EventName, reports: Vec<AuditEntry>, refused: &Admitted) {
         let mut recording = Recording::new(self, event);
         reports.into_iter().for_each(|entry| recording.record(entry));
-        let injection = FromHook { hook: hook.clone(), said: injection.clone() };
-        let admitted = inject::Budget::default().admit(injection, &self.shared.config, &self.tokens());
-        self.record_injection(&mut recording, &admitted);
+        self.record_injection(&mut recording, refused);
         recording.finish().await;
     }
 

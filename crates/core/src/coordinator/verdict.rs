@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::event::EventData;
+use crate::text::is_readable;
 
 /// Whether the operation may run.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +31,7 @@ impl Verdict {
 impl Verdict {
     /// The model reads the reason, so it has a bounded size and no control characters.
     pub(super) fn denied(by: Arc<str>, reason: &str) -> Self {
-        let readable = reason.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+        let readable = reason.chars().filter(|c| is_readable(*c));
         Self::Denied { by, reason: readable.take(LONGEST_REASON).collect() }
     }
 }

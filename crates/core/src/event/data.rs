@@ -163,9 +163,7 @@ impl EventData {
         let Self { own, session, base, inherits, stamp, .. } = self;
         let mut map = Arc::unwrap_or_clone(own);
         if let Some(base) = base.as_ref().filter(|_| inherits) {
-            for (key, value) in &base.defaults {
-                map.entry(key.as_str()).or_insert_with(|| value.clone());
-            }
+            merge_under(&mut map, &base.defaults);
         }
         if let Some(stamp) = stamp.filter(|stamp| !stamp.hidden) {
             map.insert(TIMESTAMP.into(), stamp.value().clone());
@@ -241,10 +239,7 @@ impl EventData {
 
     fn absorb_defaults(&mut self) {
         let Some(base) = self.base.clone() else { return };
-        let own = Arc::make_mut(&mut self.own);
-        for (key, value) in &base.defaults {
-            own.entry(key.as_str()).or_insert_with(|| value.clone());
-        }
+        merge_under(Arc::make_mut(&mut self.own), &base.defaults);
         self.inherits = false;
     }
 
@@ -255,6 +250,13 @@ impl EventData {
             None => self.own = Arc::new(map),
         }
         self.inherits = false;
+    }
+}
+
+/// What the map already has, wins.
+fn merge_under(map: &mut Map, defaults: &Map) {
+    for (key, value) in defaults {
+        map.entry(key.as_str()).or_insert_with(|| value.clone());
     }
 }
 

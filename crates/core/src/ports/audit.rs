@@ -10,6 +10,7 @@ use super::{BoxFuture, PortError};
 use crate::event::{Digest, EventData, EventName};
 use crate::result::{ApprovalOption, DefaultDecision, Level, Placement, Role};
 use crate::sync::{Mutex, lock};
+use crate::text::{as_seconds, as_text};
 
 /// Where everything is recorded.
 pub trait AuditLog: Send + Sync + 'static {
@@ -203,10 +204,6 @@ fn as_rfc3339<S: serde::Serializer>(at: &SystemTime, serializer: S) -> Result<S:
     serializer.serialize_str(&crate::event::rfc3339(*at))
 }
 
-fn as_text<S: serde::Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
 fn as_optional_text<S: serde::Serializer>(
     value: &Option<impl std::fmt::Display>,
     serializer: S,
@@ -216,10 +213,6 @@ fn as_optional_text<S: serde::Serializer>(
 
 fn as_nanos<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(duration.as_nanos().try_into().unwrap_or(u64::MAX))
-}
-
-fn as_seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64())
 }
 
 pub(crate) trait AnyAuditLog: Send + Sync {

@@ -5,6 +5,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tracing::Instrument;
+
 use super::book::ListedHook;
 use super::emission::Emission;
 use super::hook::{Answer, Reply, Running, poll};
@@ -12,7 +14,6 @@ use super::person::{self, Timer};
 use super::progress::Progress;
 use super::settings::HookRole;
 use super::trace;
-use tracing::Instrument;
 
 use crate::event::EventData;
 use crate::guard;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{as_seconds, as_text};
+
 /// What a hook's answer can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -50,14 +52,6 @@ pub struct HookInfo {
 impl HookInfo {
     /// How long one call of a hook may take unless it says otherwise.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
-}
-
-fn as_text<S: serde::Serializer>(name: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(name)
-}
-
-fn as_seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64())
 }
 
 /// The name of a hook that was given none: that of its function or type.
