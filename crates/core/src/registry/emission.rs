@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::book::{ListedHook, Listeners};
-use super::outcome::{Answered, Decision, Denial, FromHook, Outcome, Said};
-use super::progress::{Detail, Progress};
+use super::outcome::{Answered, Decision, Denial, FromHook, Outcome, Said, Why};
+use super::progress::Progress;
 use super::settings::{HookRole, OnError};
 use crate::event::{Data, EventData, EventName, Map};
 use crate::result::{Action, HookError, HookResult};
@@ -89,11 +89,17 @@ impl<D: Data> Emission<D> {
         if !self.outcome.progress.awaits(index) {
             return;
         }
-        let (answered, suppressed_output, detail) = match answer {
+        let (answered, suppressed_output, why) = match answer {
             Ok(result) => self.take(index, result),
-            Err(error) => (Answered::Failed, false, self.fail(index, error)),
+            Err(error) => {
+                self.fail(index, &error);
+                (Answered::Failed, false, Some(Why::Failure(error)))
+            }
         };
-        self.outcome.progress.report(index, answered, suppressed_output, detail);
+        if let Some(why) = why {
+            self.said().reasons.push((index, why));
+        }
+        self.outcome.progress.report(index, answered, suppressed_output);
     }
 
     /// What a driver needs to run hooks that have nothing to say, without going through the emission for each.
@@ -144,7 +150,7 @@ impl<D: Data> Emission<D> {
         self.outcome.said.get_or_insert_default()
     }
 
-    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (Answered, bool, Option<Box<Detail>>) {
+    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (Answered, bool, Option<Why>) {
         let HookResult { action, reason, message, output, suppress_output } = result;
         if let Some(message) = message {
             let message = self.attribute(index, *message);
@@ -199,17 +205,15 @@ impl<D: Data> Emission<D> {
                 Answered::AskUser
             }
         };
-        let detail = reason.map(|reason| Box::new(Detail { reason: Some(reason), error: None }));
-        (answered, suppress_output, detail)
+        (answered, suppress_output, reason.map(Why::Reason))
     }
 
-    fn fail(&mut self, index: usize, error: HookError) -> Option<Box<Detail>> {
+    fn fail(&mut self, index: usize, error: &HookError) {
         let info = self.hook(index).info();
         if info.role == HookRole::Gate && info.on_error == OnError::Deny {
             let reason = format!("hook `{}` failed: {error}", info.name);
             self.deny(index, Some(reason));
         }
-        Some(Box::new(Detail { reason: None, error: Some(error) }))
     }
 
     /// The strongest answer so far decides.

@@ -29,6 +29,13 @@ pub(super) struct Said<D: Data> {
     pub(super) messages: Vec<FromHook<UserMessage>>,
     pub(super) outputs: Vec<FromHook<Box<str>>>,
     pub(super) responses: Vec<FromHook<D::Object>>,
+    /// Why hooks answered as they did, by their place in the running order.
+    pub(super) reasons: Vec<(usize, Why)>,
+}
+
+pub(super) enum Why {
+    Reason(String),
+    Failure(HookError),
 }
 
 impl<D: Data> Default for Said<D> {
@@ -39,6 +46,7 @@ impl<D: Data> Default for Said<D> {
             messages: Vec::new(),
             outputs: Vec::new(),
             responses: Vec::new(),
+            reasons: Vec::new(),
         }
     }
 }
@@ -231,13 +239,23 @@ impl<D: Data> Outcome<D> {
     /// What each hook that ran answered, in running order.
     pub fn reports(&self) -> impl ExactSizeIterator<Item = Report<'_>> {
         let hooks = self.listeners.hooks();
-        self.progress.reports().iter().map(|kept| Report {
-            hook: &hooks[kept.hook as usize].info().name,
-            answer: kept.answer,
-            took: Duration::from_nanos(kept.nanos),
-            reason: kept.detail.as_ref().and_then(|detail| detail.reason.as_deref()),
-            error: kept.detail.as_ref().and_then(|detail| detail.error.as_ref()),
-            suppressed_output: kept.suppressed_output,
+        let reasons: &[_] = self.said.as_ref().map_or(&[], |said| &said.reasons);
+        self.progress.reports().iter().map(move |kept| {
+            let hook = kept.hook as usize;
+            let why = reasons.iter().find(|(of, _)| *of == hook).map(|(_, why)| why);
+            let (reason, error) = match why {
+                Some(Why::Reason(reason)) => (Some(reason.as_str()), None),
+                Some(Why::Failure(error)) => (None, Some(error)),
+                None => (None, None),
+            };
+            Report {
+                hook: &hooks[hook].info().name,
+                answer: kept.answer,
+                took: Duration::from_nanos(kept.nanos),
+                reason,
+                error,
+                suppressed_output: kept.suppressed_output,
+            }
         })
     }
 

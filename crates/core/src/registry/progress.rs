@@ -6,35 +6,28 @@ use smallvec::SmallVec;
 
 use super::book::Listeners;
 use super::outcome::Answered;
-use crate::result::HookError;
 
-/// Whose turn it is, and what those before answered.
+/// Whose turn it is, and what those before answered. Hooks are counted in 32 bits, because an outcome is moved around.
 pub(super) struct Progress {
-    next: usize,
-    gates: usize,
-    all: usize,
+    next: u32,
+    gates: u32,
+    all: u32,
     // Small, and without an allocation for the usual number of hooks.
     reports: SmallVec<[KeptReport; 4]>,
     /// Where the reports begin that have no time yet.
-    untimed: usize,
+    untimed: u32,
     /// The hooks that had no turn because of a denial.
-    skipped: Range<usize>,
+    skipped: Range<u32>,
     /// Whether answers are only collected: then nobody denies and nothing is modified.
     pub(super) collecting: bool,
 }
 
-/// A report as it is kept; the hook's name is looked up when someone reads it.
+/// A report as it is kept; the hook's name and its reason are looked up when someone reads it.
 pub(super) struct KeptReport {
     pub(super) hook: u32,
     pub(super) answer: Answered,
     pub(super) suppressed_output: bool,
     pub(super) nanos: u64,
-    pub(super) detail: Option<Box<Detail>>,
-}
-
-pub(super) struct Detail {
-    pub(super) reason: Option<String>,
-    pub(super) error: Option<HookError>,
 }
 
 impl Progress {
@@ -45,7 +38,15 @@ impl Progress {
         if all > reports.inline_size() {
             reports.reserve_exact(all);
         }
-        Self { next: 0, gates: listeners.gates(), all, reports, untimed: 0, skipped: 0..0, collecting: false }
+        Self {
+            next: 0,
+            gates: listeners.gates() as u32,
+            all: all as u32,
+            reports,
+            untimed: 0,
+            skipped: 0..0,
+            collecting: false,
+        }
     }
 
     #[inline]
@@ -55,19 +56,21 @@ impl Progress {
 
     /// Whether that hook had its turn and has not answered.
     pub(super) fn awaits(&self, index: usize) -> bool {
-        index < self.next
-            && !self.skipped.contains(&index)
-            && !self.reports.iter().any(|report| report.hook as usize == index)
+        u32::try_from(index).is_ok_and(|index| {
+            index < self.next
+                && !self.skipped.contains(&index)
+                && !self.reports.iter().any(|report| report.hook == index)
+        })
     }
 
     /// Whether all hooks that had to answer have done so.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
-        self.is_over() && self.reports.len() + self.skipped.len() == self.all
+        self.is_over() && self.reports.len() + self.skipped.len() == self.all as usize
     }
 
     pub(super) fn gates(&self) -> usize {
-        self.gates
+        self.gates as usize
     }
 
     pub(super) fn reports(&self) -> &[KeptReport] {
@@ -79,7 +82,7 @@ impl Progress {
         let next = self.next;
         (next < self.all).then(|| {
             self.next += 1;
-            next
+            next as usize
         })
     }
 
@@ -92,31 +95,24 @@ impl Progress {
     /// The hook had nothing to say.
     #[inline]
     pub(super) fn continued(&mut self, index: usize) {
-        self.report(index, Answered::Continue, false, None);
+        self.report(index, Answered::Continue, false);
     }
 
     #[inline]
-    pub(super) fn report(
-        &mut self,
-        index: usize,
-        answer: Answered,
-        suppressed_output: bool,
-        detail: Option<Box<Detail>>,
-    ) {
-        let hook = index as u32;
-        self.reports.push(KeptReport { hook, answer, suppressed_output, nanos: 0, detail });
+    pub(super) fn report(&mut self, index: usize, answer: Answered, suppressed_output: bool) {
+        self.reports.push(KeptReport { hook: index as u32, answer, suppressed_output, nanos: 0 });
     }
 
     /// The hooks that answered since this was last called share the time.
     #[inline]
     pub(super) fn took(&mut self, nanos: u64) {
-        match &mut self.reports[self.untimed..] {
+        match &mut self.reports[self.untimed as usize..] {
             [report] => report.nanos = nanos,
             several => {
                 let share = nanos / several.len().max(1) as u64;
                 several.iter_mut().for_each(|report| report.nanos = share);
             }
         }
-        self.untimed = self.reports.len();
+        self.untimed = self.reports.len() as u32;
     }
 }
