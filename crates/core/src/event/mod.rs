@@ -14,6 +14,7 @@ pub use catalog::catalog;
 pub(crate) use data::{Base, SESSION_ID};
 pub use data::{Change, Data, EventData, Map};
 pub use digest::{Digest, TooDeep};
+pub(crate) use events::CATALOG;
 pub(crate) use name::told;
 pub use name::{EventKey, EventName, EventType, InvalidEventName};
 pub use payload::{Answers, EventSpec, FieldSpec, InvalidPayload, Payload};

@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::events::CATALOG;
 use super::{EventData, Payload, catalog};
 use crate::wildcard;
 
@@ -119,6 +120,26 @@ const fn is_plain(name: &str) -> bool {
     colons == 1 && bytes.len() <= LONGEST
 }
 
+const fn place_of(name: &str) -> Option<usize> {
+    let mut place = 0;
+    while place < CATALOG.len() {
+        if is_same(CATALOG[place].name.as_bytes(), name.as_bytes()) {
+            return Some(place);
+        }
+        place += 1;
+    }
+    None
+}
+
+// `==` of strings cannot be called while constants are made.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
 impl std::str::FromStr for EventName {
     type Err = InvalidEventName;
 
@@ -198,6 +219,8 @@ pub(crate) fn told(pattern: &EventName, emitted: &EventName) -> Option<EventName
 /// A module can define its own for the events it emits, with a payload view or with plain [`EventData`].
 pub struct EventType<P> {
     name: &'static str,
+    /// Its place in the catalog, if it is a known event.
+    place: Option<usize>,
     payload: PhantomData<fn() -> P>,
 }
 
@@ -227,7 +250,7 @@ impl<P> EventType<P> {
     /// If the name is malformed and the constant is made at run time.
     pub const fn new(name: &'static str) -> Self {
         assert!(is_plain(name), "an event name is two words joined by one colon, like `tool:pre`");
-        Self { name, payload: PhantomData }
+        Self { name, place: place_of(name), payload: PhantomData }
     }
 
     /// The name as text.
@@ -267,6 +290,11 @@ pub trait EventKey: Send + Sync {
 
     /// The name as written.
     fn event_text(&self) -> &str;
+    /// The event's place in the [`catalog`], where the key knows it without looking.
+    #[doc(hidden)]
+    fn place(&self) -> Option<usize> {
+        None
+    }
     /// The name, if it can be one of an event.
     fn event_name(&self) -> Result<EventName, Self::Error>;
     /// The pattern, if hooks can be registered under it.
@@ -298,6 +326,11 @@ impl<P: Payload> EventKey for EventType<P> {
 
     fn event_text(&self) -> &str {
         self.name
+    }
+
+    #[inline(always)]
+    fn place(&self) -> Option<usize> {
+        self.place
     }
 
     fn event_name(&self) -> Result<EventName, Infallible> {

@@ -235,7 +235,7 @@ macro_rules! events {
             }
         )+
 
-        pub(super) static CATALOG: &[EventSpec] = &[$(
+        pub(crate) const CATALOG: &[EventSpec] = &[$(
             EventSpec {
                 name: $name,
                 when: concat!($($when),+),

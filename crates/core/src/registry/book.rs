@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use super::hook::{AnyHook, Gone, Reply, Running};
 use super::settings::{HookInfo, HookRole};
-use crate::event::{Base, EventData, EventKey, EventName, told};
+use crate::event::{Base, CATALOG, EventData, EventKey, EventName, told};
 use crate::guard;
 use crate::sync::{Loaded, Mutex, Published, lock};
 
@@ -23,6 +23,9 @@ pub(super) struct Place {
     registered: u64,
 }
 
+// Aligned to a cache line, like everything that emissions read: what stands beside it in memory is often written by the
+// thread that made it, and would slow down every other thread that emits.
+#[repr(align(64))]
 struct Registered {
     info: HookInfo,
     pattern: EventName,
@@ -56,14 +59,36 @@ pub(super) struct Book {
     snapshot: Published<Snapshot>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
+#[repr(align(64))]
 struct Snapshot {
     lists: Vec<List>,
     by_event: HashMap<EventName, usize, foldhash::fast::FixedState>,
+    /// The same for known events, by their place in the catalog: where in `lists`, or [`NO_LIST`].
+    by_place: [u16; CATALOG.len()],
     base: Option<Arc<Base>>,
 }
 
+/// No event's list has this place, because there are at most [`MOST_LISTS`].
+const NO_LIST: u16 = u16::MAX;
+
+impl Snapshot {
+    fn without_lists(base: Option<Arc<Base>>) -> Self {
+        Self { lists: Vec::new(), by_event: HashMap::default(), by_place: [NO_LIST; CATALOG.len()], base }
+    }
+
+    /// Where the event's list is, if it was made.
+    #[inline]
+    fn list_of<K: EventKey>(&self, key: &K) -> Option<usize> {
+        match key.place() {
+            Some(place) => Some(self.by_place[place]).filter(|&list| list != NO_LIST).map(usize::from),
+            None => self.by_event.get(key.event_text()).copied(),
+        }
+    }
+}
+
 #[derive(Clone)]
+#[repr(align(64))]
 struct List {
     event: EventName,
     // In running order. Shared, because adding the list of another event copies the snapshot.
@@ -72,6 +97,7 @@ struct List {
 }
 
 /// A hook that listens to an event.
+#[repr(align(64))]
 pub struct ListedHook {
     told: EventName,
     registered: Arc<Registered>,
@@ -137,7 +163,7 @@ impl Listeners {
 
 impl Book {
     pub(super) fn new() -> Self {
-        Self { entries: Mutex::default(), snapshot: Published::new(Snapshot::default()) }
+        Self { entries: Mutex::default(), snapshot: Published::new(Snapshot::without_lists(None)) }
     }
 
     /// A name given by default is numbered when it is taken: answers of people last by the name of the hook, so two hooks
@@ -181,7 +207,7 @@ impl Book {
         change(Arc::make_mut(&mut entries.base));
         let is_empty = entries.base.defaults.is_empty() && entries.base.reserved.is_empty();
         let base = (!is_empty).then(|| entries.base.clone());
-        self.snapshot.store(Snapshot { base, ..Snapshot::default() });
+        self.snapshot.store(Snapshot::without_lists(base));
     }
 
     /// The fields that every event gets.
@@ -197,7 +223,7 @@ impl Book {
     /// The hooks that listen to an event now.
     pub(super) fn listeners<K: EventKey>(&self, key: &K) -> Result<Listeners, K::Error> {
         let snapshot = self.snapshot.load();
-        if let Some(&list) = snapshot.by_event.get(key.event_text()) {
+        if let Some(list) = snapshot.list_of(key) {
             return Ok(Listeners { snapshot, list });
         }
         drop(snapshot);
@@ -210,13 +236,13 @@ impl Book {
         let entries = lock(&self.entries);
         let current = self.snapshot.load();
         // Another emission may have made it while this one waited for the lock.
-        if let Some(&list) = current.by_event.get(event.as_str()) {
+        if let Some(list) = current.list_of(&event) {
             return Listeners { snapshot: current, list };
         }
         let mut next = if current.lists.len() < MOST_LISTS {
             Snapshot::clone(&current)
         } else {
-            Snapshot { base: current.base.clone(), ..Snapshot::default() }
+            Snapshot::without_lists(current.base.clone())
         };
         let listening = entries.hooks.values().filter_map(|registered| {
             let told = told(&registered.pattern, &event)?;
@@ -226,6 +252,9 @@ impl Book {
         let gates = hooks.iter().take_while(|hook| hook.info().role == HookRole::Gate).count();
         let list = next.lists.len();
         next.by_event.insert(event.clone(), list);
+        if let Some(place) = CATALOG.iter().position(|spec| event == spec.name) {
+            next.by_place[place] = list as u16;
+        }
         next.lists.push(List { event, hooks, gates });
         self.snapshot.store(next);
         Listeners { snapshot: self.snapshot.load(), list }
@@ -235,7 +264,7 @@ impl Book {
     fn forget_lists(&self) {
         let current = self.snapshot.load();
         if !current.lists.is_empty() {
-            self.snapshot.store(Snapshot { base: current.base.clone(), ..Snapshot::default() });
+            self.snapshot.store(Snapshot::without_lists(current.base.clone()));
         }
     }
 }
