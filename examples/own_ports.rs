@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use amplifier_core::{
     Approval, ApprovalError, ApprovalRequest, ApprovalSystem, AuditLog, AuditRecord, Coordinator, HookRegistry,
-    HookResult, PortError, TOOL_PRE, ToolPre, data,
+    HookResult, PortError, Receipt, TOOL_PRE, ToolPre, data,
 };
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
@@ -63,13 +63,15 @@ struct JsonLines {
 }
 
 impl AuditLog for JsonLines {
-    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         let mut line = serde_json::to_vec(&record)?;
         line.push(b'\n');
-        Ok(self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line)?)
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line)?;
+        // A log that can lose records later numbers them here. This one has written them by now.
+        Ok(Receipt::default())
     }
 
-    async fn flush(&self) -> Result<(), PortError> {
+    async fn flush(&self, _since: Receipt) -> Result<(), PortError> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).try_clone()?;
         Ok(tokio::task::spawn_blocking(move || file.sync_data()).await??)
     }

@@ -21,7 +21,7 @@ pub use ports::approval::{
     ApprovalError, ApprovalInbox, ApprovalRequest, ApprovalSystem, ChannelApprovals, PendingApproval, TooLate,
     approval_channel,
 };
-pub use ports::audit::{AuditEntry, AuditLog, AuditRecord, MemoryAudit};
+pub use ports::audit::{AuditEntry, AuditLog, AuditRecord, MemoryAudit, Receipt};
 pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
 pub use ports::conversation::{Conversation, Message, Speaker, ToolCall};

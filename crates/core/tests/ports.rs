@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::{Future, pending};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::testing::CollectingDisplay;
 use amplifier_core::{
     ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditLog, AuditRecord, ContextManager, Coordinator,
     CoordinatorBuilder, Display, DisplayMessage, EventData, HookRegistry, HookResult, InjectedMessage, Level, Map,
-    MemoryAudit, PortError, SESSION_END, SessionConfig, TOOL_PRE, ToolPre, Verdict,
+    MemoryAudit, PortError, Receipt, SESSION_END, SessionConfig, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -84,11 +84,11 @@ impl ContextManager for Broken {
 }
 
 impl AuditLog for Broken {
-    fn record(&self, _: AuditRecord) -> Result<(), PortError> {
-        Ok(())
+    fn record(&self, _: AuditRecord) -> Result<Receipt, PortError> {
+        Ok(Receipt::default())
     }
 
-    fn flush(&self) -> impl Future<Output = Result<(), PortError>> + Send {
+    fn flush(&self, _: Receipt) -> impl Future<Output = Result<(), PortError>> + Send {
         self.act()
     }
 }
@@ -204,7 +204,7 @@ async fn a_port_that_panics_while_it_is_given_up_does_not_take_the_agent_down() 
 fn an_audit_log_that_panics_when_it_takes_a_record_has_failed() {
     struct Panicking;
     impl AuditLog for Panicking {
-        fn record(&self, _: AuditRecord) -> Result<(), PortError> {
+        fn record(&self, _: AuditRecord) -> Result<Receipt, PortError> {
             panic!("boom");
         }
     }
@@ -249,14 +249,14 @@ struct Choosy {
 }
 
 impl AuditLog for Choosy {
-    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         if self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
             return Err("too large".into());
         }
         self.taken.record(record)
     }
 
-    async fn flush(&self) -> Result<(), PortError> {
+    async fn flush(&self, _: Receipt) -> Result<(), PortError> {
         self.flushed.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -275,6 +275,32 @@ fn a_log_that_refuses_one_record_is_given_the_others_and_flushed() {
     let next = session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
     assert!(next.is_proceed(), "the next record is taken");
     assert_eq!(log.flushed.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_log_is_asked_about_the_records_of_the_operation_and_no_older_ones() {
+    #[derive(Clone, Default)]
+    struct Numbering {
+        taken: MemoryAudit,
+        asked: Arc<Mutex<Vec<u64>>>,
+    }
+    impl AuditLog for Numbering {
+        fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
+            self.taken.record(record)
+        }
+
+        async fn flush(&self, since: Receipt) -> Result<(), PortError> {
+            self.asked.lock().unwrap().push(since.0);
+            Ok(())
+        }
+    }
+    let log = Numbering::default();
+    let session = answering(HookResult::proceed()).audit(log.clone()).build();
+    for _ in 0..2 {
+        assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
+    }
+    assert_eq!(log.taken.records().len(), 6);
+    assert_eq!(*log.asked.lock().unwrap(), [1, 4]);
 }
 
 /// How long an operation waits for a display that hangs, if twenty hooks show something.

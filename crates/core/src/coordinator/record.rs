@@ -8,7 +8,7 @@ use super::Coordinator;
 use super::route::log;
 use crate::event::{EventData, EventName};
 use crate::guard;
-use crate::ports::audit::{AuditEntry, AuditRecord};
+use crate::ports::audit::{AuditEntry, AuditRecord, Receipt};
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::Outcome;
 use crate::result::HookError;
@@ -17,6 +17,8 @@ use crate::result::HookError;
 pub(super) struct Recording<'a> {
     session: &'a Coordinator,
     event: &'a EventName,
+    /// What was given for the first record: from there on nothing may be lost.
+    first: Option<Receipt>,
     /// The first failure; more of them say nothing new.
     failure: Option<PortError>,
     /// Parts that hung in this routing. Asking them again would only make the agent wait longer.
@@ -25,7 +27,7 @@ pub(super) struct Recording<'a> {
 
 impl<'a> Recording<'a> {
     pub(super) fn new(session: &'a Coordinator, event: &'a EventName) -> Self {
-        Self { session, event, failure: None, hung: Vec::new() }
+        Self { session, event, first: None, failure: None, hung: Vec::new() }
     }
 
     pub(super) fn event(&self) -> &'a EventName {
@@ -33,8 +35,9 @@ impl<'a> Recording<'a> {
     }
 
     pub(super) fn record(&mut self, entry: AuditEntry) {
-        if let Err(error) = self.session.record(self.event, entry) {
-            self.failure.get_or_insert(error);
+        match self.session.record(self.event, entry) {
+            Ok(receipt) => _ = self.first.get_or_insert(receipt),
+            Err(error) => _ = self.failure.get_or_insert(error),
         }
     }
 
@@ -84,7 +87,7 @@ impl<'a> Recording<'a> {
     /// Waits until everything is safe; gives the failure, if there was one.
     pub(super) async fn finish(&mut self) -> Option<PortError> {
         let flushed = match &self.session.shared.audit {
-            Some(audit) => guard::port(self.session.clock(), audit.flushed()).await,
+            Some(audit) => guard::port(self.session.clock(), audit.flushed(self.first.unwrap_or_default())).await,
             None if self.session.shared.config.audit_required => Err("there is none".into()),
             None => Ok(()),
         };
@@ -107,8 +110,8 @@ impl Coordinator {
     }
 
     /// Records without waiting.
-    pub(super) fn record(&self, event: &EventName, entry: AuditEntry) -> Result<(), PortError> {
-        let Some(audit) = &self.shared.audit else { return Ok(()) };
+    pub(super) fn record(&self, event: &EventName, entry: AuditEntry) -> Result<Receipt, PortError> {
+        let Some(audit) = &self.shared.audit else { return Ok(Receipt::default()) };
         let turn = self.shared.turn.load(Ordering::Relaxed);
         let session = self.shared.session_id.clone();
         let record = AuditRecord { at: self.clock().wall(), session, turn, event: event.clone(), entry };

@@ -18,24 +18,29 @@ pub trait AuditLog: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the record is not taken.
-    fn record(&self, record: AuditRecord) -> Result<(), PortError>;
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError>;
 
     /// Returns when every record taken so far is as safe as the log promises. Awaited before a gated operation begins.
     ///
     /// # Errors
-    /// If a record could not be kept.
-    fn flush(&self) -> impl Future<Output = Result<(), PortError>> + Send {
+    /// If a record could not be kept that was taken since that receipt was given, with the record it was given for.
+    fn flush(&self, since: Receipt) -> impl Future<Output = Result<(), PortError>> + Send {
+        let _ = since;
         async { Ok(()) }
     }
 }
 
+/// Says when a record was taken: later records have larger numbers. The log chooses them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Receipt(pub u64);
+
 impl<T: AuditLog> AuditLog for Arc<T> {
-    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         T::record(self, record)
     }
 
-    fn flush(&self) -> impl Future<Output = Result<(), PortError>> + Send {
-        T::flush(self)
+    fn flush(&self, since: Receipt) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::flush(self, since)
     }
 }
 
@@ -216,17 +221,17 @@ fn as_nanos<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<
 }
 
 pub(crate) trait AnyAuditLog: Send + Sync {
-    fn take(&self, record: AuditRecord) -> Result<(), PortError>;
-    fn flushed(&self) -> BoxFuture<'_, Result<(), PortError>>;
+    fn take(&self, record: AuditRecord) -> Result<Receipt, PortError>;
+    fn flushed(&self, since: Receipt) -> BoxFuture<'_, Result<(), PortError>>;
 }
 
 impl<T: AuditLog> AnyAuditLog for T {
-    fn take(&self, record: AuditRecord) -> Result<(), PortError> {
+    fn take(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         self.record(record)
     }
 
-    fn flushed(&self) -> BoxFuture<'_, Result<(), PortError>> {
-        Box::pin(async move { self.flush().await })
+    fn flushed(&self, since: Receipt) -> BoxFuture<'_, Result<(), PortError>> {
+        Box::pin(async move { self.flush(since).await })
     }
 }
 
@@ -250,8 +255,9 @@ impl MemoryAudit {
 }
 
 impl AuditLog for MemoryAudit {
-    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
-        lock(&self.records).push(record);
-        Ok(())
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
+        let mut records = lock(&self.records);
+        records.push(record);
+        Ok(Receipt(records.len() as u64))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use amplifier_core::testing::{CollectingDisplay, Scripted, ScriptedApprovals};
 use amplifier_core::{
     ApprovalError, ApprovalRules, AuditLog, AuditRecord, ContextManager, Coordinator, Display, DisplayMessage,
-    HookRegistry, InjectedMessage, MemoryAudit, PortError, SessionConfig,
+    HookRegistry, InjectedMessage, MemoryAudit, PortError, Receipt, SessionConfig,
 };
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ pub struct Audit {
 }
 
 impl AuditLog for Audit {
-    fn record(&self, record: AuditRecord) -> Result<(), PortError> {
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         if self.broken {
             return Err("the audit log is broken".into());
         }
