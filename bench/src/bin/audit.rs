@@ -1,0 +1,183 @@
+//! Prints what keeping an audit log costs, beside floors measured in the same run.
+//!
+//! `cargo run --release -p amplifier-bench --bin audit [FOLDER]`: the folder is where the logs are written, so that a certain disk
+//! can be measured; a folder below the system's temporary one if not given.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use amplifier_audit::{Durability, Hash, Log, Verifier};
+use amplifier_core::{AuditEntry, AuditLog, AuditRecord, TOOL_PRE, data};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// How long each measurement takes at least, and how often it is made: the best counts.
+const ROUND: Duration = Duration::from_millis(600);
+const ROUNDS: usize = 4;
+
+fn main() -> Result<()> {
+    let base = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = base.join(format!("audit-bench-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let result = measure(&folder);
+    fs::remove_dir_all(&folder)?;
+    result
+}
+
+fn measure(folder: &Path) -> Result<()> {
+    let line = sample(folder)?;
+    println!("What it costs to keep a record of {} bytes. Records a second, best of {ROUNDS} rounds.\n", line.len());
+    println!("  floor   the same line, hashed, in one write each; then one fdatasync for so many of them");
+    println!(
+        "  log     this log: made, searched for secrets, chained, hashed, put into the tree, signed, written, synced\n"
+    );
+    println!("{:>24} {:>10} {:>10} {:>7}", "", "floor", "log", "ratio");
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    row("no sync", folder, |file| floor(file, &line, 1_000, false), unsynced);
+    row(
+        "a sync for each record",
+        folder,
+        |file| floor(file, &line, 1, true),
+        |folder| synced(folder, &runtime, 1, Durability::Record),
+    );
+    for waiters in [1, 8, 32, 128] {
+        row(
+            &format!("group, {waiters} waiting"),
+            folder,
+            |file| floor(file, &line, waiters, true),
+            |folder| synced(folder, &runtime, waiters, Durability::Group),
+        );
+    }
+    verify(folder)
+}
+
+/// Measures both in turns, so that noise hits both alike.
+fn row(
+    name: &str,
+    folder: &Path,
+    mut floor: impl FnMut(&mut File) -> Result<f64>,
+    mut log: impl FnMut(&Path) -> Result<f64>,
+) {
+    let (mut best_floor, mut best_log): (f64, f64) = (0.0, 0.0);
+    for round in 0..ROUNDS {
+        let path = folder.join("floor");
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let measured = file.map_err(Into::into).and_then(|mut file| floor(&mut file));
+        best_floor = best_floor.max(shown(measured));
+        let _ = fs::remove_file(path);
+        let path = folder.join(format!("log-{round}"));
+        best_log = best_log.max(shown(log(&path)));
+        let _ = fs::remove_dir_all(path);
+    }
+    println!("{name:>24} {best_floor:>10.0} {best_log:>10.0} {:>6.2}x", best_log / best_floor);
+}
+
+fn shown(result: Result<f64>) -> f64 {
+    result.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        0.0
+    })
+}
+
+fn record(number: u64) -> AuditRecord {
+    let data = data! {
+        "tool_name": "Write", "tool_call_id": format!("call-{number}"), "session_id": "bench",
+        "tool_input": { "file_path": "src/main.rs", "content": "fn main() {}" },
+    };
+    let entry = AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None };
+    AuditRecord { at: SystemTime::now(), session: Some("bench".to_owned()), turn: 1, event: TOOL_PRE.name(), entry }
+}
+
+/// A line as the log writes it.
+fn sample(folder: &Path) -> Result<Vec<u8>> {
+    let log = open(&folder.join("sample"), Durability::Async)?;
+    log.take(&record(0))?;
+    log.close()?;
+    let text = fs::read(folder.join("sample/log/seg-000001.jsonl"))?;
+    Ok(text.split_inclusive(|&byte| byte == b'\n').nth(1).unwrap_or_default().to_vec())
+}
+
+fn open(folder: &Path, durability: Durability) -> Result<Log> {
+    Ok(Log::at(folder.join("log"), folder.join("key")).durability(durability).open()?)
+}
+
+fn floor(file: &mut File, line: &[u8], batch: usize, sync: bool) -> Result<f64> {
+    let begun = Instant::now();
+    let mut written = 0;
+    while begun.elapsed() < ROUND {
+        for _ in 0..batch {
+            std::hint::black_box(Hash::leaf(line));
+            file.write_all(line)?;
+        }
+        if sync {
+            file.sync_data()?;
+        }
+        written += batch;
+    }
+    Ok(written as f64 / begun.elapsed().as_secs_f64())
+}
+
+fn unsynced(folder: &Path) -> Result<f64> {
+    let log = open(folder, Durability::Async)?;
+    let records: Vec<AuditRecord> = (0..1_000).map(record).collect();
+    let begun = Instant::now();
+    let mut number = 0;
+    while begun.elapsed() < ROUND {
+        for record in &records {
+            log.take(record)?;
+        }
+        number += records.len() as u64;
+    }
+    let mut left = log.status().size;
+    while left < number {
+        std::thread::yield_now();
+        left = log.status().size;
+    }
+    Ok(number as f64 / begun.elapsed().as_secs_f64())
+}
+
+fn synced(folder: &Path, runtime: &tokio::runtime::Runtime, waiters: usize, durability: Durability) -> Result<f64> {
+    let log = open(folder, durability)?;
+    let begun = Instant::now();
+    let tasks = (0..waiters).map(|_| {
+        let log = log.clone();
+        runtime.spawn(async move {
+            let mut kept = 0;
+            while begun.elapsed() < ROUND {
+                let receipt = log.record(record(kept)).map_err(|error| error.to_string())?;
+                log.flush(receipt).await.map_err(|error| error.to_string())?;
+                kept += 1;
+            }
+            Ok::<u64, String>(kept)
+        })
+    });
+    let mut kept = 0;
+    for result in runtime.block_on(futures::future::join_all(tasks)) {
+        kept += result??;
+    }
+    Ok(kept as f64 / begun.elapsed().as_secs_f64())
+}
+
+fn verify(folder: &Path) -> Result<()> {
+    let folder = folder.join("verify");
+    let log = open(&folder, Durability::Async)?;
+    const RECORDS: u64 = 300_000;
+    for number in 0..RECORDS {
+        log.take(&record(number))?;
+    }
+    log.close()?;
+    let mut best = f64::MAX;
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        let report = Verifier::new().folder(folder.join("log"))?;
+        if !report.is_sound() {
+            return Err(report.to_string().into());
+        }
+        best = best.min(begun.elapsed().as_secs_f64() / report.records as f64);
+    }
+    println!("\nverify: {:.0} records a second", 1.0 / best);
+    Ok(())
+}

@@ -1,0 +1,589 @@
+//! The threads that hand checkpoints to anchors.
+//!
+//! Every anchor has a thread of its own, with a place for one note. A newer checkpoint covers all older ones, so it replaces a note that
+//! still waits: a slow anchor skips checkpoints, and never holds up the log.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Anchor, AnchorState, Limit, after_colon};
+
+/// Hands checkpoints to anchors, in the background.
+pub(crate) struct Anchoring {
+    places: Vec<Arc<Place>>,
+}
+
+impl Anchoring {
+    pub(crate) fn start(anchors: Vec<Box<dyn Anchor>>) -> Self {
+        Self::start_with(Pace::USUAL, anchors)
+    }
+
+    fn start_with(pace: Pace, anchors: Vec<Box<dyn Anchor>>) -> Self {
+        let start = |anchor: Box<dyn Anchor>| {
+            let place = Arc::new(Place::new(anchor.name()));
+            let run = {
+                let place = place.clone();
+                move || place.serve(anchor, &pace)
+            };
+            if let Err(error) = thread::Builder::new().name("audit-anchor".into()).spawn(run) {
+                place.failed(None, format!("it has no thread: {error}"));
+                lock(&place.state).ended = true;
+            }
+            place
+        };
+        Self { places: anchors.into_iter().map(start).collect() }
+    }
+
+    /// Hands a checkpoint over the first `size` records to every anchor. Never blocks.
+    pub(crate) fn keep(&self, size: u64, note: &str) {
+        if self.places.is_empty() {
+            return;
+        }
+        let text: Arc<str> = note.into();
+        for place in &self.places {
+            place.put(Note { size, text: text.clone(), tried: false });
+        }
+    }
+
+    /// How it stands with each anchor, in the order they were given.
+    pub(crate) fn kept(&self) -> Vec<AnchorState> {
+        self.places.iter().map(|place| place.describe()).collect()
+    }
+
+    /// Delivers what is waiting, and gives up after this time. Later notes are not taken. A second call only waits.
+    pub(crate) fn close(&self, within: Duration) {
+        let limit = Limit::starting_now(within);
+        // First all of them, so that they share the time.
+        for place in &self.places {
+            place.close(limit);
+        }
+        for place in &self.places {
+            place.wait_for_end(limit);
+        }
+    }
+}
+
+impl Drop for Anchoring {
+    /// Ends the threads without waiting for them: whoever wants what is waiting to arrive closes first.
+    fn drop(&mut self) {
+        for place in &self.places {
+            place.close(Limit::starting_now(Duration::ZERO));
+        }
+    }
+}
+
+/// How long to wait between tries while an anchor fails.
+#[derive(Clone, Copy)]
+struct Pace {
+    shortest: Duration,
+    longest: Duration,
+}
+
+impl Pace {
+    const USUAL: Self = Self { shortest: Duration::from_secs(1), longest: Duration::from_secs(60) };
+
+    /// The pause after so many failures in a row; twice as long after each.
+    fn pause(&self, failures: u32) -> Duration {
+        let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.shortest.saturating_mul(factor).min(self.longest)
+    }
+}
+
+struct Note {
+    size: u64,
+    text: Arc<str>,
+    /// It failed before: no hurry then.
+    tried: bool,
+}
+
+struct Failing {
+    times: u32,
+    last: Instant,
+    why: String,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Option<Note>,
+    /// The anchor is at work on a note.
+    busy: bool,
+    /// The size of the newest note that came, so that one which was overtaken on its way here is known.
+    newest: u64,
+    kept: Option<u64>,
+    failing: Option<Failing>,
+    closing: Option<Limit>,
+    ended: bool,
+}
+
+impl State {
+    /// How long the waiting note still has to wait.
+    fn pause(&self, note: &Note, pace: &Pace) -> Duration {
+        let Some(failing) = &self.failing else { return Duration::ZERO };
+        let hurry = !note.tried || self.closing.is_some();
+        let pause = if hurry { pace.shortest } else { pace.pause(failing.times) };
+        pause.saturating_sub(failing.last.elapsed())
+    }
+
+    fn unfinished(&self) -> bool {
+        self.busy || self.waiting.is_some()
+    }
+}
+
+/// Where one anchor's thread finds the newest note.
+struct Place {
+    name: String,
+    // A std lock: it is held for moments only, never while the anchor works.
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Place {
+    fn new(name: String) -> Self {
+        Self { name, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn put(&self, note: Note) {
+        let mut state = lock(&self.state);
+        if note.size < state.newest || state.closing.is_some() {
+            return;
+        }
+        state.newest = note.size;
+        state.waiting = Some(note);
+        self.changed.notify_all();
+    }
+
+    /// The thread: one note after another, until it is closed.
+    fn serve(&self, mut anchor: Box<dyn Anchor>, pace: &Pace) {
+        let _end = End(self);
+        while let Some(note) = self.take(pace) {
+            // What a panic leaves behind is the anchor's own, and it is asked again as after any failure.
+            match catch_unwind(AssertUnwindSafe(|| anchor.keep(&note.text))) {
+                Ok(Ok(())) => self.succeeded(note.size),
+                Ok(Err(error)) => self.failed(Some(note), error.to_string()),
+                Err(panic) => self.failed(Some(note), format!("it panicked{}", after_colon(message(&*panic)))),
+            }
+        }
+    }
+
+    /// Waits for a note, and for the time to try it. `None` is the end.
+    fn take(&self, pace: &Pace) -> Option<Note> {
+        let mut state = lock(&self.state);
+        loop {
+            let left = state.closing.map(|limit| limit.left());
+            let Some(note) = &state.waiting else {
+                if left.is_some() {
+                    return None;
+                }
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let pause = state.pause(note, pace);
+            if left.is_some_and(|left| left <= pause) {
+                return None;
+            }
+            if pause.is_zero() {
+                state.busy = true;
+                return state.waiting.take();
+            }
+            state = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn succeeded(&self, size: u64) {
+        let failing = {
+            let mut state = lock(&self.state);
+            state.busy = false;
+            state.kept = Some(size);
+            state.failing.take()
+        };
+        if let Some(failing) = failing {
+            tracing::info!(anchor = self.name, failures = failing.times, "the anchor works again");
+        }
+    }
+
+    fn failed(&self, note: Option<Note>, why: String) {
+        let times = {
+            let mut state = lock(&self.state);
+            state.busy = false;
+            if state.waiting.is_none() {
+                state.waiting = note.map(|note| Note { tried: true, ..note });
+            }
+            let times = state.failing.as_ref().map_or(0, |failing| failing.times).saturating_add(1);
+            state.failing = Some(Failing { times, last: Instant::now(), why: why.clone() });
+            times
+        };
+        if times == 1 {
+            tracing::warn!(anchor = self.name, why, "the anchor failed");
+        }
+    }
+
+    fn describe(&self) -> AnchorState {
+        let state = lock(&self.state);
+        let failure = match &state.failing {
+            Some(failing) => Some(failing.why.clone()),
+            None if state.unfinished() && state.closing.is_some_and(|limit| limit.left().is_zero()) => {
+                Some("it was not done when the log was closed".into())
+            }
+            None => None,
+        };
+        AnchorState { name: self.name.clone(), kept: state.kept, failure }
+    }
+
+    fn close(&self, limit: Limit) {
+        lock(&self.state).closing.get_or_insert(limit);
+        self.changed.notify_all();
+    }
+
+    fn wait_for_end(&self, limit: Limit) {
+        let unfinished = {
+            let state = lock(&self.state);
+            let (state, _) = self
+                .changed
+                .wait_timeout_while(state, limit.left(), |state| !state.ended)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.unfinished()
+        };
+        if unfinished {
+            tracing::warn!(anchor = self.name, "the log is closed and the anchor does not have the newest checkpoint");
+        }
+    }
+}
+
+/// Tells that the thread has ended, however it ended.
+struct End<'a>(&'a Place);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Nothing here breaks half way, so what a panicking thread leaves is good.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref().map(String::as_str)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::process::Command;
+    use std::sync::mpsc::{self, Receiver, Sender};
+
+    use tracing::field::{Field, Visit};
+    use tracing::{Level, Metadata, Subscriber, span};
+
+    use super::super::AnchorError;
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const QUICK: Pace = Pace { shortest: Duration::from_millis(1), longest: Duration::from_millis(10) };
+
+    enum Answer {
+        Kept,
+        Failed(&'static str),
+        Panic(&'static str),
+    }
+
+    /// An anchor that shows each note to the test and does what the test says, when the test says it.
+    struct Fake {
+        shown: Sender<String>,
+        answers: Receiver<Answer>,
+    }
+
+    impl Anchor for Fake {
+        fn keep(&mut self, note: &str) -> Result<(), AnchorError> {
+            let _ = self.shown.send(note.to_owned());
+            match self.answers.recv() {
+                Ok(Answer::Kept) | Err(_) => Ok(()),
+                Ok(Answer::Failed(why)) => Err(AnchorError::other(why)),
+                Ok(Answer::Panic(why)) => panic!("{why}"),
+            }
+        }
+
+        fn name(&self) -> String {
+            "fake".into()
+        }
+    }
+
+    /// The test's end of a fake.
+    struct Hand {
+        shown: Receiver<String>,
+        answers: Sender<Answer>,
+    }
+
+    impl Hand {
+        fn expect(&self, note: &str) {
+            assert_eq!(self.shown.recv_timeout(LONG).unwrap(), note);
+        }
+
+        fn answer(&self, answer: Answer) {
+            self.answers.send(answer).unwrap();
+        }
+    }
+
+    fn fake() -> (Box<dyn Anchor>, Hand) {
+        let (shown, seen) = mpsc::channel();
+        let (say, answers) = mpsc::channel();
+        (Box::new(Fake { shown, answers }), Hand { shown: seen, answers: say })
+    }
+
+    fn one() -> (Anchoring, Hand) {
+        let (anchor, hand) = fake();
+        (Anchoring::start_with(QUICK, vec![anchor]), hand)
+    }
+
+    fn state(kept: Option<u64>, failure: Option<&str>) -> AnchorState {
+        AnchorState { name: "fake".into(), kept, failure: failure.map(Into::into) }
+    }
+
+    /// Waits until the anchors stand like this.
+    fn expect(anchoring: &Anchoring, states: &[AnchorState]) {
+        let limit = Limit::starting_now(LONG);
+        while anchoring.kept() != states {
+            assert!(!limit.left().is_zero(), "expected {states:?}, found {:?}", anchoring.kept());
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_reaches_every_anchor() {
+        let ((first, first_hand), (second, second_hand)) = (fake(), fake());
+        let anchoring = Anchoring::start(vec![first, second]);
+        expect(&anchoring, &[state(None, None), state(None, None)]);
+        anchoring.keep(7, "seven");
+        first_hand.expect("seven");
+        // The first one hangs, the second one does not care.
+        second_hand.expect("seven");
+        second_hand.answer(Answer::Kept);
+        expect(&anchoring, &[state(None, None), state(Some(7), None)]);
+        first_hand.answer(Answer::Kept);
+        expect(&anchoring, &[state(Some(7), None), state(Some(7), None)]);
+    }
+
+    #[test]
+    fn without_anchors_there_is_nothing_to_do() {
+        let anchoring = Anchoring::start(Vec::new());
+        anchoring.keep(1, "one");
+        anchoring.close(LONG);
+        assert_eq!(anchoring.kept(), []);
+    }
+
+    #[test]
+    fn the_newest_note_replaces_those_that_wait() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        for size in 2..10_000 {
+            anchoring.keep(size, "later");
+        }
+        anchoring.keep(10_000, "newest");
+        hand.answer(Answer::Kept);
+        hand.expect("newest");
+        assert_eq!(anchoring.kept(), [state(Some(1), None)]);
+        hand.answer(Answer::Kept);
+        expect(&anchoring, &[state(Some(10_000), None)]);
+    }
+
+    #[test]
+    fn a_note_that_was_overtaken_is_dropped() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        anchoring.keep(3, "three");
+        anchoring.keep(2, "two");
+        hand.answer(Answer::Kept);
+        hand.expect("three");
+        anchoring.keep(2, "two");
+        hand.answer(Answer::Kept);
+        anchoring.keep(4, "four");
+        hand.expect("four");
+    }
+
+    #[test]
+    fn a_failing_anchor_gets_the_note_again_until_it_works() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        hand.answer(Answer::Failed("no paper"));
+        hand.expect("one");
+        assert_eq!(anchoring.kept(), [state(None, Some("no paper"))]);
+        hand.answer(Answer::Failed("no ink"));
+        hand.expect("one");
+        assert_eq!(anchoring.kept(), [state(None, Some("no ink"))]);
+        hand.answer(Answer::Kept);
+        expect(&anchoring, &[state(Some(1), None)]);
+        anchoring.keep(2, "two");
+        hand.expect("two");
+    }
+
+    #[test]
+    fn a_newer_note_replaces_the_one_that_failed() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        anchoring.keep(2, "two");
+        hand.answer(Answer::Failed("no paper"));
+        hand.expect("two");
+    }
+
+    #[test]
+    fn a_panic_counts_as_a_failure() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        hand.answer(Answer::Panic("paper jam"));
+        hand.expect("one");
+        assert_eq!(anchoring.kept(), [state(None, Some("it panicked: paper jam"))]);
+        hand.answer(Answer::Kept);
+        expect(&anchoring, &[state(Some(1), None)]);
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let pauses: Vec<_> = (1..9).map(|failures| Pace::USUAL.pause(failures).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(Pace::USUAL.pause(u32::MAX), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn only_a_note_that_failed_waits_for_long() {
+        let check = |state: &State, tried: bool, expected: u64| {
+            let pause = state.pause(&Note { size: 1, text: "".into(), tried }, &Pace::USUAL);
+            // A little of it has passed already.
+            assert_eq!(pause.as_secs_f64().ceil() as u64, expected, "tried: {tried}");
+        };
+        let mut state = State::default();
+        check(&state, false, 0);
+        state.failing = Some(Failing { times: 5, last: Instant::now(), why: String::new() });
+        check(&state, true, 16);
+        check(&state, false, 1);
+        state.closing = Some(Limit::starting_now(LONG));
+        check(&state, true, 1);
+    }
+
+    #[test]
+    fn closing_delivers_what_is_waiting() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        anchoring.keep(2, "two");
+        for answer in [Answer::Failed("no paper"), Answer::Failed("no ink"), Answer::Kept] {
+            hand.answer(answer);
+        }
+        anchoring.close(Duration::MAX);
+        assert_eq!(anchoring.kept(), [state(Some(2), None)]);
+        anchoring.keep(3, "three");
+        anchoring.close(LONG);
+        assert_eq!(anchoring.kept(), [state(Some(2), None)]);
+    }
+
+    #[test]
+    fn closing_does_not_wait_for_an_anchor_that_hangs() {
+        let (anchoring, hand) = one();
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        let began = Instant::now();
+        anchoring.close(Duration::from_millis(50));
+        assert!(began.elapsed() < LONG);
+        assert_eq!(anchoring.kept(), [state(None, Some("it was not done when the log was closed"))]);
+        hand.answer(Answer::Kept);
+        expect(&anchoring, &[state(Some(1), None)]);
+    }
+
+    #[test]
+    fn closing_does_not_wait_for_an_anchor_that_fails() {
+        let (anchor, hand) = fake();
+        let anchoring = Anchoring::start_with(Pace { shortest: LONG * 60, longest: LONG * 60 }, vec![anchor]);
+        anchoring.keep(1, "one");
+        hand.expect("one");
+        hand.answer(Answer::Failed("no paper"));
+        expect(&anchoring, &[state(None, Some("no paper"))]);
+        // There is no time for another try, so there is nothing to wait for.
+        let began = Instant::now();
+        anchoring.close(LONG);
+        assert!(began.elapsed() < LONG);
+        assert_eq!(anchoring.kept(), [state(None, Some("no paper"))]);
+    }
+
+    #[test]
+    fn dropping_ends_the_threads() {
+        let (anchoring, hand) = one();
+        drop(anchoring);
+        assert_eq!(hand.shown.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+
+    #[test]
+    fn the_first_failure_and_the_recovery_are_told() {
+        // In a process of its own: while other tests run into the same events, `tracing` may decide that nobody listens.
+        const ALONE: &str = "ANCHOR_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            test.arg("the_first_failure_and_the_recovery_are_told").env(ALONE, "");
+            let output = String::from_utf8(test.output().unwrap().stdout).unwrap();
+            assert!(output.contains("1 passed; 0 failed"), "{output}");
+            return;
+        }
+        let (anchor, hand) = fake();
+        let place = Place::new(anchor.name());
+        place.put(Note { size: 1, text: "one".into(), tried: false });
+        place.close(Limit::starting_now(LONG));
+        for answer in [Answer::Failed("no paper"), Answer::Failed("no ink"), Answer::Kept] {
+            hand.answer(answer);
+        }
+        let told = Told::default();
+        tracing::subscriber::with_default(told.clone(), || place.serve(anchor, &QUICK));
+        let warning = "anchor=fake why=no paper message=the anchor failed";
+        let relief = "anchor=fake failures=2 message=the anchor works again";
+        assert_eq!(*lock(&told.0), [(Level::WARN, warning.to_owned()), (Level::INFO, relief.to_owned())]);
+    }
+
+    /// Gathers events.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<(Level, String)>>>);
+
+    impl Subscriber for Told {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target().ends_with("::anchoring")
+        }
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let mut fields = Fields(Vec::new());
+            event.record(&mut fields);
+            // The message is recorded first or last, depending on how the event was written.
+            fields.0.sort_by_key(|field| field.starts_with("message="));
+            lock(&self.0).push((*event.metadata().level(), fields.0.join(" ")));
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    struct Fields(Vec<String>);
+
+    impl Visit for Fields {
+        fn record_str(&mut self, field: &Field, value: &str) {
+            self.0.push(format!("{field}={value}"));
+        }
+
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.push(format!("{field}={value:?}"));
+        }
+    }
+}

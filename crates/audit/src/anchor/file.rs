@@ -1,0 +1,92 @@
+//! Checkpoints in a second file.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use super::{Anchor, AnchorError};
+
+/// Appends checkpoints to a file, best on another disk or machine.
+///
+/// The file has the form of the log's own `checkpoints`: each note is ended by an empty line. Every note begins after an empty line (or
+/// at the start of the file), also when a crash tore the note before it.
+///
+/// ```
+/// use amplifier_audit::{Anchor, FileAnchor};
+///
+/// # let disk = tempfile::tempdir()?;
+/// # let disk = disk.path();
+/// FileAnchor::new(disk.join("audit/checkpoints")).keep("a note\n")?;
+/// assert_eq!(std::fs::read_to_string(disk.join("audit/checkpoints"))?, "a note\n\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FileAnchor {
+    path: PathBuf,
+}
+
+impl FileAnchor {
+    /// An anchor that appends to this file. The first checkpoint makes it, and its folders, for its owner alone.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        // A process that changes its folder later must not begin a second file.
+        Self { path: std::path::absolute(&path).unwrap_or(path) }
+    }
+
+    fn append(&self, note: &str) -> io::Result<()> {
+        let mut file = self.open()?;
+        let mut text = missing_line_ends(&file)?.to_owned();
+        text.push_str(note);
+        if !note.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push('\n');
+        // One write, so that the notes of two processes do not mix.
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    }
+
+    fn open(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).mode(0o600);
+        match options.open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        let folders = || self.path.ancestors().skip(1);
+        let missing = folders().take_while(|folder| !folder.exists()).count();
+        if let Some(folder) = folders().next() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let file = options.create(true).open(&self.path)?;
+        // A name lasts when its folder is synced; syncing the file is not enough.
+        for folder in folders().take(missing + 1) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(file)
+    }
+}
+
+impl Anchor for FileAnchor {
+    fn keep(&mut self, note: &str) -> Result<(), AnchorError> {
+        self.append(note).map_err(|source| AnchorError::File { path: self.path.clone(), source })
+    }
+
+    fn name(&self) -> String {
+        format!("file {}", self.path.display())
+    }
+}
+
+/// What ends the rest of a torn note with an empty line. It is never cut off: the file may be one that allows nothing but appending.
+fn missing_line_ends(file: &File) -> io::Result<&'static str> {
+    let length = file.metadata()?.len();
+    let mut last = [b'\n'; 2];
+    let known = usize::try_from(length).unwrap_or(2).min(2);
+    file.read_exact_at(&mut last[2 - known..], length.saturating_sub(2))?;
+    Ok(match last {
+        [b'\n', b'\n'] => "",
+        [_, b'\n'] => "\n",
+        _ => "\n\n",
+    })
+}

@@ -1,0 +1,141 @@
+//! Checkpoints on a server.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::header::CONTENT_TYPE;
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+
+use super::{Anchor, AnchorError, TIME_LIMIT, printable};
+
+/// Posts every checkpoint to a server, as `text/plain`; any 2xx answer says that it is kept.
+///
+/// Redirects are not followed. Certificates are checked against the roots of Mozilla. The proxy that the environment names is used, but
+/// not for this machine itself.
+///
+/// ```
+/// use amplifier_audit::{Anchor, HttpAnchor};
+///
+/// let anchor = HttpAnchor::new("https://witness.example/add?log=7").header("Authorization", "Bearer …");
+/// // Paths, queries and headers may be secrets.
+/// assert_eq!(anchor.name(), "https://witness.example");
+/// ```
+pub struct HttpAnchor {
+    name: String,
+    url: Uri,
+    headers: HeaderMap,
+    /// What is wrong with the URL or a header, told when a note comes.
+    fault: Option<String>,
+    time_limit: Duration,
+    /// Made for the first note, and kept because reading the certificates takes a while.
+    agent: Option<Agent>,
+}
+
+impl HttpAnchor {
+    /// An anchor that posts to this `http` or `https` URL.
+    pub fn new(url: &str) -> Self {
+        let (url, name, fault) = match checked(url) {
+            Ok((url, name)) => (url, name, None),
+            Err(fault) => (Uri::default(), "http server".into(), Some(fault.into())),
+        };
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))]);
+        Self { name, url, headers, fault, time_limit: TIME_LIMIT, agent: None }
+    }
+
+    /// Sends this header too; one that is already there is replaced.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                self.headers.insert(name, value);
+            }
+            (Ok(name), Err(_)) => self.fault = Some(format!("the value of header `{name}` is not valid")),
+            // The whole header, secret included, may stand where the name should.
+            (Err(_), _) => self.fault = Some("the name of a header is not valid".into()),
+        }
+        self
+    }
+
+    /// How long everything may take, from looking up the host to the answer (10 s unless you say otherwise).
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self.agent = None;
+        self
+    }
+}
+
+impl Anchor for HttpAnchor {
+    fn keep(&mut self, note: &str) -> Result<(), AnchorError> {
+        if let Some(fault) = &self.fault {
+            return Err(AnchorError::Setup(fault.clone()));
+        }
+        let mut request = Request::new(note);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.url.clone();
+        *request.headers_mut() = self.headers.clone();
+        let agent = self.agent.get_or_insert_with(|| agent(&self.url, self.time_limit));
+        match agent.run(request) {
+            // The body is of no interest, and not waited for.
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(AnchorError::Status(response.status().as_u16())),
+            Err(error) => Err(explained(&error, self.time_limit)),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+// By hand, because the URL and the headers may be secrets.
+impl fmt::Debug for HttpAnchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAnchor").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The URL, and the part of it that may be shown.
+fn checked(url: &str) -> Result<(Uri, String), &'static str> {
+    let url: Uri = url.parse().map_err(|_| "its URL is not valid")?;
+    let (Some(scheme @ ("http" | "https")), Some(authority)) = (url.scheme_str(), url.authority()) else {
+        return Err("its URL does not begin with `http://` or `https://` and a host");
+    };
+    if authority.as_str().contains('@') {
+        return Err("its URL has a user name: please use a header instead");
+    }
+    let name = format!("{scheme}://{authority}");
+    Ok((url, name))
+}
+
+fn agent(url: &Uri, limit: Duration) -> Agent {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let config = Agent::config_builder()
+        // `ureq` adds this to the present time, which overflows for a very long one.
+        .timeout_global(Some(limit.min(DAY)))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        // A connection that nobody used for a while may be dead without our knowing.
+        .max_idle_connections(0)
+        .user_agent(concat!("amplifier-audit/", env!("CARGO_PKG_VERSION")));
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    if here { config.proxy(None) } else { config }.build().new_agent()
+}
+
+/// The error in words that contain neither the URL nor a header.
+fn explained(error: &ureq::Error, limit: Duration) -> AnchorError {
+    AnchorError::Server(match error {
+        ureq::Error::Timeout(_) => return AnchorError::TimedOut { limit, stderr: String::new() },
+        ureq::Error::Io(error) => printable(&error.to_string()),
+        ureq::Error::Rustls(error) => printable(&error.to_string()),
+        ureq::Error::HostNotFound => "the host is not known".into(),
+        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => "what it sent is not HTTP".into(),
+        ureq::Error::ConnectProxyFailed(_) | ureq::Error::InvalidProxyUrl => "the proxy did not connect".into(),
+        _ => "the request failed".into(),
+    })
+}

@@ -1,0 +1,534 @@
+//! Appends to a log: after a look at what others appended, in one piece, and never twice at one place.
+
+mod recovery;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+
+use crate::error::{AuditError, Doing};
+use crate::keys::SigningKey;
+use crate::note::{Checkpoint, Note, rotation_text};
+use crate::record::{Draft, Fields, Kind, blob_file, time_text, write_json};
+use crate::storage::Storage;
+use crate::tail::{Genesis, KeyRotation, Rest, Segment, Tail, segment_file, segment_number};
+use crate::{Durability, Hash};
+
+const CHECKPOINTS: &str = "checkpoints";
+
+/// How many records there were of each kind.
+pub(crate) type Counts = BTreeMap<Kind, u64>;
+
+/// Something to append.
+pub(crate) enum Entry {
+    Record(Draft),
+    /// The end of a session; what happened in it is counted when its turn comes.
+    Seal {
+        session: String,
+        reason: String,
+    },
+}
+
+impl Entry {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Record(draft) => draft.kind,
+            Self::Seal { .. } => Kind::Seal,
+        }
+    }
+}
+
+pub(crate) struct Settings {
+    pub(crate) durability: Durability,
+    pub(crate) segment_bytes: u64,
+    pub(crate) every: u64,
+    pub(crate) checkpoint_after: Duration,
+    /// Where the key is kept, so that a rotation by another process can be followed.
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// A signed checkpoint that is safe.
+pub(crate) struct Signed {
+    pub(crate) size: u64,
+    pub(crate) note: String,
+}
+
+pub(crate) struct Appender {
+    storage: Arc<dyn Storage>,
+    settings: Settings,
+    key: SigningKey,
+    writer: String,
+    tail: Tail,
+    /// Lines that are made and not written. `tail` is ahead of the file by these.
+    lines: Vec<u8>,
+    /// The tail at the last sync, and what this writer wrote since.
+    safe: Tail,
+    since_safe: Counts,
+    /// What was lost and is not yet told by a gap.
+    lost: Counts,
+    /// What this writer wrote for each session since it last sealed it.
+    sessions: HashMap<String, Counts>,
+    /// The newest checkpoint that was signed.
+    newest: Option<Signed>,
+    /// When a checkpoint was last kept beside the log.
+    kept_beside: Option<Instant>,
+    /// The newest checkpoint that is kept beside the log.
+    outbox: Option<Signed>,
+    is_synced: bool,
+    /// Whether something failed since the log was last opened or reopened.
+    has_failed: bool,
+}
+
+impl Appender {
+    /// Opens a log, or makes one where there is none.
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        settings: Settings,
+        key: SigningKey,
+        writer: String,
+    ) -> Result<Self, AuditError> {
+        let _lock = storage.lock().doing("locked")?;
+        let files = storage.list("").doing("read")?;
+        for left in files.iter().filter(|file| file.ends_with(".tmp")) {
+            storage.remove(left).doing("read")?;
+        }
+        let last = files.iter().filter_map(|file| segment_number(file)).max();
+        let (tail, rest) = match last {
+            Some(last) => load(&*storage, last)?,
+            // Whoever removed the records must not get a new log that looks as if nothing had ever been there.
+            None if files.iter().any(|file| file == CHECKPOINTS) => {
+                return Err(damaged("its checkpoints are there, but no segment is"));
+            }
+            None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),
+        };
+        let mut appender = Self {
+            safe: tail.clone(),
+            tail,
+            storage,
+            settings,
+            key,
+            writer,
+            lines: Vec::new(),
+            since_safe: Counts::new(),
+            lost: Counts::new(),
+            sessions: HashMap::new(),
+            newest: None,
+            kept_beside: None,
+            outbox: None,
+            is_synced: true,
+            has_failed: false,
+        };
+        appender.check_key()?;
+        appender.settle(rest)?;
+        if let Some(size) = appender.last_checkpoint()?
+            && size > appender.tail.size
+        {
+            appender
+                .breach(&format!("a checkpoint covers {size} records, but only {} are there", appender.tail.size))?;
+        }
+        Ok(appender)
+    }
+
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// The newest checkpoint that is safe and was not taken before.
+    pub(crate) fn take_checkpoint(&mut self) -> Option<Signed> {
+        self.outbox.take()
+    }
+
+    /// Whether something failed, so that the log has to be reopened before anything is appended.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Whether there are records that no checkpoint covers, or that are not synced.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.tail.uncovered > 1 || !self.is_synced || self.newest.is_some()
+    }
+
+    /// Appends all of them, as safely as the log promises, or none of them counts.
+    pub(crate) fn append(&mut self, entries: &[Entry]) -> Result<(), AuditError> {
+        self.locked(|log| {
+            let durability = log.settings.durability;
+            let mut kept = 0;
+            let mut written = log.tail.clone();
+            let result = (|| {
+                for (index, entry) in entries.iter().enumerate() {
+                    if log.tail.offset >= log.settings.segment_bytes {
+                        log.sync()?;
+                        log.begin_segment()?;
+                        (kept, written) = (index, log.tail.clone());
+                    }
+                    log.put(entry)?;
+                    if durability == Durability::Record {
+                        log.sync()?;
+                        kept = index + 1;
+                    }
+                }
+                match durability {
+                    Durability::Async => log.write(),
+                    Durability::Group => log.sync(),
+                    Durability::Record => Ok(()),
+                }
+            })();
+            if let Err(error) = result {
+                let back = if durability == Durability::Async { written } else { log.safe.clone() };
+                return Err(log.lose(&entries[kept..], back, error));
+            }
+            if durability == Durability::Async {
+                entries[kept..].iter().for_each(|entry| *log.since_safe.entry(entry.kind()).or_default() += 1);
+            }
+            Ok(())
+        })
+    }
+
+    /// Signs a checkpoint and makes everything safe.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), AuditError> {
+        self.locked(|log| {
+            if !log.is_dirty() {
+                return Ok(());
+            }
+            if log.tail.uncovered > 1 {
+                log.put_checkpoint();
+            }
+            log.kept_beside = None;
+            log.sync_or_lose()
+        })
+    }
+
+    /// Puts another key in force.
+    pub(crate) fn rotate_key(&mut self, new: SigningKey) -> Result<(), AuditError> {
+        self.locked(|log| {
+            let public_key = new.public();
+            if log.tail.uncovered >= log.tail.every {
+                log.put_checkpoint();
+            }
+            let text = rotation_text(&log.tail.log, log.tail.size, &log.tail.head, &public_key);
+            let note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
+            // First the file: a log that is signed with a key that nobody has is of no use. If the record is not kept, the old
+            // key is beside the new one.
+            if let Some(file) = &log.settings.key_file {
+                log.key.replace(file)?;
+                new.replace(file)?;
+            }
+            log.put_own(Kind::KeyRotation, None, &KeyRotation { public_key, note });
+            log.tail.key = public_key;
+            log.sync_or_lose()?;
+            log.key = new;
+            Ok(())
+        })
+    }
+
+    /// Appends a record of the log about itself.
+    pub(crate) fn note(&mut self, kind: Kind, body: &impl Serialize) -> Result<(), AuditError> {
+        self.locked(|log| {
+            log.put_own(kind, None, body);
+            log.sync_or_lose()
+        })
+    }
+
+    /// Goes on after a failure: a new segment, with a record of what was lost.
+    pub(crate) fn reopen(&mut self, refused: &Counts, why: &str) -> Result<(), AuditError> {
+        let _lock = self.storage.lock().doing("locked")?;
+        self.drop_failed()?;
+        self.catch_up()?;
+        #[derive(Serialize)]
+        struct Gap<'a> {
+            lost: u64,
+            kinds: &'a Counts,
+            why: &'a str,
+        }
+        let mut kinds = self.lost.clone();
+        refused.iter().for_each(|(kind, count)| *kinds.entry(*kind).or_default() += count);
+        let result = (|| {
+            self.begin_segment()?;
+            self.put_own(Kind::Gap, None, &Gap { lost: kinds.values().sum(), kinds: &kinds, why });
+            self.sync()
+        })();
+        if let Err(error) = result {
+            return Err(self.lose(&[], self.safe.clone(), error));
+        }
+        self.lost.clear();
+        self.has_failed = false;
+        self.hand_out();
+        Ok(())
+    }
+
+    /// Does something that appends, while no other process does, at the end as it is now.
+    fn locked(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
+        let _lock = self.storage.lock().doing("locked")?;
+        self.catch_up()?;
+        append(self)?;
+        self.hand_out();
+        Ok(())
+    }
+
+    /// Forgets lines that did not become safe. The file is put in order when the log is reopened.
+    ///
+    /// A failed sync says nothing about which of the bytes since the last one are safe, so all of them count as lost.
+    fn lose(&mut self, entries: &[Entry], back: Tail, error: AuditError) -> AuditError {
+        for entry in entries {
+            *self.lost.entry(entry.kind()).or_default() += 1;
+        }
+        if back.size == self.safe.size {
+            for (kind, count) in std::mem::take(&mut self.since_safe) {
+                *self.lost.entry(kind).or_default() += count;
+            }
+        }
+        self.lines.clear();
+        self.tail = back;
+        self.newest = None;
+        self.has_failed = true;
+        error
+    }
+
+    fn sync_or_lose(&mut self) -> Result<(), AuditError> {
+        self.sync().map_err(|error| self.lose(&[], self.safe.clone(), error))
+    }
+
+    fn check_key(&mut self) -> Result<(), AuditError> {
+        if self.tail.key == self.key.public() {
+            return Ok(());
+        }
+        // Another process may have rotated keys; or a rotation was cut off, and the old key is in force.
+        if let Some(file) = &self.settings.key_file {
+            let candidates = [SigningKey::load(file), SigningKey::load_old(file)];
+            if let Some(key) = candidates.into_iter().flatten().find(|key| key.public() == self.tail.key) {
+                self.key = key;
+                return Ok(());
+            }
+        }
+        let (expected, given) = (self.tail.key.to_string(), self.key.public().to_string());
+        Err(AuditError::WrongKey { expected, given })
+    }
+
+    fn put(&mut self, entry: &Entry) -> Result<(), AuditError> {
+        match entry {
+            Entry::Record(draft) => {
+                if let Some((hash, body)) = &draft.blob {
+                    self.keep_blob(hash, body).doing("written")?;
+                }
+                if let Some(session) = &draft.session {
+                    self.count(session, draft.kind);
+                }
+                self.put_draft(draft);
+            }
+            Entry::Seal { session, reason } => {
+                #[derive(Serialize)]
+                struct Seal<'a> {
+                    reason: &'a str,
+                    records: u64,
+                    kinds: Counts,
+                }
+                let kinds = self.sessions.remove(session).unwrap_or_default();
+                self.put_own(Kind::Seal, Some(session), &Seal { reason, records: kinds.values().sum(), kinds });
+                self.put_checkpoint();
+                self.kept_beside = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// A record of the log about itself.
+    fn put_own(&mut self, kind: Kind, session: Option<&str>, body: &impl Serialize) {
+        let draft = own_draft(&self.writer, kind, session, body);
+        self.put_draft(&draft);
+    }
+
+    fn put_draft(&mut self, draft: &Draft) {
+        if self.tail.uncovered >= self.tail.every {
+            self.put_checkpoint();
+        }
+        self.line(draft);
+    }
+
+    fn count(&mut self, session: &str, kind: Kind) {
+        // Looked up before it is made, because it is nearly always there.
+        let counts = match self.sessions.get_mut(session) {
+            Some(counts) => counts,
+            None => self.sessions.entry(session.to_owned()).or_default(),
+        };
+        *counts.entry(kind).or_default() += 1;
+    }
+
+    fn keep_blob(&self, hash: &Hash, body: &[u8]) -> io::Result<()> {
+        let storage = &*self.storage;
+        let file = blob_file(hash);
+        if storage.size(&file)? == Some(body.len() as u64) {
+            return Ok(());
+        }
+        let folder = &file[..file.len() - 65];
+        let temporary = format!("{file}.tmp");
+        storage.make_folder(folder)?;
+        storage.remove(&temporary)?;
+        write_all(storage, &temporary, body)?;
+        storage.sync(&temporary)?;
+        storage.rename(&temporary, &file)?;
+        // Without this, a loss of power can take the blob away, but not alter it.
+        if self.settings.durability != Durability::Async {
+            storage.sync_folder(folder)?;
+            storage.sync_folder("blobs")?;
+            storage.sync_folder("")?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, draft: &Draft) {
+        let begin = self.lines.len();
+        let Tail { log, segment, size, head, .. } = &self.tail;
+        let h = draft.write(&mut self.lines, log, *segment, *size, head);
+        self.tail.advance(draft.kind, h, (self.lines.len() - begin) as u64);
+    }
+
+    fn sign(&mut self) -> String {
+        let Tail { log, size, head, frontier, .. } = &self.tail;
+        let checkpoint = Checkpoint {
+            log: log.clone(),
+            size: *size,
+            root: frontier.root(),
+            head: *head,
+            time: time_text(SystemTime::now()),
+        };
+        let note = checkpoint.sign(&self.key).to_string();
+        self.newest = Some(Signed { size: *size, note: note.clone() });
+        note
+    }
+
+    fn put_checkpoint(&mut self) {
+        #[derive(Serialize)]
+        struct Body {
+            note: String,
+        }
+        let note = self.sign();
+        let draft = own_draft(&self.writer, Kind::Checkpoint, None, &Body { note });
+        self.line(&draft);
+    }
+
+    /// Begins another segment. It is put in place whole, so a segment without a first record is never there.
+    fn begin_segment(&mut self) -> Result<(), AuditError> {
+        let note = self.sign();
+        let Tail { frontier, key, every, .. } = &self.tail;
+        let body = Segment { note, frontier: frontier.nodes().to_vec(), public_key: *key, every: *every };
+        let draft = own_draft(&self.writer, Kind::Segment, None, &body);
+        self.tail.segment += 1;
+        self.tail.offset = 0;
+        self.tail.follows = (self.tail.size, self.tail.head);
+        self.line(&draft);
+        let text = std::mem::take(&mut self.lines);
+        place(&*self.storage, &segment_file(self.tail.segment), &text)?;
+        self.mark_safe();
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), AuditError> {
+        if !self.lines.is_empty() {
+            self.is_synced = false;
+            write_all(&*self.storage, &segment_file(self.tail.segment), &self.lines).doing("written")?;
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), AuditError> {
+        self.write()?;
+        self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
+        self.mark_safe();
+        Ok(())
+    }
+
+    fn mark_safe(&mut self) {
+        self.is_synced = true;
+        self.safe = self.tail.clone();
+        self.since_safe.clear();
+    }
+
+    /// Keeps the newest checkpoint beside the log, but not all the time. Only one that is safe: one that covers lost records would look
+    /// like an attack.
+    fn hand_out(&mut self) {
+        let is_due = self.kept_beside.is_none_or(|at| at.elapsed() >= self.settings.checkpoint_after);
+        let Some(signed) = self.newest.take_if(|_| self.is_synced && is_due) else { return };
+        self.kept_beside = Some(Instant::now());
+        let storage = &*self.storage;
+        let kept = (|| {
+            let size = storage.size(CHECKPOINTS)?.unwrap_or(0);
+            let kept = write_all(storage, CHECKPOINTS, format!("{}\n", signed.note).as_bytes())
+                .and_then(|()| storage.sync(CHECKPOINTS));
+            if kept.is_err() {
+                storage.truncate(CHECKPOINTS, size)?;
+            }
+            kept
+        })();
+        if let Err(error) = kept {
+            // The record has it, too; only the copy beside the log is missing.
+            tracing::warn!(%error, "a checkpoint could not be kept beside the audit log");
+        }
+        self.outbox = Some(signed);
+    }
+}
+
+fn damaged(what: &str) -> AuditError {
+    AuditError::Damaged { what: what.to_owned() }
+}
+
+/// Reads a segment from its beginning.
+fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, Rest), AuditError> {
+    let file = segment_file(segment);
+    let text = storage.read(&file, 0).doing("read")?;
+    let mut tail = Tail::begin(segment, &text).map_err(|what| damaged(&format!("`{file}`: {what}")))?;
+    let rest = tail.read(&text[tail.offset as usize..], |_| ());
+    Ok((tail, rest))
+}
+
+/// Makes a new log.
+fn create(storage: &dyn Storage, settings: &Settings, key: &SigningKey, writer: &str) -> Result<Tail, AuditError> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(io::Error::other).doing("made")?;
+    let log: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let body = Genesis { format: FORMAT.to_owned(), public_key: key.public(), every: settings.every };
+    let draft = own_draft(writer, Kind::Genesis, None, &body);
+    let mut line = Vec::new();
+    draft.write(&mut line, &log, 1, 0, &Hash::ZERO);
+    place(storage, &segment_file(1), &line)?;
+    Tail::begin(1, &line).map_err(|what| damaged(&what))
+}
+
+/// What a genesis record says about the format.
+pub(crate) const FORMAT: &str = "amplifier-audit/1";
+
+fn own_draft(writer: &str, kind: Kind, session: Option<&str>, body: &impl Serialize) -> Draft {
+    let mut text = Vec::new();
+    write_json(&mut text, body);
+    let at = SystemTime::now();
+    Draft::new(Fields { at, writer, session, turn: None, event: None, kind, digest: None }, text, usize::MAX)
+}
+
+/// Puts a file in its place, whole and safe.
+fn place(storage: &dyn Storage, file: &str, text: &[u8]) -> Result<(), AuditError> {
+    let temporary = format!("{file}.tmp");
+    (|| {
+        storage.remove(&temporary)?;
+        write_all(storage, &temporary, text)?;
+        storage.sync(&temporary)?;
+        storage.rename(&temporary, file)?;
+        storage.sync_folder("")
+    })()
+    .doing("written")
+}
+
+fn write_all(storage: &dyn Storage, file: &str, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match storage.append(file, bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(taken) => bytes = &bytes[taken..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! What can go wrong with a log.
+
+use std::io;
+
+use crate::keys::KeyError;
+
+/// Why a log cannot be opened, or not be written to.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// The place where it is kept failed.
+    #[error("the audit log cannot be {doing}: {error}")]
+    Storage {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The log is damaged where only an attack or a broken disk can damage it.
+    #[error(
+        "the audit log is damaged: {what}; keep the folder as it is, find out what happened, and begin a new log elsewhere"
+    )]
+    Damaged {
+        /// What is wrong.
+        what: String,
+    },
+    /// The log was signed with another key.
+    #[error(
+        "the audit log is signed with another key (its public key is `{expected}`, the one given has `{given}`); use the key that the log was made with, or rotate keys"
+    )]
+    WrongKey {
+        /// The public key in force.
+        expected: String,
+        /// The public key of the key that was given.
+        given: String,
+    },
+    /// The key could not be read or made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Records could not be kept, and operations that need a record must not begin.
+    #[error("the audit log could not keep its records: {why}")]
+    Lost {
+        /// The reason.
+        why: String,
+    },
+    /// More is waiting than the log can hold.
+    #[error("the audit log does not keep up: {waiting} bytes are waiting to be written")]
+    Overloaded {
+        /// How much is waiting.
+        waiting: usize,
+    },
+    /// The log was closed.
+    #[error("the audit log is closed")]
+    Closed,
+}
+
+/// Says what was tried when the storage failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T, AuditError>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str) -> Result<T, AuditError> {
+        self.map_err(|error| AuditError::Storage { doing, error })
+    }
+}

@@ -1,0 +1,597 @@
+//! The keys that sign checkpoints, and the file that keeps one.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::{borrow::Cow, fmt};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use ed25519_dalek::{Signature, Signer, VerifyingKey};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+const FILE_PREFIX: &str = "amplifier-audit-key 1 ";
+const FILE_BYTES: u64 = FILE_PREFIX.len() as u64 + 44 + 1;
+
+/// The type of Ed25519 keys in signed notes.
+const ED25519: u8 = 1;
+
+/// An Ed25519 key that tells whether a signature is genuine; shown and written as base64.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    /// Whether this key's owner signed the message.
+    pub fn verify(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        // Strict: a signature that some verifiers take and others refuse is no evidence.
+        self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    /// The four bytes that stand for this key under this name in signed notes.
+    pub fn hash_for(&self, name: &str) -> [u8; 4] {
+        let hash = Sha256::new_with_prefix(name).chain_update([b'\n', ED25519]).chain_update(self.as_bytes());
+        let [first, second, third, fourth, ..] = <[u8; 32]>::from(hash.finalize());
+        [first, second, third, fourth]
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let bytes = bytes_of(text).ok_or(KeyError::NotPublic)?;
+        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| KeyError::NotPublic)?;
+        // Anyone can sign for a weak key.
+        if key.is_weak() { Err(KeyError::NotPublic) } else { Ok(Self(key)) }
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&BASE64_STANDARD.encode(self.as_bytes()))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for PublicKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PublicKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// An Ed25519 key that signs.
+#[derive(Clone)]
+pub struct SigningKey(ed25519_dalek::SigningKey);
+
+impl SigningKey {
+    /// A new key from the system's random numbers.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed)?;
+        Ok(Self::from_seed(seed))
+    }
+
+    /// The key that this seed stands for.
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        Self(ed25519_dalek::SigningKey::from_bytes(&seed))
+    }
+
+    /// The key that verifies what this one signs.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// Signs a message.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+
+    /// The key that turns secrets into the marks that stand for them in the log.
+    pub fn redaction_key(&self) -> [u8; 32] {
+        // HMAC fills up a short key with zeros; with the whole block there is no length to get wrong.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(self.0.as_bytes());
+        let mac = Hmac::<Sha256>::new(&block.into()).chain_update(b"amplifier-audit redaction");
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Reads the key from its file.
+    ///
+    /// # Errors
+    /// If there is none, if others can read or write it, or if it is no key.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let file = File::open(path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => KeyError::Missing { path: path.to_owned() },
+            _ => KeyError::io(path)(source),
+        })?;
+        // Of the open file, not of the path: what is checked is what is read.
+        let metadata = file.metadata().map_err(KeyError::io(path))?;
+        let malformed = || KeyError::Malformed { path: path.to_owned() };
+        if !metadata.is_file() {
+            return Err(malformed());
+        }
+        refuse_exposed(&metadata, path)?;
+        let mut text = Vec::new();
+        // One byte more than a key has, so that a longer file is seen as such and an endless one ends.
+        file.take(FILE_BYTES + 1).read_to_end(&mut text).map_err(KeyError::io(path))?;
+        let text = str::from_utf8(&text).map_err(|_| malformed())?;
+        let base64 = text.strip_prefix(FILE_PREFIX).and_then(|rest| rest.strip_suffix('\n'));
+        Ok(Self::from_seed(base64.and_then(bytes_of).ok_or_else(malformed)?))
+    }
+
+    /// Makes a new key and its file, with the folders above it.
+    ///
+    /// # Errors
+    /// If there is a file already, which is left as it is, or if none can be written.
+    pub fn create(path: &Path) -> Result<Self, KeyError> {
+        let key = Self::generate()?;
+        make_folder(folder_of(path)).map_err(KeyError::io(path))?;
+        let written = key.write_beside(path)?;
+        // A link, since a rename would replace a key that another process made in the meantime.
+        fs::hard_link(&written.0, path).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+            _ => KeyError::io(path)(source),
+        })?;
+        sync_folder(folder_of(path)).map_err(KeyError::io(path))?;
+        Ok(key)
+    }
+
+    /// Reads the key from its file, or makes both if there is none; processes that race get the same key.
+    ///
+    /// # Errors
+    /// If the file cannot be used or written.
+    pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
+        match Self::load(path) {
+            Err(KeyError::Missing { .. }) => match Self::create(path) {
+                // Another process was faster. The file appears whole, so that its key can be read at once.
+                Err(KeyError::Exists { .. }) => Self::load(path),
+                created => created,
+            },
+            loaded => loaded,
+        }
+    }
+
+    /// The key that [`replace`](Self::replace) kept.
+    pub(crate) fn load_old(path: &Path) -> Result<Self, KeyError> {
+        Self::load(&with_suffix(path, ".old"))
+    }
+
+    /// Puts this key in the place of the one in the file, which is kept as `<path>.old`.
+    ///
+    /// There is a whole key at `path` at every moment. Nothing changes if it is this one already.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn replace(&self, path: &Path) -> Result<(), KeyError> {
+        // Doing it twice, say after a crash, must not put this key in the place of the old one.
+        if Self::load(path).is_ok_and(|key| key.public() == self.public()) {
+            return sync_folder(folder_of(path)).map_err(KeyError::io(path));
+        }
+        let written = self.write_beside(path)?;
+        let old = Temporary::beside(path)?;
+        match fs::hard_link(path, &old.0) {
+            // On the disk before the new key is: a loss of power must not take both.
+            Ok(()) => fs::rename(&old.0, with_suffix(path, ".old"))
+                .and_then(|()| sync_folder(folder_of(path)))
+                .map_err(KeyError::io(path))?,
+            // No key, nothing to keep.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(KeyError::io(path)(error)),
+        }
+        fs::rename(&written.0, path).map_err(KeyError::io(path))?;
+        sync_folder(folder_of(path)).map_err(KeyError::io(path))
+    }
+
+    /// Writes the key to a new file in the same folder, down to the disk.
+    fn write_beside(&self, path: &Path) -> Result<Temporary, KeyError> {
+        let temporary = Temporary::beside(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let line = format!("{FILE_PREFIX}{}\n", BASE64_STANDARD.encode(self.0.as_bytes()));
+        let write = |mut file: File| file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+        options.open(&temporary.0).and_then(write).map_err(KeyError::io(path))?;
+        Ok(temporary)
+    }
+}
+
+/// Shows the public key only.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("public", &self.public()).finish_non_exhaustive()
+    }
+}
+
+/// Why a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// There is no file.
+    #[error("there is no signing key at `{}`: put the key of this log there, or create a new one", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Other users can read or write the file.
+    #[error(
+        "other users can read or write the signing key `{0}` (mode {mode:03o}): run `chmod 600 {0}`, \
+         and rotate the key if someone may have read it",
+        path.display()
+    )]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file is no key.
+    #[error(
+        "`{}` is not a signing key: it should be one line of `amplifier-audit-key 1` and 44 characters of base64; \
+         restore it from a copy, or move it away and create a new key",
+        path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a file where a new key should be.
+    #[error("there is a file at `{}` already: load the key, or move the file away first", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read or written.
+    #[error("the signing key `{}` cannot be read or written: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers for a key: {0}")]
+    Random(#[from] getrandom::Error),
+    /// The text is no public key.
+    #[error("not a public key: it should be the 44 characters of base64 that stand for an Ed25519 key")]
+    NotPublic,
+}
+
+impl KeyError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Io { path: path.to_owned(), source }
+    }
+}
+
+/// A file in the same folder as another; removed in the end, unless it was renamed.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn beside(path: &Path) -> Result<Self, KeyError> {
+        Ok(Self(with_suffix(path, &format!(".{:016x}.new", getrandom::u64()?))))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // One that stays is harmless: nobody else can read it, and nothing reads it again.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The 32 bytes of a canonical base64 text.
+fn bytes_of(text: &str) -> Option<[u8; 32]> {
+    BASE64_STANDARD.decode(text).ok()?.try_into().ok()
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a folder that only its owner can enter, and those above it, down to the disk.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    make_folder(folder_of(folder))?;
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    // Recursive means here that a folder which another process has just made will do.
+    builder.recursive(true).create(folder)?;
+    sync_folder(folder_of(folder))
+}
+
+/// Makes the names in a folder survive a loss of power.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn refuse_exposed(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
+    match std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 {
+        mode if mode & 0o077 != 0 => Err(KeyError::Exposed { path: path.to_owned(), mode }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn refuse_exposed(_metadata: &Metadata, _path: &Path) -> Result<(), KeyError> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Hash;
+
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_seed([seed; 32])
+    }
+
+    #[cfg(unix)]
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    fn write(path: &Path, content: &[u8]) {
+        fs::write(path, content).unwrap();
+        #[cfg(unix)]
+        set_mode(path, 0o600);
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_first_vector_of_rfc_8032_comes_out() {
+        let seed = Hash::from_hex(b"9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();
+        let key = SigningKey::from_seed(*seed.as_bytes());
+        let public = Hash::from_hex(b"d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a").unwrap();
+        assert_eq!(key.public().as_bytes(), public.as_bytes());
+        let signature = key.sign(b"");
+        assert_eq!(&signature[..4], [0xe5, 0x56, 0x43, 0x00]);
+        assert!(key.public().verify(b"", &signature));
+        assert!(!key.public().verify(b"other", &signature));
+        for place in 0..64 {
+            let mut other = signature;
+            other[place] ^= 1;
+            assert!(!key.public().verify(b"", &other), "byte {place}");
+        }
+    }
+
+    #[test]
+    fn the_key_hash_is_the_one_of_a_log_that_everybody_knows() {
+        let type_and_key = BASE64_STANDARD.decode("Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8").unwrap();
+        let key: PublicKey = BASE64_STANDARD.encode(&type_and_key[1..]).parse().unwrap();
+        assert_eq!(key.hash_for("sum.golang.org"), [0x03, 0x3d, 0xe0, 0xae]);
+    }
+
+    #[test]
+    fn the_redaction_key_is_an_hmac_of_the_seed() {
+        let expected = Hash::from_hex(b"3085843739bc1f274b17e376bc58d9e44b96038930bd0b5d49ac8fa681bc8bdd").unwrap();
+        assert_eq!(key(7).redaction_key(), *expected.as_bytes());
+    }
+
+    #[test]
+    fn a_public_key_has_one_text() {
+        let public = key(1).public();
+        let text = public.to_string();
+        assert_eq!(text.parse::<PublicKey>().unwrap(), public);
+        let json = serde_json::to_string(&public).unwrap();
+        assert_eq!(json, format!("\"{text}\""));
+        assert_eq!(serde_json::from_str::<PublicKey>(&json).unwrap(), public);
+
+        let no_point = BASE64_STANDARD.encode([2; 32]);
+        let weak = BASE64_STANDARD.encode({
+            let mut one = [0; 32];
+            one[0] = 1;
+            one
+        });
+        let one_more = BASE64_STANDARD.encode([1; 33]);
+        // The last character before the `=` has two bits that stand for nothing.
+        let last = text.chars().nth(42).unwrap();
+        let other_bits = text.replace(&format!("{last}="), &format!("{}=", char::from(last as u8 + 1)));
+        let bad = [
+            "",
+            "AAAA",
+            &text[..43],
+            &format!("{text}\n"),
+            &format!(" {text}"),
+            &no_point,
+            &weak,
+            &one_more,
+            &other_bits,
+        ];
+        for text in bad {
+            assert!(matches!(text.parse::<PublicKey>(), Err(KeyError::NotPublic)), "{text:?}");
+            assert!(serde_json::from_str::<PublicKey>(&format!("{text:?}")).is_err());
+        }
+    }
+
+    #[test]
+    fn the_secret_is_not_shown() {
+        let shown = format!("{:?}", key(1));
+        assert_eq!(shown, format!("SigningKey {{ public: {}, .. }}", key(1).public()));
+    }
+
+    #[test]
+    fn a_created_key_can_be_loaded_and_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some/folder/audit.key");
+        let created = SigningKey::create(&path).unwrap();
+        assert_eq!(SigningKey::load(&path).unwrap().public(), created.public());
+        assert!(matches!(SigningKey::create(&path), Err(KeyError::Exists { .. })));
+        assert_eq!(SigningKey::load_or_create(&path).unwrap().public(), created.public());
+        assert_eq!(names(path.parent().unwrap()), ["audit.key"]);
+        assert_ne!(SigningKey::generate().unwrap().public(), created.public());
+        #[cfg(unix)]
+        for (path, expected) in [(path.as_path(), 0o600), (path.parent().unwrap(), 0o700)] {
+            let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
+            assert_eq!(mode & 0o777, expected);
+        }
+    }
+
+    #[test]
+    fn the_file_is_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        key(0).replace(&path).unwrap();
+        let line = "amplifier-audit-key 1 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
+        assert_eq!(fs::read_to_string(&path).unwrap(), line);
+        assert_eq!(line.len() as u64, FILE_BYTES);
+    }
+
+    #[test]
+    fn a_malformed_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let line = format!("{FILE_PREFIX}{}\n", BASE64_STANDARD.encode([0; 32]));
+        let cases = [
+            String::new(),
+            "\n".into(),
+            line.trim_end().into(),
+            format!("{line}\n"),
+            format!("{line}{line}"),
+            format!(" {line}"),
+            line.replace('\n', "\r\n"),
+            line.replace("key 1", "key 2"),
+            line.replace("key 1 ", "key 1  "),
+            line.replace("A=", "B="),
+            line.replace("A=", "="),
+            line.replace("AAAA", ""),
+        ];
+        for content in cases {
+            write(&path, content.as_bytes());
+            assert!(matches!(SigningKey::load(&path), Err(KeyError::Malformed { .. })), "{content:?}");
+            assert!(matches!(SigningKey::load_or_create(&path), Err(KeyError::Malformed { .. })), "{content:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        write(&path, b"amplifier-audit-key 1 \xff\n");
+        assert!(matches!(SigningKey::load(&path), Err(KeyError::Malformed { .. })));
+        #[cfg(unix)]
+        assert!(matches!(SigningKey::load(folder.path()), Err(KeyError::Malformed { .. })));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_that_others_can_use_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        SigningKey::create(&path).unwrap();
+        for mode in [0o640, 0o620, 0o610, 0o604, 0o602, 0o601, 0o666, 0o777] {
+            set_mode(&path, mode);
+            let error = SigningKey::load(&path).unwrap_err();
+            assert!(matches!(error, KeyError::Exposed { mode: found, .. } if found == mode), "{mode:o}: {error}");
+        }
+        for mode in [0o400, 0o600, 0o700] {
+            set_mode(&path, mode);
+            SigningKey::load(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let path = || PathBuf::from("/keys/a");
+        let cases = [
+            (
+                KeyError::Missing { path: path() },
+                "there is no signing key at `/keys/a`: put the key of this log there, or create a new one",
+            ),
+            (
+                KeyError::Exposed { path: path(), mode: 0o44 },
+                "other users can read or write the signing key `/keys/a` (mode 044): run `chmod 600 /keys/a`, \
+                 and rotate the key if someone may have read it",
+            ),
+            (
+                KeyError::Exists { path: path() },
+                "there is a file at `/keys/a` already: load the key, or move the file away first",
+            ),
+        ];
+        for (error, text) in cases {
+            assert_eq!(error.to_string(), text);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(SigningKey::load(&folder.path().join("none")), Err(KeyError::Missing { .. })));
+    }
+
+    #[test]
+    fn those_who_race_get_the_same_key() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("keys/key");
+            let start = std::sync::Barrier::new(8);
+            let race = || {
+                start.wait();
+                SigningKey::load_or_create(&path).unwrap().public()
+            };
+            let keys: Vec<_> = std::thread::scope(|scope| {
+                let racers: Vec<_> = (0..8).map(|_| scope.spawn(race)).collect();
+                racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+            });
+            assert_eq!(keys, [SigningKey::load(&path).unwrap().public(); 8]);
+            assert_eq!(names(path.parent().unwrap()), ["key"]);
+        }
+    }
+
+    #[test]
+    fn a_replaced_key_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let old = folder.path().join("key.old");
+        let load = |path: &Path| SigningKey::load(path).unwrap().public();
+        key(1).replace(&path).unwrap();
+        assert_eq!(names(folder.path()), ["key"]);
+        // The second time is a repetition: the old key must not be lost by it.
+        for _ in 0..2 {
+            key(2).replace(&path).unwrap();
+            assert_eq!((load(&path), load(&old)), (key(2).public(), key(1).public()));
+        }
+        key(3).replace(&path).unwrap();
+        assert_eq!((load(&path), load(&old)), (key(3).public(), key(2).public()));
+        // A crash after the first of the two renames leaves the same key under both names.
+        fs::remove_file(&old).unwrap();
+        fs::hard_link(&path, &old).unwrap();
+        key(4).replace(&path).unwrap();
+        assert_eq!((load(&path), load(&old)), (key(4).public(), key(3).public()));
+        assert_eq!(names(folder.path()), ["key", "key.old"]);
+    }
+}

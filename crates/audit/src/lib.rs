@@ -1,0 +1,38 @@
+//! The audit log: tamper-evident, durable, verifiable by anyone.
+//!
+//! [`Log`] is the kernel's audit port over a folder of text files. [`Verifier`] checks such a folder. The format is described in
+//! `docs/audit.md`.
+
+mod anchor;
+mod appender;
+mod error;
+mod hash;
+mod keys;
+mod log;
+mod merkle;
+mod note;
+mod options;
+mod read;
+mod record;
+mod redact;
+mod report;
+mod retention;
+mod sessions;
+mod storage;
+mod tail;
+mod verify;
+
+pub use anchor::{Anchor, AnchorError, AnchorState, CommandAnchor, FileAnchor, HttpAnchor};
+pub use error::AuditError;
+pub use hash::Hash;
+pub use keys::{KeyError, PublicKey, SigningKey};
+pub use log::{Log, Status};
+pub use merkle::{Frontier, Tree, is_consistent, is_included};
+pub use note::{Checkpoint, Note, NoteError};
+pub use options::{Durability, LogOptions};
+pub use read::{read_records, read_tree};
+pub use record::{Kind, Malformed, Record};
+pub use redact::{InvalidRule, Redaction};
+pub use report::{Finding, InDoubt, Problem, Report, Trust, Verdict};
+pub use storage::{Folder, Lock, Storage};
+pub use verify::{Progress, Verifier};

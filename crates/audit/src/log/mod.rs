@@ -1,0 +1,233 @@
+//! The handle of a log: the kernel's audit port.
+
+mod queue;
+mod worker;
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use amplifier_core::{AuditLog, AuditRecord, PortError, Receipt};
+use futures::channel::oneshot;
+use serde::Serialize;
+
+use self::queue::{Done, Job, Shared};
+use self::worker::Worker;
+use crate::anchor::{Anchor, AnchorState};
+use crate::appender::{Appender, Entry, Settings};
+use crate::error::AuditError;
+use crate::keys::{PublicKey, SigningKey};
+use crate::record::{Fields, Kind, write_json};
+use crate::redact::Redaction;
+use crate::storage::Storage;
+use crate::{Durability, Hash};
+
+/// An audit log that is open for writing. A handle: clones share the same log.
+///
+/// It is closed when the last handle is dropped: what was taken is written, and a checkpoint signed.
+#[derive(Clone)]
+pub struct Log {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+/// How a log is doing.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// How many records there are.
+    pub size: u64,
+    /// Why it cannot be written to at the moment.
+    pub failure: Option<String>,
+    /// What its anchors have.
+    pub anchors: Vec<AnchorState>,
+    /// The public key in force.
+    pub public_key: Option<PublicKey>,
+}
+
+/// What a log is made of.
+pub(crate) struct Parts {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) settings: Settings,
+    pub(crate) key: SigningKey,
+    pub(crate) blob_above: usize,
+    pub(crate) redaction: Redaction,
+    pub(crate) anchors: Vec<Box<dyn Anchor>>,
+}
+
+impl Log {
+    pub(crate) fn start(parts: Parts) -> Result<Self, AuditError> {
+        let Parts { storage, settings, key, blob_above, redaction, anchors } = parts;
+        let writer = writer_name()?;
+        let redaction_key = key.redaction_key();
+        let Settings { durability, checkpoint_after, .. } = settings;
+        let appender = Appender::open(storage.clone(), settings, key, writer.clone())?;
+        let queue = Mutex::default();
+        let arrived = Condvar::new();
+        let shared =
+            Arc::new(Shared { storage, durability, writer, redaction, redaction_key, blob_above, queue, arrived });
+        let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
+        let thread = std::thread::Builder::new().name("audit-log".to_owned());
+        let thread =
+            thread.spawn(move || worker.run()).map_err(|error| AuditError::Storage { doing: "opened", error })?;
+        Ok(Self { handle: Arc::new(Handle { shared, writer: Mutex::new(Some(thread)) }) })
+    }
+
+    /// Takes a record, as [`AuditLog::record`] does.
+    ///
+    /// # Errors
+    /// If the log cannot be written to, is closed, or does not keep up.
+    pub fn take(&self, record: &AuditRecord) -> Result<Receipt, AuditError> {
+        let shared = &*self.handle.shared;
+        shared.push_record(shared.draft(record))
+    }
+
+    /// Records that the rules changed: what, in the words of whoever changed them.
+    ///
+    /// # Errors
+    /// As [`take`](Log::take).
+    pub fn policy_change(&self, body: &impl Serialize) -> Result<Receipt, AuditError> {
+        let shared = &*self.handle.shared;
+        let mut text = Vec::new();
+        write_json(&mut text, body);
+        let fields = Fields {
+            at: std::time::SystemTime::now(),
+            writer: &shared.writer,
+            session: None,
+            turn: None,
+            event: None,
+            kind: Kind::PolicyChange,
+            digest: None,
+        };
+        shared.push_record(shared.redacted(fields, text))
+    }
+
+    /// Seals a session: counts what happened in it and says why it ended. Returns when that is safe.
+    ///
+    /// # Errors
+    /// If it could not be kept.
+    pub fn seal(&self, session: &str, reason: &str) -> Result<(), AuditError> {
+        let seal = Entry::Seal { session: session.to_owned(), reason: reason.to_owned() };
+        let receipt = self.handle.shared.push(Job::Append(seal), 0)?;
+        self.wait(|done| Job::Flush(receipt, done))
+    }
+
+    /// Returns when every record taken so far is as safe as the log promises. For code that cannot await; it blocks.
+    ///
+    /// # Errors
+    /// If a record could not be kept that was taken since that receipt was given.
+    pub fn flush_blocking(&self, since: Receipt) -> Result<(), AuditError> {
+        self.wait(|done| Job::Flush(since, done))
+    }
+
+    /// Signs a checkpoint of all that was taken so far, and makes it safe.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn checkpoint(&self) -> Result<(), AuditError> {
+        self.wait(Job::Checkpoint)
+    }
+
+    /// Puts another key in force; the old one signs for it. The key's file is replaced.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn rotate_key(&self, new: SigningKey) -> Result<(), AuditError> {
+        self.wait(|done| Job::RotateKey(new, done))
+    }
+
+    /// Removes the oldest segments, so that so many are left; their checkpoints stay. Segments with a session that is not sealed are
+    /// kept, and all after them.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn retain(&self, segments: usize) -> Result<(), AuditError> {
+        self.wait(|done| Job::Retain(segments, done))
+    }
+
+    /// Erases the content of a large body for good. Its hash stays in the record, so the log stays sound.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn erase(&self, blob: Hash) -> Result<(), AuditError> {
+        self.wait(|done| Job::Erase(blob, done))
+    }
+
+    /// How the log is doing.
+    pub fn status(&self) -> Status {
+        let queue = self.handle.shared.lock();
+        Status { failure: queue.failure.clone(), ..queue.status.clone() }
+    }
+
+    /// Who writes: what stands in the `writer` of every record of this handle and its clones.
+    pub fn writer(&self) -> &str {
+        &self.handle.shared.writer
+    }
+
+    /// Writes what was taken, signs a checkpoint, and closes the log, also for its clones.
+    ///
+    /// # Errors
+    /// If something could not be kept.
+    pub fn close(self) -> Result<(), AuditError> {
+        let result = self.checkpoint();
+        self.handle.stop();
+        result
+    }
+
+    fn wait(&self, job: impl FnOnce(Done) -> Job) -> Result<(), AuditError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let done = Box::new(move |result| _ = sender.send(result));
+        self.handle.shared.push(job(done), 0)?;
+        receiver.recv().unwrap_or(Err(AuditError::Closed))
+    }
+}
+
+impl AuditLog for Log {
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
+        Ok(self.take(&record)?)
+    }
+
+    /// # Cancel safety
+    /// Dropping the future changes nothing: the records are written all the same.
+    async fn flush(&self, since: Receipt) -> Result<(), PortError> {
+        let shared = &*self.handle.shared;
+        if shared.durability == Durability::Async {
+            return Ok(shared.lock().lost_since(since)?);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let done = Box::new(move |result| _ = sender.send(result));
+        shared.push(Job::Flush(since, done), 0)?;
+        Ok(receiver.await.unwrap_or(Err(AuditError::Closed))?)
+    }
+}
+
+impl Handle {
+    fn stop(&self) {
+        self.shared.lock().is_closed = true;
+        self.shared.arrived.notify_one();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The writer keeps its panics inside.
+        let _ = writer.map(JoinHandle::join);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("writer", &self.writer()).finish_non_exhaustive()
+    }
+}
+
+/// Process id and eight random digits: process ids come again.
+fn writer_name() -> Result<String, AuditError> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random)
+        .map_err(|error| AuditError::Storage { doing: "opened", error: std::io::Error::other(error) })?;
+    Ok(format!("{}-{:08x}", std::process::id(), u32::from_be_bytes(random)))
+}

@@ -1,0 +1,189 @@
+//! What waits to be written, and how a record gets there.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use amplifier_core::{AuditEntry, AuditRecord, Receipt};
+use serde::Serialize;
+
+use super::Status;
+use crate::appender::{Counts, Entry};
+use crate::error::AuditError;
+use crate::keys::SigningKey;
+use crate::record::{Draft, Fields, Kind, write_json};
+use crate::redact::Redaction;
+use crate::storage::Storage;
+use crate::{Durability, Hash};
+
+/// More than this is not kept waiting.
+const MOST_WAITING: usize = 256 << 20;
+/// From this on, whatever waits is written at once.
+pub(super) const MUCH_WAITING: usize = 256 << 10;
+
+pub(super) struct Shared {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) durability: Durability,
+    pub(super) writer: String,
+    pub(super) redaction: Redaction,
+    pub(super) redaction_key: [u8; 32],
+    pub(super) blob_above: usize,
+    // A std lock: nothing is written while it is held.
+    pub(super) queue: Mutex<Queue>,
+    pub(super) arrived: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) jobs: Vec<Job>,
+    pub(super) bytes: usize,
+    /// How many of the jobs somebody waits for.
+    pub(super) waiters: usize,
+    /// How many of those the writer wants to see before it wakes up.
+    pub(super) wanted: usize,
+    /// Whether the writer sleeps until someone wakes it.
+    pub(super) is_idle: bool,
+    /// The number of the next record that is taken.
+    pub(super) next: u64,
+    /// Every record that was lost has a smaller number.
+    pub(super) lost_below: u64,
+    /// Why nothing is taken at the moment.
+    pub(super) failure: Option<String>,
+    /// What was not taken since it failed.
+    pub(super) refused: Counts,
+    pub(super) status: Status,
+    pub(super) is_closed: bool,
+}
+
+pub(super) type Done = Box<dyn FnOnce(Result<(), AuditError>) + Send>;
+
+pub(super) enum Job {
+    Append(Entry),
+    /// Everything before it is to be safe.
+    Flush(Receipt, Done),
+    Checkpoint(Done),
+    RotateKey(SigningKey, Done),
+    Retain(usize, Done),
+    Erase(Hash, Done),
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push_record(&self, draft: Draft) -> Result<Receipt, AuditError> {
+        let bytes = draft.size();
+        self.push(Job::Append(Entry::Record(draft)), bytes)
+    }
+
+    pub(super) fn push(&self, job: Job, bytes: usize) -> Result<Receipt, AuditError> {
+        let mut queue = self.lock();
+        if queue.is_closed {
+            return Err(AuditError::Closed);
+        }
+        let is_record = matches!(job, Job::Append(_));
+        if is_record && let Some(why) = queue.failure.clone() {
+            if let Job::Append(entry) = &job {
+                *queue.refused.entry(entry.kind()).or_default() += 1;
+            }
+            return Err(AuditError::Lost { why });
+        }
+        if queue.bytes + bytes > MOST_WAITING {
+            return Err(AuditError::Overloaded { waiting: queue.bytes });
+        }
+        let receipt = Receipt(queue.next);
+        queue.next += u64::from(is_record);
+        // Nobody waits for the first record of many, but it should not stay in memory until someone does.
+        let is_first = self.durability == Durability::Async && queue.jobs.is_empty();
+        let was_little = queue.bytes < MUCH_WAITING;
+        queue.bytes += bytes;
+        queue.waiters += usize::from(!is_record);
+        queue.jobs.push(job);
+        let is_enough = !is_record && (queue.waiters == 1 || queue.waiters >= queue.wanted);
+        let is_much = queue.bytes >= MUCH_WAITING && was_little;
+        let wakes = is_enough || is_much || is_first || std::mem::take(&mut queue.is_idle);
+        drop(queue);
+        // Waking a thread costs more than taking a record.
+        if wakes {
+            self.arrived.notify_one();
+        }
+        Ok(receipt)
+    }
+
+    pub(super) fn draft(&self, record: &AuditRecord) -> Draft {
+        let AuditRecord { at, session, turn, event, entry } = record;
+        let digest = match entry {
+            AuditEntry::Intent { digest, .. } => digest.as_ref().map(ToString::to_string),
+            AuditEntry::ApprovalRequest { digest, .. } => Some(digest.to_string()),
+            _ => None,
+        };
+        let word = entry.kind();
+        let kind = Kind::from_word(word).unwrap_or(Kind::Event);
+        let fields = Fields {
+            at: *at,
+            writer: &self.writer,
+            session: session.as_deref(),
+            turn: Some(*turn),
+            event: Some(event.as_str()),
+            kind,
+            digest,
+        };
+        let mut body = Vec::with_capacity(512);
+        write_json(&mut body, entry);
+        // The entry's own JSON begins with its kind, which stands beside the body already.
+        let tag = format!("{{\"kind\":\"{word}\"");
+        if body.starts_with(tag.as_bytes()) {
+            let comma = usize::from(body.get(tag.len()) == Some(&b','));
+            body.drain(1..tag.len() + comma);
+        }
+        self.redacted(fields, body)
+    }
+
+    pub(super) fn redacted(&self, fields: Fields<'_>, mut body: Vec<u8>) -> Draft {
+        if self.redaction.could_match(&body) {
+            match serde_json::from_slice(&body) {
+                Ok(mut value) => {
+                    self.redaction.apply(&self.redaction_key, &mut value);
+                    body.clear();
+                    write_json(&mut body, &value);
+                }
+                // Too deep to be looked through, so nothing of it is kept.
+                Err(_) => {
+                    let bytes = body.len();
+                    body.clear();
+                    write_json(&mut body, &Withheld { withheld: "too deep to be searched for secrets", bytes });
+                }
+            }
+        }
+        Draft::new(fields, body, self.blob_above)
+    }
+}
+
+#[derive(Serialize)]
+struct Withheld {
+    withheld: &'static str,
+    bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn lost_since(&self, since: Receipt) -> Result<(), AuditError> {
+        if self.lost_below > since.0 {
+            let why =
+                self.failure.clone().unwrap_or_else(|| "they were lost when it failed; it works again".to_owned());
+            return Err(AuditError::Lost { why });
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    pub(super) fn refuse(self, why: String) {
+        match self {
+            Self::Append(_) => {}
+            Self::Flush(_, done)
+            | Self::Checkpoint(done)
+            | Self::RotateKey(_, done)
+            | Self::Retain(_, done)
+            | Self::Erase(_, done) => done(Err(AuditError::Lost { why })),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The thread that writes.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::Status;
+use super::queue::{Job, MUCH_WAITING, Shared};
+use crate::Hash;
+use crate::anchor::{Anchor, Anchoring};
+use crate::appender::{Appender, Entry};
+use crate::error::AuditError;
+use crate::record::{Kind, blob_file};
+use crate::retention;
+
+/// How long a record that nobody waits for may be kept from the file, so that several share a write.
+const LINGER: Duration = Duration::from_millis(5);
+/// How long closing waits for anchors.
+const LAST_ANCHOR: Duration = Duration::from_secs(5);
+
+/// The thread that writes.
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    appender: Appender,
+    anchoring: Anchoring,
+    checkpoint_after: Duration,
+    dirty_since: Option<Instant>,
+    /// How many waited for the last batch, and how long its sync took: as many may come back soon.
+    last_waiters: usize,
+    last_sync: Duration,
+}
+
+impl Worker {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        appender: Appender,
+        anchors: Vec<Box<dyn Anchor>>,
+        checkpoint_after: Duration,
+    ) -> Self {
+        let anchoring = Anchoring::start(anchors);
+        let mut worker = Self {
+            shared,
+            appender,
+            anchoring,
+            checkpoint_after,
+            dirty_since: None,
+            last_waiters: 0,
+            last_sync: Duration::ZERO,
+        };
+        worker.report();
+        worker
+    }
+
+    pub(super) fn run(mut self) {
+        while let Some((jobs, taken)) = self.next_batch() {
+            let commit = catch_unwind(AssertUnwindSafe(|| self.commit(jobs, taken)));
+            if commit.is_err() {
+                self.shared.lock().failure = Some("its writer failed".to_owned());
+                break;
+            }
+        }
+        self.finish();
+        self.anchoring.close(LAST_ANCHOR);
+        let mut queue = self.shared.lock();
+        queue.is_closed = true;
+        // Whoever still waits is told by the dropped channel.
+        queue.jobs.clear();
+    }
+
+    /// Signs for what nobody signed for, as far as that works.
+    fn finish(&mut self) {
+        let finished = catch_unwind(AssertUnwindSafe(|| {
+            if self.failed().is_none() && self.appender.is_dirty() {
+                let result = self.appender.checkpoint();
+                if let Err(error) = result {
+                    tracing::error!(%error, "the audit log could not be finished");
+                }
+                self.report();
+            }
+        }));
+        // A panic here has been printed; there is nobody left to tell.
+        drop(finished);
+    }
+
+    /// Waits for something to do. Gives an empty batch when it is time for a checkpoint or for another try, and none when the log
+    /// is closed and everything is done.
+    fn next_batch(&mut self) -> Option<(Vec<Job>, u64)> {
+        let shared = self.shared.clone();
+        let mut queue = shared.lock();
+        while queue.jobs.is_empty() {
+            if queue.is_closed {
+                return None;
+            }
+            let due = match (&queue.failure, self.dirty_since) {
+                // A log that failed is tried again as often as a busy one signs checkpoints.
+                (Some(_), _) => Some(self.checkpoint_after.max(Duration::from_millis(1))),
+                (None, Some(since)) => Some(self.checkpoint_after.saturating_sub(since.elapsed())),
+                (None, None) => None,
+            };
+            queue = match due {
+                Some(Duration::ZERO) => return Some((Vec::new(), queue.next)),
+                Some(due) => {
+                    let (queue, waited) =
+                        shared.arrived.wait_timeout(queue, due).unwrap_or_else(PoisonError::into_inner);
+                    if waited.timed_out() && queue.jobs.is_empty() {
+                        return Some((Vec::new(), queue.next));
+                    }
+                    queue
+                }
+                None => {
+                    queue.is_idle = true;
+                    shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+        // More may come, and one write or sync serves all: those who waited for the last one are likely to be back soon.
+        queue.wanted = self.last_waiters.max(1);
+        let begun = Instant::now();
+        while !queue.is_closed && queue.bytes < MUCH_WAITING && queue.waiters < queue.wanted {
+            let linger = if queue.waiters == 0 { LINGER } else { (self.last_sync / 2).min(LINGER) };
+            let left = linger.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            queue = shared.arrived.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.bytes = 0;
+        self.last_waiters = std::mem::take(&mut queue.waiters);
+        Some((std::mem::take(&mut queue.jobs), queue.next))
+    }
+
+    /// Does all of the jobs. `taken` is the number of the next record after them.
+    fn commit(&mut self, jobs: Vec<Job>, taken: u64) {
+        if self.shared.lock().failure.is_some() {
+            self.reopen();
+        } else if jobs.is_empty() {
+            let result = self.appender.checkpoint();
+            self.check(result, taken);
+        }
+        let mut entries = Vec::with_capacity(jobs.len());
+        let mut flushes = Vec::new();
+        for job in jobs {
+            match job {
+                Job::Append(entry) => entries.push(entry),
+                Job::Flush(since, done) => flushes.push((since, done)),
+                other => {
+                    self.append(&mut entries, taken);
+                    self.command(other, taken);
+                }
+            }
+        }
+        self.append(&mut entries, taken);
+        self.report();
+        self.dirty_since = match self.appender.is_dirty() {
+            true => self.dirty_since.or_else(|| Some(Instant::now())),
+            false => None,
+        };
+        for (since, done) in flushes {
+            let result = self.shared.lock().lost_since(since);
+            done(result);
+        }
+    }
+
+    fn append(&mut self, entries: &mut Vec<Entry>, taken: u64) {
+        if entries.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        let result = match self.failed() {
+            None => self.appender.append(entries),
+            Some(why) => {
+                let mut queue = self.shared.lock();
+                entries.iter().for_each(|entry| *queue.refused.entry(entry.kind()).or_default() += 1);
+                Err(AuditError::Lost { why })
+            }
+        };
+        self.last_sync = begun.elapsed();
+        entries.clear();
+        self.check(result, taken);
+    }
+
+    fn command(&mut self, job: Job, taken: u64) {
+        if let Some(why) = self.failed() {
+            return job.refuse(why);
+        }
+        match job {
+            Job::Append(_) | Job::Flush(..) => {}
+            Job::Checkpoint(done) => {
+                let result = self.appender.checkpoint();
+                let told = result.as_ref().map_err(|error| AuditError::Lost { why: error.to_string() }).copied();
+                self.check(result, taken);
+                done(told);
+            }
+            Job::RotateKey(key, done) => done(self.appender.rotate_key(key)),
+            Job::Retain(segments, done) => done(self.retain(segments)),
+            Job::Erase(blob, done) => done(self.erase(&blob)),
+        }
+        // Whatever went wrong, the next record must not follow lines that did not become safe.
+        if self.appender.has_failed() {
+            self.check(Err(AuditError::Lost { why: "a change of it failed".to_owned() }), taken);
+        }
+    }
+
+    fn retain(&mut self, segments: usize) -> Result<(), AuditError> {
+        let plan = retention::plan(&*self.shared.storage, segments, self.appender.tail().segment)?;
+        if plan.files.is_empty() {
+            return Ok(());
+        }
+        #[derive(Serialize)]
+        struct Retention<'a> {
+            what: &'static str,
+            removed: &'a [String],
+        }
+        self.appender.note(Kind::PolicyChange, &Retention { what: "retention", removed: &plan.files })?;
+        retention::carry_out(&*self.shared.storage, &plan)
+    }
+
+    fn erase(&mut self, blob: &Hash) -> Result<(), AuditError> {
+        #[derive(Serialize)]
+        struct Erasure {
+            what: &'static str,
+            blob: String,
+        }
+        self.appender.note(Kind::PolicyChange, &Erasure { what: "erasure", blob: format!("sha256:{blob}") })?;
+        retention::remove(&*self.shared.storage, &HashSet::from([blob_file(blob)]))
+    }
+
+    fn failed(&self) -> Option<String> {
+        self.shared.lock().failure.clone()
+    }
+
+    /// If that failed, nothing more is taken until the log works again.
+    fn check(&mut self, result: Result<(), AuditError>, taken: u64) {
+        let Err(error) = result else { return };
+        let why = error.to_string();
+        let mut queue = self.shared.lock();
+        queue.lost_below = queue.lost_below.max(taken);
+        let is_new = queue.failure.is_none();
+        queue.failure = Some(why.clone());
+        drop(queue);
+        if is_new {
+            tracing::error!(why, "the audit log failed; operations that need a record are denied until it works again");
+            self.reopen();
+        }
+    }
+
+    /// Tries to go on in a new segment.
+    fn reopen(&mut self) {
+        let (refused, why) = {
+            let queue = self.shared.lock();
+            (queue.refused.clone(), queue.failure.clone().unwrap_or_default())
+        };
+        match self.appender.reopen(&refused, &why) {
+            Ok(()) => {
+                let mut queue = self.shared.lock();
+                queue.failure = None;
+                // What was refused meanwhile waits for the next gap.
+                for (kind, count) in refused {
+                    let left = queue.refused.entry(kind).or_default();
+                    *left -= count.min(*left);
+                }
+                tracing::info!("the audit log works again");
+            }
+            Err(error) => self.shared.lock().failure = Some(error.to_string()),
+        }
+    }
+
+    fn report(&mut self) {
+        if let Some(signed) = self.appender.take_checkpoint() {
+            self.anchoring.keep(signed.size, &signed.note);
+        }
+        let status = Status {
+            size: self.appender.tail().size,
+            failure: None,
+            anchors: self.anchoring.kept(),
+            public_key: Some(self.appender.tail().key),
+        };
+        self.shared.lock().status = status;
+    }
+}

@@ -1,0 +1,317 @@
+//! One record: a line of ASCII JSON that carries its own hash.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
+use serde_json::value::RawValue;
+
+use crate::Hash;
+
+/// `,"h":"`, 64 digits, `"}`: the end of every line.
+const SUFFIX: usize = 72;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $word:literal,)+) => {
+        /// What a record is about.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Kind {
+            $($(#[$doc])+ #[serde(rename = $word)] $kind,)+
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),+];
+
+            /// The word for it.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$kind => $word,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The beginning of a log.
+    Genesis = "genesis",
+    /// The beginning of another segment.
+    Segment = "segment",
+    /// A signed checkpoint.
+    Checkpoint = "checkpoint",
+    /// Another key is in force.
+    KeyRotation = "key_rotation",
+    /// An event, and what hooks decided.
+    Event = "event",
+    /// A gated operation may begin.
+    Intent = "intent",
+    /// A gated operation has ended.
+    Outcome = "outcome",
+    /// What one hook answered.
+    HookReport = "hook_report",
+    /// What a hook told the agent.
+    Injection = "injection",
+    /// What the person was told.
+    Message = "message",
+    /// What a person was asked.
+    ApprovalRequest = "approval_request",
+    /// What came of it.
+    ApprovalDecision = "approval_decision",
+    /// An answer that came too late.
+    LateAnswer = "late_answer",
+    /// A part of the system failed.
+    Failure = "failure",
+    /// The rules changed.
+    PolicyChange = "policy_change",
+    /// Records were lost.
+    Gap = "gap",
+    /// A torn end was moved aside.
+    Recovery = "recovery",
+    /// Someone was at the log.
+    Breach = "breach",
+    /// A session ended.
+    Seal = "seal",
+}
+
+impl Kind {
+    /// The kind with that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// A record as it stands in a log.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record<'a> {
+    /// The version of the format.
+    pub v: u32,
+    /// The log's id.
+    pub log: Cow<'a, str>,
+    /// The number of the segment.
+    pub seg: u64,
+    /// The number of the record.
+    pub seq: u64,
+    /// The hash of the record before.
+    pub prev: Hash,
+    /// When it happened.
+    #[serde(borrow)]
+    pub time: Cow<'a, str>,
+    /// Who appended it.
+    #[serde(borrow)]
+    pub writer: Cow<'a, str>,
+    /// In which session it happened.
+    pub session: Option<String>,
+    /// In which turn.
+    pub turn: Option<u64>,
+    /// At which event.
+    pub event: Option<String>,
+    /// What it is about.
+    pub kind: Kind,
+    /// The digest of the action.
+    pub digest: Option<String>,
+    /// What happened.
+    #[serde(borrow)]
+    pub body: &'a RawValue,
+    /// The hash of this record.
+    pub h: Hash,
+    #[serde(skip)]
+    line: &'a str,
+}
+
+/// Why a line is no record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Its bytes are not those that were hashed.
+    #[error("its bytes do not have the hash it carries")]
+    Edited,
+    /// It is not a record at all.
+    #[error("it is no record: {0}")]
+    Unreadable(String),
+}
+
+impl<'a> Record<'a> {
+    /// Reads a line, without its line feed, and checks its hash.
+    ///
+    /// # Errors
+    /// If it is no record, or if its bytes are not those that were hashed.
+    pub fn parse(line: &'a [u8]) -> Result<Self, Malformed> {
+        let unreadable = |what: &str| Malformed::Unreadable(what.to_owned());
+        if !line.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+            return Err(unreadable("it has bytes that are not printable ASCII"));
+        }
+        let Some((hashed, suffix)) = line.len().checked_sub(SUFFIX).map(|at| line.split_at(at)) else {
+            return Err(unreadable("it is too short"));
+        };
+        let h = suffix.strip_prefix(br#","h":""#).and_then(|rest| Hash::from_hex(rest.strip_suffix(br#""}"#)?));
+        let h = h.ok_or_else(|| unreadable("it does not end with its hash"))?;
+        if Hash::leaf(hashed) != h {
+            return Err(Malformed::Edited);
+        }
+        let text = std::str::from_utf8(line).unwrap_or_default();
+        let mut record: Self = serde_json::from_str(text).map_err(|error| Malformed::Unreadable(error.to_string()))?;
+        record.line = text;
+        if record.v != 1 {
+            return Err(Malformed::Unreadable(format!("version {} is not known here", record.v)));
+        }
+        if !record.body.get().starts_with('{') {
+            return Err(unreadable("its body is no object"));
+        }
+        Ok(record)
+    }
+
+    /// The line as it stands in the log.
+    pub fn line(&self) -> &'a str {
+        self.line
+    }
+
+    /// The body, read as that type.
+    pub(crate) fn body<T: Deserialize<'a>>(&self) -> Result<T, Malformed> {
+        serde_json::from_str(self.body.get()).map_err(|error| Malformed::Unreadable(error.to_string()))
+    }
+}
+
+/// A record on its way into a log: all but its place there.
+pub(crate) struct Draft {
+    pub(crate) kind: Kind,
+    pub(crate) session: Option<String>,
+    /// From `"time"` to `"body"`, as it will stand in the line.
+    text: Vec<u8>,
+    /// A body that is too large for the line.
+    pub(crate) blob: Option<(Hash, Vec<u8>)>,
+}
+
+/// What a draft is made of.
+pub(crate) struct Fields<'a> {
+    pub(crate) at: SystemTime,
+    pub(crate) writer: &'a str,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) turn: Option<u64>,
+    pub(crate) event: Option<&'a str>,
+    pub(crate) kind: Kind,
+    pub(crate) digest: Option<String>,
+}
+
+impl Draft {
+    /// A draft with this body, which is a JSON object in ASCII. Beyond the limit the body becomes a blob.
+    pub(crate) fn new(fields: Fields<'_>, body: Vec<u8>, blob_above: usize) -> Self {
+        let Fields { at, writer, session, turn, event, kind, digest } = fields;
+        let mut text = Vec::with_capacity(body.len().min(blob_above) + 256);
+        text.extend_from_slice(b"\"time\":\"");
+        write_time(&mut text, at);
+        text.extend_from_slice(b"\",\"writer\":");
+        write_json(&mut text, writer);
+        text.extend_from_slice(b",\"session\":");
+        write_json(&mut text, &session);
+        text.extend_from_slice(b",\"turn\":");
+        write_json(&mut text, &turn);
+        text.extend_from_slice(b",\"event\":");
+        write_json(&mut text, &event);
+        text.extend_from_slice(b",\"kind\":\"");
+        text.extend_from_slice(kind.as_str().as_bytes());
+        text.extend_from_slice(b"\",\"digest\":");
+        write_json(&mut text, &digest);
+        text.extend_from_slice(b",\"body\":");
+        let mut blob = None;
+        if body.len() > blob_above {
+            let hash = Hash::of(&body);
+            write_json(&mut text, &Blob { blob: format!("sha256:{hash}").into(), bytes: body.len() as u64 });
+            blob = Some((hash, body));
+        } else {
+            text.extend_from_slice(&body);
+        }
+        Self { kind, session: session.map(str::to_owned), text, blob }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.text.len() + self.blob.as_ref().map_or(0, |(_, body)| body.len())
+    }
+
+    /// Writes the line and gives its hash.
+    pub(crate) fn write(&self, line: &mut Vec<u8>, log: &str, seg: u64, seq: u64, prev: &Hash) -> Hash {
+        let begin = line.len();
+        line.extend_from_slice(b"{\"v\":1,\"log\":\"");
+        line.extend_from_slice(log.as_bytes());
+        line.extend_from_slice(b"\",\"seg\":");
+        write_json(line, &seg);
+        line.extend_from_slice(b",\"seq\":");
+        write_json(line, &seq);
+        line.extend_from_slice(b",\"prev\":\"");
+        line.extend_from_slice(&prev.to_hex());
+        line.extend_from_slice(b"\",");
+        line.extend_from_slice(&self.text);
+        let h = Hash::leaf(&line[begin..]);
+        line.extend_from_slice(b",\"h\":\"");
+        line.extend_from_slice(&h.to_hex());
+        line.extend_from_slice(b"\"}\n");
+        h
+    }
+}
+
+/// What stands in the place of a large body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Blob<'a> {
+    #[serde(borrow)]
+    pub(crate) blob: Cow<'a, str>,
+    pub(crate) bytes: u64,
+}
+
+impl Blob<'_> {
+    pub(crate) fn hash(&self) -> Option<Hash> {
+        Hash::from_hex(self.blob.strip_prefix("sha256:")?.as_bytes())
+    }
+}
+
+/// Where the blob with that hash is kept.
+pub(crate) fn blob_file(hash: &Hash) -> String {
+    let name = hash.to_string();
+    format!("blobs/{}/{name}", &name[..2])
+}
+
+/// Writes a value as ASCII JSON.
+pub(crate) fn write_json(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let begin = text.len();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *text, Ascii);
+    if value.serialize(&mut serializer).is_err() {
+        // Only a map with keys that are no text can fail, and nothing here has one.
+        text.truncate(begin);
+        text.extend_from_slice(b"null");
+    }
+}
+
+/// JSON with nothing in it that a terminal could take for more than text.
+struct Ascii;
+
+impl Formatter for Ascii {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        if fragment.is_ascii() && !fragment.as_bytes().contains(&0x7f) {
+            return writer.write_all(fragment.as_bytes());
+        }
+        for character in fragment.chars() {
+            if character.is_ascii() && character != '\u{7f}' {
+                writer.write_all(&[character as u8])?;
+            } else {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// UTC, RFC 3339, microseconds.
+pub(crate) fn write_time(text: &mut Vec<u8>, at: SystemTime) {
+    let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
+    // Writing to memory does not fail.
+    let _ = write!(text, "{at:.6}");
+}
+
+/// The same as text.
+pub(crate) fn time_text(at: SystemTime) -> String {
+    let mut text = Vec::new();
+    write_time(&mut text, at);
+    String::from_utf8_lossy(&text).into_owned()
+}

@@ -1,0 +1,340 @@
+//! What a verification found out, for programs and in words.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::Hash;
+use crate::appender::Counts;
+use crate::keys::PublicKey;
+
+/// What a verification found out.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// The log's id.
+    pub log: String,
+    /// The number of the first record that is there: not 0 if retention removed some.
+    pub first: u64,
+    /// How many records the log has, with those that were removed.
+    pub size: u64,
+    /// How many were checked.
+    pub records: u64,
+    /// How many of each kind.
+    pub kinds: Counts,
+    /// How many segments there are.
+    pub segments: u64,
+    /// The hash of the last record.
+    pub head: Option<Hash>,
+    /// The Merkle root over all records.
+    pub root: Option<Hash>,
+    /// The key in force at the end.
+    pub public_key: Option<PublicKey>,
+    /// How the key is known.
+    pub trust: Trust,
+    /// How many signed checkpoints there are.
+    pub checkpoints: u64,
+    /// How many records the last of them covers.
+    pub covered: u64,
+    /// When that was signed.
+    pub covered_at: Option<String>,
+    /// How many records the last checkpoint covers that was kept elsewhere.
+    pub anchored: Option<u64>,
+    /// When that was signed.
+    pub anchored_at: Option<String>,
+    /// When the last record was made.
+    pub last_time: String,
+    /// How often keys were rotated.
+    pub rotations: u64,
+    /// How many sessions are sealed.
+    pub sealed: u64,
+    /// The sessions that are not.
+    pub unsealed: Vec<String>,
+    /// Operations that may have run, and nobody knows how they ended.
+    pub in_doubt: Vec<InDoubt>,
+    /// How often records were lost, as the log itself says.
+    pub gaps: u64,
+    /// How often a torn end was moved aside after a crash.
+    pub recoveries: u64,
+    /// How often the writer noticed that someone was at the log.
+    pub breaches: u64,
+    /// How many large bodies are there, unaltered.
+    pub blobs: u64,
+    /// How many were erased.
+    pub blobs_erased: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// How many more findings there are.
+    pub more_findings: u64,
+}
+
+/// How the key is known that the log is signed with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Only the log says which it is: whoever replaces the whole log brings a key of their own.
+    #[default]
+    KeyFromLog,
+    /// The verifier knew it.
+    KeyKnown,
+}
+
+/// An operation with an intent and no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InDoubt {
+    /// The number of the record of its intent.
+    pub seq: u64,
+    /// When it was about to begin.
+    pub time: String,
+    /// In which session.
+    pub session: Option<String>,
+    /// At which event.
+    pub event: Option<String>,
+    /// Which call.
+    pub tool_call_id: Option<String>,
+}
+
+/// Something that is wrong with a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What kind of thing.
+    pub problem: Problem,
+    /// In which file.
+    pub file: Option<String>,
+    /// In which line of it.
+    pub line: Option<u64>,
+    /// The number of the record that was expected there.
+    pub seq: u64,
+    /// What is wrong, in words.
+    pub text: String,
+}
+
+/// What kind of thing is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Problem {
+    /// Something is not in the form of a log.
+    Unreadable,
+    /// The bytes of a record are not those that were written.
+    Edited,
+    /// Records are missing.
+    Deleted,
+    /// A record stands where it does not belong: it was inserted, repeated or moved.
+    Misplaced,
+    /// A record before this one was exchanged.
+    Rewritten,
+    /// A checkpoint does not fit, or is not signed.
+    Checkpoint,
+    /// A checkpoint should be there and is not.
+    MissingCheckpoint,
+    /// The log is shorter than a checkpoint says.
+    Truncated,
+    /// The records are others than those a checkpoint covers.
+    Replaced,
+    /// The key is another one.
+    Key,
+    /// A seal does not fit what is there.
+    Seal,
+    /// The writer itself found that someone was at the log.
+    Breach,
+}
+
+/// What a verification comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing is wrong.
+    Sound,
+    /// It was changed after it was written.
+    Unsound,
+    /// It could not be read to its end, and nothing worse was found.
+    Unreadable,
+}
+
+impl Verdict {
+    /// The exit code for it: 0, 1 or 3. (2 is for wrong usage.)
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Sound => 0,
+            Self::Unsound => 1,
+            Self::Unreadable => 3,
+        }
+    }
+}
+
+impl Report {
+    /// What it comes to.
+    pub fn verdict(&self) -> Verdict {
+        match &self.findings[..] {
+            [] => Verdict::Sound,
+            findings if findings.iter().all(|finding| finding.problem == Problem::Unreadable) => Verdict::Unreadable,
+            _ => Verdict::Unsound,
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.verdict() == Verdict::Sound
+    }
+
+    /// How many records at the end no signature covers: whoever can write to the log could exchange or remove these unnoticed.
+    pub fn unsigned(&self) -> u64 {
+        self.size.saturating_sub(self.covered)
+    }
+
+    /// How many records at the end no anchor covers: whoever also has the key could exchange or remove these unnoticed.
+    pub fn unanchored(&self) -> u64 {
+        self.size.saturating_sub(self.anchored.unwrap_or(0))
+    }
+
+    /// The report as JSON: its fields, what it comes to, and what it proves and does not prove in words.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut json = serde_json::to_value(self).unwrap_or_default();
+        json["verdict"] = serde_json::to_value(self.verdict()).unwrap_or_default();
+        json["unsigned"] = self.unsigned().into();
+        json["unanchored"] = self.unanchored().into();
+        json["proved"] = self.proved().into();
+        json["not_proved"] = self.not_proved().into();
+        json
+    }
+
+    /// What the verification proved, in words; nothing unless the log is sound.
+    pub fn proved(&self) -> Vec<String> {
+        if !self.is_sound() {
+            return Vec::new();
+        }
+        let mut proved = vec![format!(
+            "every byte of records {} to {} is as it was written, in that order, with none missing between them",
+            self.first,
+            self.size.saturating_sub(1)
+        )];
+        if self.checkpoints > 0 {
+            let key = match self.trust {
+                Trust::KeyKnown => "the key that you gave",
+                Trust::KeyFromLog => "the key that the log names",
+            };
+            proved.push(format!("the first {} records were signed with {key}", self.covered));
+        }
+        if let (Some(size), Some(time)) = (self.anchored, &self.anchored_at) {
+            proved.push(format!("the first {size} records are those that were anchored at {time}"));
+        }
+        if self.first > 0 {
+            proved.push(format!("{} older records were removed, and a signed checkpoint stands for them", self.first));
+        }
+        if self.blobs > 0 {
+            proved.push(format!("{} large bodies are as they were written", self.blobs));
+        }
+        proved
+    }
+
+    /// What the verification does not prove, and how it could.
+    pub fn not_proved(&self) -> Vec<String> {
+        let mut not_proved = Vec::new();
+        if self.trust == Trust::KeyFromLog {
+            not_proved.push(
+                "that this is the log, and not another one in its place: say which key it must be signed with"
+                    .to_owned(),
+            );
+        }
+        match self.anchored {
+            None => not_proved.push(
+                "that nothing is missing at the end, and that nobody with the key wrote it anew: compare with an anchor"
+                    .to_owned(),
+            ),
+            Some(size) if size < self.size => not_proved.push(format!(
+                "that the last {} records (since {}) were not exchanged by someone with the key, and that none is missing after them",
+                self.unanchored(),
+                self.anchored_at.as_deref().unwrap_or("the last anchor")
+            )),
+            Some(_) => {}
+        }
+        if self.unsigned() > 0 {
+            not_proved.push(format!(
+                "that the last {} records were not exchanged or shortened: no signature covers them yet",
+                self.unsigned()
+            ));
+        }
+        if self.blobs_erased > 0 {
+            not_proved.push(format!("what {} large bodies said: they were erased", self.blobs_erased));
+        }
+        not_proved
+    }
+}
+
+/// A whole report in words, without colours.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.verdict() {
+            Verdict::Sound => "sound",
+            Verdict::Unsound => "UNSOUND",
+            Verdict::Unreadable => "UNREADABLE",
+        };
+        writeln!(f, "{word}: {} records in {} segments, log {}", self.records, self.segments, harmless(&self.log))?;
+        for finding in &self.findings {
+            let place = match (&finding.file, finding.line) {
+                (Some(file), Some(line)) => format!("{file}:{line}: "),
+                (Some(file), None) => format!("{file}: "),
+                _ => String::new(),
+            };
+            writeln!(f, "  ! {place}{}", harmless(&finding.text))?;
+        }
+        if self.more_findings > 0 {
+            writeln!(f, "  ! and {} more", self.more_findings)?;
+        }
+        let part = |f: &mut fmt::Formatter<'_>, title: &str, lines: &[String]| {
+            if lines.is_empty() {
+                return Ok(());
+            }
+            writeln!(f, "{title}")?;
+            lines.iter().try_for_each(|line| writeln!(f, "  - {}", harmless(line)))
+        };
+        part(f, "proved", &self.proved())?;
+        part(f, "not proved", &self.not_proved())?;
+        part(f, "to know", &self.to_know())
+    }
+}
+
+/// Names come from the log, and a log can say anything: nothing of it must reach a terminal as more than text.
+fn harmless(text: &str) -> String {
+    let is_plain = |c: char| c == '…' || (' '..='~').contains(&c);
+    text.chars().map(|c| if is_plain(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+}
+
+impl Report {
+    fn to_know(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let (Some(time), true) = (&self.covered_at, self.checkpoints > 0) {
+            lines.push(format!("{} checkpoints, the last over {} records at {time}", self.checkpoints, self.covered));
+        }
+        if self.sealed > 0 || !self.unsealed.is_empty() {
+            let mut line = format!("{} sessions sealed, {} not", self.sealed, self.unsealed.len());
+            if !self.unsealed.is_empty() {
+                let some: Vec<&str> = self.unsealed.iter().take(5).map(String::as_str).collect();
+                let more = if self.unsealed.len() > 5 { ", …" } else { "" };
+                line.push_str(&format!(" (running, or ended without a word): {}{more}", some.join(", ")));
+            }
+            lines.push(line);
+        }
+        for one in self.in_doubt.iter().take(10) {
+            lines.push(format!(
+                "in doubt: record {} at {}, {} {}: it may have run, and has no outcome",
+                one.seq,
+                one.time,
+                one.event.as_deref().unwrap_or("operation"),
+                one.tool_call_id.as_deref().unwrap_or("without an id"),
+            ));
+        }
+        if self.in_doubt.len() > 10 {
+            lines.push(format!("in doubt: {} more", self.in_doubt.len() - 10));
+        }
+        let mut count = |count: u64, text: &str| {
+            if count > 0 {
+                lines.push(format!("{count} {text}"));
+            }
+        };
+        count(self.gaps, "gaps: the log says itself that records were lost there");
+        count(self.recoveries, "recoveries after a crash");
+        count(self.rotations, "rotations of keys");
+        lines
+    }
+}

@@ -1,0 +1,205 @@
+//! Where a log is kept: a folder, or what a test puts in its place.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a log needs of the place where it is kept. Names are relative, with `/` between folders.
+///
+/// Nothing is safe before it was synced: neither what was appended, nor (in its folder) that a file exists.
+pub trait Storage: Send + Sync + 'static {
+    /// Waits until no other process appends, and keeps others out until the lock is dropped.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken.
+    fn lock(&self) -> io::Result<Lock>;
+
+    /// The files of a folder; none if there is no such folder.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+
+    /// The size of a file; `None` if there is none.
+    ///
+    /// # Errors
+    /// If that cannot be found out.
+    fn size(&self, file: &str) -> io::Result<Option<u64>>;
+
+    /// What is in a file, from that place on.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>>;
+
+    /// Appends to a file, which is made if there is none; says how many bytes it took.
+    ///
+    /// # Errors
+    /// If nothing could be appended.
+    fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Returns when what is in the file survives a loss of power.
+    ///
+    /// # Errors
+    /// If that cannot be promised. What was appended since the last success may be lost then.
+    fn sync(&self, file: &str) -> io::Result<()>;
+
+    /// Cuts a file.
+    ///
+    /// # Errors
+    /// If that fails.
+    fn truncate(&self, file: &str, size: u64) -> io::Result<()>;
+
+    /// Gives a file another name, in the place of what had it.
+    ///
+    /// # Errors
+    /// If that fails.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file; it is no error if there is none.
+    ///
+    /// # Errors
+    /// If it is still there.
+    fn remove(&self, file: &str) -> io::Result<()>;
+
+    /// Makes a folder, and those above it.
+    ///
+    /// # Errors
+    /// If that fails.
+    fn make_folder(&self, folder: &str) -> io::Result<()>;
+
+    /// Returns when names in the folder survive a loss of power.
+    ///
+    /// # Errors
+    /// If that cannot be promised.
+    fn sync_folder(&self, folder: &str) -> io::Result<()>;
+}
+
+/// Keeps other processes from appending until it is dropped.
+#[must_use]
+pub struct Lock(#[allow(dead_code, reason = "what matters is that it is dropped")] Box<dyn Send>);
+
+impl Lock {
+    /// A lock that is released when the value is dropped.
+    pub fn new(held: impl Send + 'static) -> Self {
+        Self(Box::new(held))
+    }
+}
+
+/// A folder of the file system, readable by its owner alone.
+pub struct Folder {
+    path: PathBuf,
+    /// Files that were appended to, so that not every batch opens them anew.
+    // A std lock: it is held for a look into the map, not while a file is written.
+    open: Mutex<HashMap<String, Arc<File>>>,
+}
+
+/// More files than this are not kept open.
+const MOST_OPEN: usize = 4;
+
+impl Folder {
+    /// The folder at that path. It is made when something is written to it.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), open: Mutex::default() }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.path.clone() } else { self.path.join(name) }
+    }
+
+    fn to_append(&self, name: &str) -> io::Result<Arc<File>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(name) {
+            return Ok(file.clone());
+        }
+        let file = Arc::new(OpenOptions::new().append(true).create(true).mode(0o600).open(self.at(name))?);
+        if open.len() >= MOST_OPEN {
+            open.clear();
+        }
+        open.insert(name.to_owned(), file.clone());
+        Ok(file)
+    }
+
+    fn close(&self, name: &str) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Storage for Folder {
+    fn lock(&self) -> io::Result<Lock> {
+        let open = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.at("lock"));
+        let file = match unless_missing(open())? {
+            Some(file) => file,
+            None => {
+                self.make_folder("")?;
+                open()?
+            }
+        };
+        file.lock()?;
+        Ok(Lock::new(file))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let Some(entries) = unless_missing(fs::read_dir(self.at(folder)))? else { return Ok(Vec::new()) };
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn size(&self, file: &str) -> io::Result<Option<u64>> {
+        Ok(unless_missing(fs::metadata(self.at(file)))?.map(|metadata| metadata.len()))
+    }
+
+    fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
+        let mut file = File::open(self.at(file))?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.to_append(file)?).write(bytes)
+    }
+
+    fn sync(&self, file: &str) -> io::Result<()> {
+        self.to_append(file)?.sync_data()
+    }
+
+    fn truncate(&self, file: &str, size: u64) -> io::Result<()> {
+        self.to_append(file)?.set_len(size)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.close(from);
+        self.close(to);
+        fs::rename(self.at(from), self.at(to))
+    }
+
+    fn remove(&self, file: &str) -> io::Result<()> {
+        self.close(file);
+        unless_missing(fs::remove_file(self.at(file))).map(|_| ())
+    }
+
+    fn make_folder(&self, folder: &str) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.at(folder))
+    }
+
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        File::open(self.at(folder))?.sync_all()
+    }
+}

@@ -1,0 +1,172 @@
+//! The end of a log: where the next record goes, and what it has to follow.
+
+use serde::Deserialize;
+
+use crate::Hash;
+use crate::keys::PublicKey;
+use crate::merkle::Frontier;
+use crate::record::{Kind, Record};
+
+/// The file of a segment.
+pub(crate) fn segment_file(number: u64) -> String {
+    format!("seg-{number:06}.jsonl")
+}
+
+/// The number of the segment in a file of that name.
+pub(crate) fn segment_number(file: &str) -> Option<u64> {
+    let number = file.strip_prefix("seg-")?.strip_suffix(".jsonl")?.parse().ok()?;
+    (segment_file(number) == file).then_some(number)
+}
+
+/// The body of the first record of a log.
+#[derive(Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Genesis {
+    pub(crate) format: String,
+    pub(crate) public_key: PublicKey,
+    pub(crate) every: u64,
+}
+
+/// The body of the first record of every other segment.
+#[derive(Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Segment {
+    pub(crate) note: String,
+    pub(crate) frontier: Vec<Hash>,
+    pub(crate) public_key: PublicKey,
+    pub(crate) every: u64,
+}
+
+/// The body of a record that another key is in force.
+#[derive(Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyRotation {
+    pub(crate) public_key: PublicKey,
+    pub(crate) note: String,
+}
+
+/// The end of a log.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    pub(crate) log: String,
+    pub(crate) segment: u64,
+    /// Where the segment's last whole record ends.
+    pub(crate) offset: u64,
+    /// How many records there are; also the number of the next.
+    pub(crate) size: u64,
+    pub(crate) head: Hash,
+    pub(crate) frontier: Frontier,
+    /// How many records no checkpoint covers.
+    pub(crate) uncovered: u64,
+    pub(crate) every: u64,
+    /// The key in force.
+    pub(crate) key: PublicKey,
+    /// What the segment's first record follows: so many records, the last with this hash.
+    pub(crate) follows: (u64, Hash),
+}
+
+/// What follows the last whole record.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Nothing.
+    Clean,
+    /// Bytes that are no record: a crash left them.
+    Torn,
+    /// A record that does not belong there, or one after bytes that are none: no crash does that.
+    Breach(String),
+}
+
+impl Tail {
+    /// The tail after the first record of a segment, if that is one.
+    pub(crate) fn begin(segment: u64, text: &[u8]) -> Result<Self, String> {
+        let end = text.iter().position(|&byte| byte == b'\n').ok_or("its first record is torn")?;
+        let record = Record::parse(&text[..end]).map_err(|error| format!("its first record is damaged: {error}"))?;
+        if record.seg != segment {
+            return Err(format!("it says that it is segment {}", record.seg));
+        }
+        let unreadable = |error| format!("its first record is damaged: {error}");
+        let (frontier, key, every) = match record.kind {
+            Kind::Genesis if record.seq == 0 && record.prev == Hash::ZERO => {
+                let Genesis { public_key, every, .. } = record.body().map_err(unreadable)?;
+                (Frontier::new(), public_key, every)
+            }
+            Kind::Segment => {
+                let Segment { frontier, public_key, every, .. } = record.body().map_err(unreadable)?;
+                let frontier = Frontier::from_nodes(record.seq, frontier).ok_or("its frontier does not fit")?;
+                (frontier, public_key, every)
+            }
+            kind => return Err(format!("it begins with a record of kind `{}`", kind.as_str())),
+        };
+        let mut tail = Self {
+            log: record.log.to_string(),
+            segment,
+            offset: 0,
+            size: record.seq,
+            head: record.prev,
+            frontier,
+            uncovered: 0,
+            every,
+            key,
+            follows: (record.seq, record.prev),
+        };
+        tail.follow(&record, end as u64 + 1);
+        Ok(tail)
+    }
+
+    /// Goes past a record of so many bytes that belongs here.
+    pub(crate) fn follow(&mut self, record: &Record<'_>, bytes: u64) {
+        if let (Kind::KeyRotation, Ok(KeyRotation { public_key, .. })) = (record.kind, record.body()) {
+            self.key = public_key;
+        }
+        self.advance(record.kind, record.h, bytes);
+    }
+
+    /// The same for a record that was just made.
+    pub(crate) fn advance(&mut self, kind: Kind, h: Hash, bytes: u64) {
+        self.offset += bytes;
+        self.size += 1;
+        self.head = h;
+        self.frontier.push(h);
+        // A checkpoint covers what is before it, not itself.
+        self.uncovered = if matches!(kind, Kind::Checkpoint | Kind::Segment) { 1 } else { self.uncovered + 1 };
+    }
+
+    /// Goes past every whole record in what follows, and says what is left. `seen` is shown each record.
+    pub(crate) fn read(&mut self, text: &[u8], mut seen: impl FnMut(&Record<'_>)) -> Rest {
+        let mut rest = text;
+        loop {
+            let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
+                return if rest.is_empty() { Rest::Clean } else { Rest::Torn };
+            };
+            match Record::parse(&rest[..end]) {
+                Ok(record) if self.is_next(&record) => {
+                    seen(&record);
+                    self.follow(&record, end as u64 + 1);
+                }
+                Ok(record) => {
+                    return Rest::Breach(format!("record {} stands where record {} belongs", record.seq, self.size));
+                }
+                Err(_) => return self.after_broken(&rest[end + 1..]),
+            }
+            rest = &rest[end + 1..];
+        }
+    }
+
+    fn is_next(&self, record: &Record<'_>) -> bool {
+        record.log == self.log
+            && record.seg == self.segment
+            && record.seq == self.size
+            && record.prev == self.head
+            && !matches!(record.kind, Kind::Genesis | Kind::Segment)
+    }
+
+    fn after_broken(&self, rest: &[u8]) -> Rest {
+        let whole = rest.split(|&byte| byte == b'\n').find_map(|line| Record::parse(line).ok());
+        match whole {
+            Some(record) => {
+                Rest::Breach(format!("record {} is damaged, and record {} after it is whole", self.size, record.seq))
+            }
+            None => Rest::Torn,
+        }
+    }
+}

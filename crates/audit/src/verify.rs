@@ -1,0 +1,534 @@
+//! Checks a log: every byte, every link, every signature.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::Hash;
+use crate::error::{AuditError, Doing};
+use crate::keys::PublicKey;
+use crate::merkle::Frontier;
+use crate::note::{Checkpoint, Note, NoteError, rotation_text, split_notes};
+use crate::read::{lines, segments};
+use crate::record::{Blob, Kind, Malformed, Record, blob_file};
+use crate::report::{Finding, Problem, Report, Trust};
+use crate::sessions::{Seen, Sessions};
+use crate::storage::{Folder, Storage};
+use crate::tail::{Genesis, KeyRotation, Segment, segment_file};
+
+/// More findings than this say nothing new.
+const MOST_FINDINGS: usize = 100;
+
+/// How far a verification has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// How many bytes of records were checked.
+    pub bytes: u64,
+    /// How many there are.
+    pub of: u64,
+    /// How many records were checked.
+    pub records: u64,
+}
+
+/// Checks logs. Knows what the verifier knows from elsewhere: keys and checkpoints that were kept in a second place.
+///
+/// ```
+/// use amplifier_audit::{Log, Verifier};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let (path, key) = (folder.path().join("audit"), folder.path().join("audit.key"));
+/// # Log::at(&path, &key).open()?.close()?;
+/// let report = Verifier::new().folder(&path)?;
+/// assert!(report.is_sound());
+/// println!("{report}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Verifier<'a> {
+    key: Option<PublicKey>,
+    known: Vec<Known>,
+    progress: Option<Box<dyn FnMut(Progress) + 'a>>,
+}
+
+struct Known {
+    note: Note,
+    checkpoint: Checkpoint,
+    /// Whether it comes from the file beside the log.
+    is_beside: bool,
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier that knows nothing but what the log says.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The log must be signed with this key.
+    #[must_use]
+    pub fn key(mut self, key: PublicKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The log must contain what these checkpoints cover: the content of an anchor, one note after another.
+    ///
+    /// # Errors
+    /// If that is not a sequence of checkpoints.
+    pub fn checkpoints(mut self, text: &[u8]) -> Result<Self, NoteError> {
+        // A half-written note at the end does not take away what the others prove.
+        for text in split_notes(text).0 {
+            let note = Note::parse(text)?;
+            let checkpoint = Checkpoint::read(&note)?;
+            self.known.push(Known { note, checkpoint, is_beside: false });
+        }
+        Ok(self)
+    }
+
+    /// Is told how far the verification has come.
+    #[must_use]
+    pub fn progress(mut self, progress: impl FnMut(Progress) + 'a) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Checks the log in a folder.
+    ///
+    /// # Errors
+    /// If there is no log, or it cannot be read. What is wrong *in* it stands in the report.
+    pub fn folder(self, path: impl AsRef<Path>) -> Result<Report, AuditError> {
+        self.storage(&Folder::new(path.as_ref()))
+    }
+
+    /// Checks a log that is kept elsewhere.
+    ///
+    /// # Errors
+    /// As [`folder`](Verifier::folder).
+    pub fn storage(mut self, storage: &dyn Storage) -> Result<Report, AuditError> {
+        let segments = segments(storage)?;
+        if segments.is_empty() {
+            return Err(AuditError::Damaged { what: "there is no log here: no file `seg-….jsonl`".to_owned() });
+        }
+        let mut sizes = Vec::with_capacity(segments.len());
+        for segment in &segments {
+            sizes.push(storage.size(&segment_file(*segment)).doing("read")?.unwrap_or(0));
+        }
+        let mut check = Check::new(self.key);
+        check.beside(storage, &mut self.known)?;
+        self.known.sort_by_key(|known| known.checkpoint.size);
+        check.known = self.known;
+        let mut progress = Progress { bytes: 0, of: sizes.iter().sum(), records: 0 };
+        for (index, (&segment, size)) in segments.iter().zip(&sizes).enumerate() {
+            if index > 0 && segment != segments[index - 1] + 1 {
+                check.find(Problem::Deleted, segment, 0, format!("segment {} is missing", segments[index - 1] + 1));
+            }
+            check.segment(storage, segment, index + 1 == segments.len(), |records, bytes| {
+                if let Some(tell) = &mut self.progress {
+                    tell(Progress { records, bytes: progress.bytes + bytes, ..progress });
+                }
+            })?;
+            progress.bytes += size;
+        }
+        Ok(check.finish())
+    }
+}
+
+struct Check {
+    key: Option<PublicKey>,
+    known: Vec<Known>,
+    /// How many of `known` were dealt with.
+    passed: usize,
+    /// The chain; nothing before the first record.
+    chain: Option<Chain>,
+    report: Report,
+    sessions: Sessions,
+    /// Whether the key that was given signed something.
+    key_seen: bool,
+    segment: u64,
+    line: u64,
+}
+
+struct Chain {
+    log: String,
+    size: u64,
+    head: Hash,
+    frontier: Frontier,
+    /// Whether the frontier is that of the log as written: not after records are missing or too many.
+    is_whole: bool,
+    uncovered: u64,
+    every: u64,
+    /// The key in force; none if the log does not say which.
+    key: Option<PublicKey>,
+}
+
+impl Chain {
+    fn has_signed(&self, note: &Note) -> bool {
+        self.key.is_some_and(|key| note.is_signed_by(&Checkpoint::origin(&self.log), &key))
+    }
+}
+
+impl Check {
+    fn new(key: Option<PublicKey>) -> Self {
+        Self {
+            key,
+            known: Vec::new(),
+            passed: 0,
+            chain: None,
+            report: Report::default(),
+            sessions: Sessions::default(),
+            key_seen: false,
+            segment: 0,
+            line: 0,
+        }
+    }
+
+    fn find(&mut self, problem: Problem, segment: u64, line: u64, text: String) {
+        if self.report.findings.len() >= MOST_FINDINGS {
+            self.report.more_findings += 1;
+            return;
+        }
+        let seq = self.chain.as_ref().map_or(0, |chain| chain.size);
+        let file = (segment > 0).then(|| segment_file(segment));
+        self.report.findings.push(Finding { problem, file, line: (line > 0).then_some(line), seq, text });
+    }
+
+    fn here(&mut self, problem: Problem, text: impl Into<String>) {
+        self.find(problem, self.segment, self.line, text.into());
+    }
+
+    /// Takes the checkpoints that are kept beside the log.
+    fn beside(&mut self, storage: &dyn Storage, known: &mut Vec<Known>) -> Result<(), AuditError> {
+        if storage.size("checkpoints").doing("read")?.is_none() {
+            return Ok(());
+        }
+        let bytes = storage.read("checkpoints", 0).doing("read")?;
+        let (notes, rest) = split_notes(&bytes);
+        if !rest.is_empty() {
+            self.find(Problem::Unreadable, 0, 0, "the file `checkpoints` ends in a note that is not whole".to_owned());
+        }
+        for text in notes {
+            let note = Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note)));
+            match note {
+                Ok((checkpoint, note)) => known.push(Known { note, checkpoint, is_beside: true }),
+                Err(error) => self.find(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn segment(
+        &mut self,
+        storage: &dyn Storage,
+        segment: u64,
+        is_last: bool,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<(), AuditError> {
+        self.segment = segment;
+        self.line = 0;
+        self.report.segments += 1;
+        let file = segment_file(segment);
+        let mut text = storage.read(&file, 0).doing("read")?;
+        // A log that is being written to may end in half a line at one moment and not at the next.
+        for _ in 0..5 {
+            if !is_last || text.ends_with(b"\n") {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            text = storage.read(&file, 0).doing("read")?;
+        }
+        if text.is_empty() {
+            self.here(Problem::Unreadable, "the segment is empty");
+        }
+        let mut bytes = 0;
+        for line in lines(&text) {
+            self.line += 1;
+            bytes += line.len() as u64 + 1;
+            if bytes > text.len() as u64 {
+                let unfinished = "the log ends in a line without an end: a crash left it, or it is being written";
+                self.here(Problem::Unreadable, unfinished);
+                break;
+            }
+            match Record::parse(line) {
+                Ok(record) => self.record(storage, &record)?,
+                Err(Malformed::Edited) => self.broken(Problem::Edited, Malformed::Edited.to_string()),
+                Err(error) => self.broken(Problem::Unreadable, error.to_string()),
+            }
+            if self.line.is_multiple_of(4096) {
+                progress(self.report.records, bytes);
+            }
+        }
+        progress(self.report.records, text.len() as u64);
+        Ok(())
+    }
+
+    fn broken(&mut self, problem: Problem, text: String) {
+        self.here(problem, text);
+        if let Some(chain) = &mut self.chain {
+            chain.is_whole = false;
+        }
+    }
+
+    fn record(&mut self, storage: &dyn Storage, record: &Record<'_>) -> Result<(), AuditError> {
+        self.report.records += 1;
+        *self.report.kinds.entry(record.kind).or_default() += 1;
+        if record.seg != self.segment {
+            self.here(Problem::Misplaced, format!("the record says that it belongs to segment {}", record.seg));
+        }
+        if self.chain.is_none() {
+            self.begin(record);
+        } else {
+            self.link(record);
+        }
+        self.pass_known();
+        let is_first = self.line == 1;
+        match record.kind {
+            Kind::Genesis if record.seq > 0 || self.segment > 1 || !is_first => {
+                self.here(Problem::Misplaced, "a log begins only once");
+            }
+            Kind::Segment if !is_first => self.here(Problem::Misplaced, "a segment begins only once"),
+            Kind::Genesis => {}
+            kind if is_first && kind != Kind::Segment => {
+                self.here(Problem::Deleted, "the segment's first record is missing");
+            }
+            Kind::Segment => self.segment_begins(record),
+            Kind::Checkpoint => self.checkpoint(record),
+            Kind::KeyRotation => self.rotation(record),
+            Kind::Breach => self.report.breaches += 1,
+            Kind::Gap => self.report.gaps += 1,
+            Kind::Recovery => self.report.recoveries += 1,
+            _ => {}
+        }
+        // What a gap or retention took away was counted by its seal, too.
+        let may_lack = self.report.gaps > 0 || self.report.first > 0;
+        if let Err((problem, text)) = self.sessions.see(record, may_lack) {
+            self.here(problem, text);
+        }
+        self.blob(storage, record)?;
+        let Some(chain) = &mut self.chain else { return Ok(()) };
+        chain.size = record.seq.saturating_add(1);
+        chain.head = record.h;
+        chain.frontier.push(record.h);
+        chain.uncovered = if matches!(record.kind, Kind::Checkpoint | Kind::Segment) { 1 } else { chain.uncovered + 1 };
+        if chain.uncovered == chain.every + 1 {
+            let text = format!("more than {} records without a checkpoint", chain.every);
+            self.here(Problem::MissingCheckpoint, text);
+        }
+        self.report.last_time = record.time.to_string();
+        Ok(())
+    }
+
+    /// The first record of what is there.
+    fn begin(&mut self, record: &Record<'_>) {
+        let mut chain = Chain {
+            log: record.log.to_string(),
+            size: record.seq,
+            head: record.prev,
+            frontier: Frontier::new(),
+            is_whole: true,
+            uncovered: 0,
+            every: u64::MAX - 1,
+            key: None,
+        };
+        let mut problem = None;
+        match record.kind {
+            Kind::Genesis => match record.body::<Genesis>() {
+                Ok(body) if record.seq == 0 && record.prev == Hash::ZERO => {
+                    (chain.key, chain.every) = (Some(body.public_key), body.every);
+                    if body.format != crate::appender::FORMAT {
+                        problem = Some((Problem::Unreadable, format!("its format is `{}`", body.format)));
+                    }
+                }
+                Ok(_) => problem = Some((Problem::Misplaced, "the first record does not begin a log".to_owned())),
+                Err(error) => problem = Some((Problem::Unreadable, error.to_string())),
+            },
+            // What was before was removed by retention: the signed frontier stands for it.
+            Kind::Segment => match record.body::<Segment>() {
+                Ok(body) => {
+                    (chain.key, chain.every) = (Some(body.public_key), body.every);
+                    match Frontier::from_nodes(record.seq, body.frontier) {
+                        Some(frontier) => chain.frontier = frontier,
+                        None => problem = Some((Problem::Checkpoint, "the frontier does not fit".to_owned())),
+                    }
+                }
+                Err(error) => problem = Some((Problem::Unreadable, error.to_string())),
+            },
+            _ => problem = Some((Problem::Deleted, "the beginning of the log is missing".to_owned())),
+        }
+        chain.is_whole = problem.is_none();
+        self.report.log = chain.log.clone();
+        self.report.first = record.seq;
+        self.key_seen |= self.key.is_some() && self.key == chain.key;
+        self.chain = Some(chain);
+        if let Some((problem, text)) = problem {
+            self.here(problem, text);
+        }
+    }
+
+    fn link(&mut self, record: &Record<'_>) {
+        let Some(chain) = &mut self.chain else { return };
+        let problem = if record.log != chain.log {
+            Some((Problem::Replaced, format!("the record belongs to another log, `{}`", record.log)))
+        } else if record.seq > chain.size {
+            Some((Problem::Deleted, format!("records {} to {} are missing", chain.size, record.seq - 1)))
+        } else if record.seq < chain.size {
+            Some((Problem::Misplaced, format!("record {} stands where record {} belongs", record.seq, chain.size)))
+        } else if record.prev != chain.head {
+            Some((Problem::Rewritten, "it does not follow the record before it".to_owned()))
+        } else {
+            None
+        };
+        if let Some((problem, text)) = problem {
+            chain.is_whole = false;
+            self.here(problem, text);
+        }
+    }
+
+    fn segment_begins(&mut self, record: &Record<'_>) {
+        let body = match record.body::<Segment>() {
+            Ok(body) => body,
+            Err(error) => return self.here(Problem::Unreadable, error.to_string()),
+        };
+        let Some(chain) = &self.chain else { return };
+        if chain.is_whole && (chain.frontier.nodes() != body.frontier || chain.key != Some(body.public_key)) {
+            self.here(Problem::Checkpoint, "the segment does not continue the tree or the key before it");
+        }
+        self.signed(record, &body.note);
+    }
+
+    fn checkpoint(&mut self, record: &Record<'_>) {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Body {
+            note: String,
+        }
+        match record.body::<Body>() {
+            Ok(body) => self.signed(record, &body.note),
+            Err(error) => self.here(Problem::Unreadable, error.to_string()),
+        }
+    }
+
+    /// A checkpoint in a record: it covers what is before it.
+    fn signed(&mut self, record: &Record<'_>, note: &str) {
+        let Some(chain) = &self.chain else { return };
+        let read = Note::parse(note).and_then(|note| Ok((Checkpoint::read(&note)?, note)));
+        let (checkpoint, note) = match read {
+            Ok(read) => read,
+            Err(error) => return self.here(Problem::Checkpoint, format!("the checkpoint is malformed: {error}")),
+        };
+        let wrong = if checkpoint.log != chain.log {
+            Some("is of another log")
+        } else if !chain.has_signed(&note) {
+            Some("is not signed with the key in force")
+        } else if checkpoint.size != record.seq || checkpoint.head != record.prev {
+            Some("does not stand where it belongs")
+        } else if chain.is_whole && checkpoint.root != chain.frontier.root() {
+            Some("is of other records than those before it")
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            return self.here(Problem::Checkpoint, format!("the checkpoint {wrong}"));
+        }
+        self.report.checkpoints += 1;
+        self.report.covered = checkpoint.size;
+        self.report.covered_at = Some(checkpoint.time);
+    }
+
+    fn rotation(&mut self, record: &Record<'_>) {
+        let body = match record.body::<KeyRotation>() {
+            Ok(body) => body,
+            Err(error) => return self.here(Problem::Unreadable, error.to_string()),
+        };
+        let Some(chain) = &mut self.chain else { return };
+        let text = rotation_text(&chain.log, record.seq, &record.prev, &body.public_key);
+        let is_signed = Note::parse(&body.note).is_ok_and(|note| note.text() == text && chain.has_signed(&note));
+        if is_signed {
+            chain.key = Some(body.public_key);
+            self.key_seen |= self.key == Some(body.public_key);
+            self.report.rotations += 1;
+        } else {
+            self.here(Problem::Key, "the new key is not signed with the old one");
+        }
+    }
+
+    /// Compares with the checkpoints that cover exactly the records so far.
+    fn pass_known(&mut self) {
+        while let Some(known) = self.known.get(self.passed) {
+            let Some(chain) = &self.chain else { return };
+            let size = known.checkpoint.size;
+            if size > chain.size {
+                return;
+            }
+            self.passed += 1;
+            let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
+            if known.checkpoint.log != chain.log {
+                let text = format!("a checkpoint {place} is of another log, `{}`", known.checkpoint.log);
+                self.find(Problem::Replaced, 0, 0, text);
+            } else if size < chain.size {
+                // Only before the first record that is there, or after a break.
+                if size >= self.report.first {
+                    let text = format!("the checkpoint {place} over {size} records cannot be compared");
+                    self.find(Problem::Replaced, 0, 0, text);
+                }
+            } else if known.checkpoint.head != chain.head
+                || (chain.is_whole && known.checkpoint.root != chain.frontier.root())
+            {
+                let text = format!("the first {size} records are not those that a checkpoint {place} covers");
+                self.find(Problem::Replaced, 0, 0, text);
+            } else if known.is_beside && !chain.has_signed(&known.note) {
+                // One from elsewhere counts because of where it was kept.
+                let text = format!("the checkpoint {place} over {size} records is not signed with the key in force");
+                self.find(Problem::Checkpoint, 0, 0, text);
+            } else if !known.is_beside {
+                self.report.anchored = Some(size);
+                self.report.anchored_at = Some(known.checkpoint.time.clone());
+            }
+        }
+    }
+
+    fn blob(&mut self, storage: &dyn Storage, record: &Record<'_>) -> Result<(), AuditError> {
+        if !record.body.get().starts_with("{\"blob\":") {
+            return Ok(());
+        }
+        let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) else {
+            self.here(Problem::Unreadable, "its body is neither there nor a blob");
+            return Ok(());
+        };
+        let file = blob_file(&hash);
+        if storage.size(&file).doing("read")?.is_none() {
+            self.report.blobs_erased += 1;
+        } else if Hash::of(&storage.read(&file, 0).doing("read")?) == hash {
+            self.report.blobs += 1;
+        } else {
+            self.here(Problem::Edited, format!("the blob `{file}` does not have the content that was recorded"));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Report {
+        self.pass_known();
+        if let Some(chain) = &self.chain {
+            self.report.size = chain.size;
+            self.report.head = Some(chain.head);
+            self.report.root = chain.is_whole.then(|| chain.frontier.root());
+            self.report.public_key = chain.key;
+        }
+        for known in std::mem::take(&mut self.known).drain(..).skip(self.passed) {
+            let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
+            let (covers, there) = (known.checkpoint.size, self.report.size);
+            let text = format!("a checkpoint {place} covers {covers} records, but only {there} are there");
+            self.find(Problem::Truncated, 0, 0, text);
+        }
+        if self.key.is_some() && !self.key_seen {
+            let has = self.report.public_key.map(|key| key.to_string()).unwrap_or_default();
+            self.find(Problem::Key, 0, 0, format!("the log is signed with another key, `{has}`"));
+        }
+        if self.report.breaches > 0 {
+            let text = format!("the writer found {} breaches and recorded them", self.report.breaches);
+            self.find(Problem::Breach, 0, 0, text);
+        }
+        self.report.trust = if self.key.is_some() { Trust::KeyKnown } else { Trust::KeyFromLog };
+        let Seen { sealed, unsealed, in_doubt } = self.sessions.finish();
+        (self.report.sealed, self.report.unsealed, self.report.in_doubt) = (sealed, unsealed, in_doubt);
+        self.report
+    }
+}
