@@ -234,29 +234,39 @@ impl Appender {
     }
 
     /// Goes on after a failure: a new segment, with a record of what was lost.
-    pub(crate) fn reopen(&mut self, refused: &Counts, why: &str) -> Result<(), AuditError> {
+    pub(crate) fn reopen(&mut self, why: &str) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
         self.drop_failed()?;
         self.catch_up()?;
+        let result = self.begin_segment();
+        result.map_err(|error| self.lose(&[], self.safe.clone(), error))?;
+        self.put_gap(why)?;
+        self.has_failed = false;
+        self.hand_out();
+        Ok(())
+    }
+
+    /// Takes into account what was refused before it got here.
+    pub(crate) fn add_lost(&mut self, refused: impl IntoIterator<Item = (Kind, u64)>) {
+        refused.into_iter().for_each(|(kind, count)| *self.lost.entry(kind).or_default() += count);
+    }
+
+    /// Records what was lost, if anything was, while the log works.
+    pub(crate) fn tell_lost(&mut self, why: &str) -> Result<(), AuditError> {
+        if self.lost.is_empty() { Ok(()) } else { self.locked(|log| log.put_gap(why)) }
+    }
+
+    fn put_gap(&mut self, why: &str) -> Result<(), AuditError> {
         #[derive(Serialize)]
         struct Gap<'a> {
             lost: u64,
             kinds: &'a Counts,
             why: &'a str,
         }
-        let mut kinds = self.lost.clone();
-        refused.iter().for_each(|(kind, count)| *kinds.entry(*kind).or_default() += count);
-        let result = (|| {
-            self.begin_segment()?;
-            self.put_own(Kind::Gap, None, &Gap { lost: kinds.values().sum(), kinds: &kinds, why });
-            self.sync()
-        })();
-        if let Err(error) = result {
-            return Err(self.lose(&[], self.safe.clone(), error));
-        }
+        let kinds = self.lost.clone();
+        self.put_own(Kind::Gap, None, &Gap { lost: kinds.values().sum(), kinds: &kinds, why });
+        self.sync_or_lose()?;
         self.lost.clear();
-        self.has_failed = false;
-        self.hand_out();
         Ok(())
     }
 

@@ -37,10 +37,8 @@ pub(super) struct Queue {
     pub(super) bytes: usize,
     /// How many of the jobs somebody waits for.
     pub(super) waiters: usize,
-    /// How many of those the writer wants to see before it wakes up.
-    pub(super) wanted: usize,
-    /// Whether the writer sleeps until someone wakes it.
-    pub(super) is_idle: bool,
+    /// What wakes the writer.
+    pub(super) wakes: Wakes,
     /// The number of the next record that is taken.
     pub(super) next: u64,
     /// Every record that was lost has a smaller number.
@@ -51,6 +49,18 @@ pub(super) struct Queue {
     pub(super) refused: Counts,
     pub(super) status: Status,
     pub(super) is_closed: bool,
+}
+
+/// What wakes the writer. Waking a thread costs more than taking a record, so it is not done for nothing.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(super) enum Wakes {
+    /// Nothing: it is awake, or was woken already.
+    #[default]
+    Nothing,
+    /// Any job.
+    Job,
+    /// So many who wait, or much to write.
+    Waiters(usize),
 }
 
 pub(super) type Done = Box<dyn FnOnce(Result<(), AuditError>) + Send>;
@@ -81,29 +91,29 @@ impl Shared {
             return Err(AuditError::Closed);
         }
         let is_record = matches!(job, Job::Append(_));
-        if is_record && let Some(why) = queue.failure.clone() {
-            if let Job::Append(entry) = &job {
-                *queue.refused.entry(entry.kind()).or_default() += 1;
-            }
-            return Err(AuditError::Lost { why });
-        }
-        if queue.bytes + bytes > MOST_WAITING {
-            return Err(AuditError::Overloaded { waiting: queue.bytes });
+        let refused = match (&queue.failure, queue.bytes) {
+            _ if !is_record => None,
+            (Some(why), _) => Some(AuditError::Lost { why: why.clone() }),
+            (None, waiting) if waiting + bytes > MOST_WAITING => Some(AuditError::Overloaded { waiting }),
+            _ => None,
+        };
+        if let (Some(error), Job::Append(entry)) = (refused, &job) {
+            *queue.refused.entry(entry.kind()).or_default() += 1;
+            return Err(error);
         }
         let receipt = Receipt(queue.next);
         queue.next += u64::from(is_record);
-        // Nobody waits for the first record of many, but it should not stay in memory until someone does.
-        let is_first = self.durability == Durability::Async && queue.jobs.is_empty();
-        let was_little = queue.bytes < MUCH_WAITING;
         queue.bytes += bytes;
         queue.waiters += usize::from(!is_record);
         queue.jobs.push(job);
-        let is_enough = !is_record && (queue.waiters == 1 || queue.waiters >= queue.wanted);
-        let is_much = queue.bytes >= MUCH_WAITING && was_little;
-        let wakes = is_enough || is_much || is_first || std::mem::take(&mut queue.is_idle);
-        drop(queue);
-        // Waking a thread costs more than taking a record.
+        let wakes = match queue.wakes {
+            Wakes::Nothing => false,
+            Wakes::Job => true,
+            Wakes::Waiters(wanted) => queue.waiters >= wanted || queue.bytes >= MUCH_WAITING,
+        };
         if wakes {
+            queue.wakes = Wakes::Nothing;
+            drop(queue);
             self.arrived.notify_one();
         }
         Ok(receipt)

@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Status;
-use super::queue::{Job, MUCH_WAITING, Shared};
-use crate::Hash;
+use super::queue::{Job, MUCH_WAITING, Shared, Wakes};
 use crate::anchor::{Anchor, Anchoring};
 use crate::appender::{Appender, Entry};
 use crate::error::AuditError;
 use crate::record::{Kind, blob_file};
 use crate::retention;
+use crate::{Durability, Hash};
 
 /// How long a record that nobody waits for may be kept from the file, so that several share a write.
 const LINGER: Duration = Duration::from_millis(5);
+/// How long the writer stays awake after a batch that somebody waited for, at most.
+const AWAKE: Duration = Duration::from_micros(100);
 /// How long closing waits for anchors.
 const LAST_ANCHOR: Duration = Duration::from_secs(5);
 
@@ -28,6 +30,8 @@ pub(super) struct Worker {
     anchoring: Anchoring,
     checkpoint_after: Duration,
     dirty_since: Option<Instant>,
+    /// When it was last tried to go on after a failure.
+    failed_since: Option<Instant>,
     /// How many waited for the last batch, and how long its sync took: as many may come back soon.
     last_waiters: usize,
     last_sync: Duration,
@@ -47,6 +51,7 @@ impl Worker {
             anchoring,
             checkpoint_after,
             dirty_since: None,
+            failed_since: None,
             last_waiters: 0,
             last_sync: Duration::ZERO,
         };
@@ -89,54 +94,80 @@ impl Worker {
     /// is closed and everything is done.
     fn next_batch(&mut self) -> Option<(Vec<Job>, u64)> {
         let shared = self.shared.clone();
+        let wanted = self.last_waiters.max(1);
+        self.stay_awake(wanted);
         let mut queue = shared.lock();
-        while queue.jobs.is_empty() {
-            if queue.is_closed {
+        let mut arrived_at = None;
+        loop {
+            let is_empty = queue.jobs.is_empty();
+            if is_empty && queue.is_closed {
                 return None;
             }
-            let due = match (&queue.failure, self.dirty_since) {
-                // A log that failed is tried again as often as a busy one signs checkpoints.
-                (Some(_), _) => Some(self.checkpoint_after.max(Duration::from_millis(1))),
-                (None, Some(since)) => Some(self.checkpoint_after.saturating_sub(since.elapsed())),
-                (None, None) => None,
-            };
-            queue = match due {
-                Some(Duration::ZERO) => return Some((Vec::new(), queue.next)),
-                Some(due) => {
-                    let (queue, waited) =
-                        shared.arrived.wait_timeout(queue, due).unwrap_or_else(PoisonError::into_inner);
-                    if waited.timed_out() && queue.jobs.is_empty() {
-                        return Some((Vec::new(), queue.next));
-                    }
-                    queue
-                }
-                None => {
-                    queue.is_idle = true;
-                    shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner)
-                }
-            };
-        }
-        // More may come, and one write or sync serves all: those who waited for the last one are likely to be back soon.
-        queue.wanted = self.last_waiters.max(1);
-        let begun = Instant::now();
-        while !queue.is_closed && queue.bytes < MUCH_WAITING && queue.waiters < queue.wanted {
-            let linger = if queue.waiters == 0 { LINGER } else { (self.last_sync / 2).min(LINGER) };
-            let left = linger.saturating_sub(begun.elapsed());
-            if left.is_zero() {
+            if queue.is_closed || queue.waiters >= wanted || queue.bytes >= MUCH_WAITING {
                 break;
             }
-            queue = shared.arrived.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+            let due = if is_empty {
+                self.due(queue.failure.is_some())
+            } else {
+                // More may come, and one write or sync serves all: those who waited for the last one may be back soon.
+                let linger = if queue.waiters == 0 { LINGER } else { (self.last_sync / 2).min(LINGER) };
+                Some(linger.saturating_sub(arrived_at.get_or_insert_with(Instant::now).elapsed()))
+            };
+            if due == Some(Duration::ZERO) {
+                break;
+            }
+            // Nobody waits for a record that is not flushed, and the writer wakes up by itself; unless it sleeps without an end.
+            queue.wakes = match due {
+                None => Wakes::Job,
+                Some(_) if is_empty && shared.durability == Durability::Async => Wakes::Job,
+                Some(_) if is_empty => Wakes::Waiters(1),
+                Some(_) => Wakes::Waiters(wanted),
+            };
+            queue = match due {
+                None => shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => shared.arrived.wait_timeout(queue, due).unwrap_or_else(PoisonError::into_inner).0,
+            };
+            queue.wakes = Wakes::Nothing;
         }
         queue.bytes = 0;
         self.last_waiters = std::mem::take(&mut queue.waiters);
         Some((std::mem::take(&mut queue.jobs), queue.next))
     }
 
+    /// When there is something to do although nothing arrives.
+    fn due(&mut self, has_failed: bool) -> Option<Duration> {
+        let since = match has_failed {
+            // A log that failed is tried again as often as a busy one signs checkpoints.
+            true => *self.failed_since.get_or_insert_with(Instant::now),
+            false => self.dirty_since?,
+        };
+        Some(self.checkpoint_after.saturating_sub(since.elapsed()))
+    }
+
+    /// Those who waited for the last batch are likely to be back sooner than a thread that fell asleep.
+    fn stay_awake(&self, wanted: usize) {
+        let begun = Instant::now();
+        let most = if self.last_waiters == 0 { Duration::ZERO } else { self.last_sync.min(AWAKE) };
+        while begun.elapsed() < most {
+            if self.shared.lock().waiters >= wanted {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Does all of the jobs. `taken` is the number of the next record after them.
     fn commit(&mut self, jobs: Vec<Job>, taken: u64) {
-        if self.shared.lock().failure.is_some() {
+        self.failed_since = None;
+        let refused = std::mem::take(&mut self.shared.lock().refused);
+        self.appender.add_lost(refused);
+        if self.failed().is_some() {
             self.reopen();
-        } else if jobs.is_empty() {
+        } else {
+            let result = self.appender.tell_lost("more was recorded than could be written");
+            self.check(result, taken);
+        }
+        if jobs.is_empty() && self.failed().is_none() {
             let result = self.appender.checkpoint();
             self.check(result, taken);
         }
@@ -153,15 +184,15 @@ impl Worker {
             }
         }
         self.append(&mut entries, taken);
+        for (since, done) in flushes {
+            let result = self.shared.lock().lost_since(since);
+            done(result);
+        }
         self.report();
         self.dirty_since = match self.appender.is_dirty() {
             true => self.dirty_since.or_else(|| Some(Instant::now())),
             false => None,
         };
-        for (since, done) in flushes {
-            let result = self.shared.lock().lost_since(since);
-            done(result);
-        }
     }
 
     fn append(&mut self, entries: &mut Vec<Entry>, taken: u64) {
@@ -172,8 +203,7 @@ impl Worker {
         let result = match self.failed() {
             None => self.appender.append(entries),
             Some(why) => {
-                let mut queue = self.shared.lock();
-                entries.iter().for_each(|entry| *queue.refused.entry(entry.kind()).or_default() += 1);
+                self.appender.add_lost(entries.iter().map(|entry| (entry.kind(), 1)));
                 Err(AuditError::Lost { why })
             }
         };
@@ -249,19 +279,10 @@ impl Worker {
 
     /// Tries to go on in a new segment.
     fn reopen(&mut self) {
-        let (refused, why) = {
-            let queue = self.shared.lock();
-            (queue.refused.clone(), queue.failure.clone().unwrap_or_default())
-        };
-        match self.appender.reopen(&refused, &why) {
+        let why = self.failed().unwrap_or_default();
+        match self.appender.reopen(&why) {
             Ok(()) => {
-                let mut queue = self.shared.lock();
-                queue.failure = None;
-                // What was refused meanwhile waits for the next gap.
-                for (kind, count) in refused {
-                    let left = queue.refused.entry(kind).or_default();
-                    *left -= count.min(*left);
-                }
+                self.shared.lock().failure = None;
                 tracing::info!("the audit log works again");
             }
             Err(error) => self.shared.lock().failure = Some(error.to_string()),
