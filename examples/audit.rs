@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use amplifier_audit::{Folder, Kind, PublicKey, Record, Verifier, read_records, read_tree};
+use amplifier_audit::{Folder, Kind, Proof, PublicKey, Record, Verifier, read_records};
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -68,6 +68,14 @@ enum Command {
         /// The number of the record.
         seq: u64,
     },
+    /// Checks such a proof.
+    Check {
+        /// A file with what `prove` printed.
+        proof: PathBuf,
+        /// The public key that the checkpoint must be signed with.
+        #[arg(long)]
+        key: PublicKey,
+    },
 }
 
 fn kind(word: &str) -> Result<Kind, String> {
@@ -114,11 +122,12 @@ fn run(command: Command) -> Result<u8, Box<dyn std::error::Error>> {
             });
             let report = verifier.folder(folder)?;
             bar.finish_and_clear();
-            match json {
-                true => writeln!(out, "{:#}", report.to_json())?,
-                false => write!(out, "{report}")?,
+            let text = if json { format!("{:#}\n", report.to_json()) } else { report.to_string() };
+            // Whether or not anyone reads it to the end, the exit code tells.
+            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+                _ => return Ok(report.verdict().exit_code()),
             }
-            report.verdict().exit_code()
         }
         Command::Show { folder, session, kind, from, last, json } => {
             let mut lines = std::collections::VecDeque::new();
@@ -156,14 +165,23 @@ fn run(command: Command) -> Result<u8, Box<dyn std::error::Error>> {
             0
         }
         Command::Prove { folder, seq } => {
-            let tree = read_tree(&Folder::new(folder))?;
-            let size = tree.size();
-            let (Some(root), Some(proof)) = (tree.root_at(size), tree.inclusion(seq, size)) else {
-                return Err(format!("record {seq} is not there; the log has {size}").into());
-            };
-            let proof = serde_json::json!({ "index": seq, "size": size, "root": root, "proof": proof });
-            writeln!(out, "{proof:#}")?;
+            let proof = Proof::of(&Folder::new(folder), seq)?;
+            writeln!(out, "{}", serde_json::to_string_pretty(&proof)?)?;
             0
+        }
+        Command::Check { proof, key } => {
+            let text = std::fs::read(&proof).map_err(|error| format!("`{}`: {error}", proof.display()))?;
+            let proof: Proof = serde_json::from_slice(&text)?;
+            match proof.check(&key) {
+                Ok(checkpoint) => {
+                    writeln!(out, "proved: the record is in the log {} as of {}", checkpoint.log, checkpoint.time)?;
+                    0
+                }
+                Err(error) => {
+                    writeln!(out, "NOT PROVED: {error}")?;
+                    1
+                }
+            }
         }
     };
     out.flush()?;

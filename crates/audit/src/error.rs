@@ -23,6 +23,14 @@ pub enum AuditError {
         /// What is wrong.
         what: String,
     },
+    /// The key belongs to a log that is not the one in this place.
+    #[error(
+        "the key belongs to the audit log `{log}`, which is not here: find out what became of it, or use a new key for a new log"
+    )]
+    Gone {
+        /// The log that the key belongs to.
+        log: String,
+    },
     /// The log was signed with another key.
     #[error(
         "the audit log is signed with another key (its public key is `{expected}`, the one given has `{given}`); use the key that the log was made with, or rotate keys"
@@ -42,6 +50,15 @@ pub enum AuditError {
         /// The reason.
         why: String,
     },
+    /// There is no such record, or no checkpoint covers it yet.
+    #[error("record {seq} is not there, or no checkpoint covers it yet")]
+    NoRecord {
+        /// Its number.
+        seq: u64,
+    },
+    /// What was to be recorded is no JSON.
+    #[error("it cannot be written as JSON: {0}")]
+    NoJson(serde_json::Error),
     /// More is waiting than the log can hold.
     #[error("the audit log does not keep up: {waiting} bytes are waiting to be written")]
     Overloaded {

@@ -1,6 +1,7 @@
 //! How a log is kept.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::keys::SigningKey;
 use crate::log::{Log, Parts};
 use crate::redact::Redaction;
 use crate::storage::{Folder, Storage};
-use crate::tail::segment_number;
+use crate::tail::{MOST_UNCOVERED, segment_number};
 
 /// When a record counts as kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl Log {
     /// # let folder = tempfile::tempdir()?;
     /// # let (path, key) = (folder.path().join("audit"), folder.path().join("audit.key"));
     /// let log = Log::at(&path, &key).open()?;
-    /// log.seal("session-1", "complete")?;
+    /// log.seal_blocking("session-1", "complete")?;
     /// log.close()?;
     ///
     /// assert!(Verifier::new().folder(&path)?.is_sound());
@@ -100,9 +101,9 @@ impl LogOptions {
         self
     }
 
-    /// Signs a checkpoint after so many records at the latest; 256 if not set. Fixed when the log is made.
+    /// Signs a checkpoint after so many records at the latest, from 2 to 4096; 256 if not set. Fixed when the log is made.
     pub fn checkpoint_every(mut self, records: u64) -> Self {
-        self.every = records.max(2);
+        self.every = records.clamp(2, MOST_UNCOVERED);
         self
     }
 
@@ -142,15 +143,43 @@ impl LogOptions {
             Key::Given(key) => (key, None),
         };
         let Self { storage, durability, segment_bytes, every, checkpoint_after, .. } = self;
-        Log::start(Parts {
+        // A key belongs to one log: else whoever removes a log gets a new one that looks as if nothing had ever been there.
+        let belongs = key_file.as_ref().map(|file| file.with_added_extension("log"));
+        let log = match &belongs {
+            Some(file) => belongs_to(file).doing("opened")?,
+            None => None,
+        };
+        let is_bound = log.is_some();
+        let log = Log::start(Parts {
             storage,
-            settings: Settings { durability, segment_bytes, every, checkpoint_after, key_file },
+            settings: Settings { durability, segment_bytes, every, checkpoint_after, key_file, log },
             key,
             blob_above: self.blob_above,
             redaction: self.redaction,
             anchors: self.anchors,
-        })
+        })?;
+        if let Some(file) = belongs.filter(|_| !is_bound) {
+            bind(&file, &log.status().log).doing("opened")?;
+        }
+        Ok(log)
     }
+}
+
+/// The log that a key belongs to, by the file beside the key.
+fn belongs_to(file: &Path) -> io::Result<Option<String>> {
+    match std::fs::read_to_string(file) {
+        Ok(log) => Ok(Some(log.trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn bind(file: &Path, log: &str) -> io::Result<()> {
+    let temporary = file.with_added_extension(std::process::id().to_string());
+    let mut text = std::fs::File::create(&temporary)?;
+    text.write_all(format!("{log}\n").as_bytes())?;
+    text.sync_all()?;
+    std::fs::rename(temporary, file)
 }
 
 fn is_there(storage: &dyn Storage) -> Result<bool, AuditError> {

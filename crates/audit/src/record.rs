@@ -158,6 +158,9 @@ impl<'a> Record<'a> {
         if !record.body.get().starts_with('{') {
             return Err(unreadable("its body is no object"));
         }
+        if !is_time(record.time.as_bytes()) {
+            return Err(unreadable("its time is none"));
+        }
         Ok(record)
     }
 
@@ -260,7 +263,11 @@ pub(crate) struct Blob<'a> {
 
 impl Blob<'_> {
     pub(crate) fn hash(&self) -> Option<Hash> {
-        Hash::from_hex(self.blob.strip_prefix("sha256:")?.as_bytes())
+        Self::hash_in(&self.blob)
+    }
+
+    pub(crate) fn hash_in(text: &str) -> Option<Hash> {
+        Hash::from_hex(text.strip_prefix("sha256:")?.as_bytes())
     }
 }
 
@@ -304,9 +311,16 @@ impl Formatter for Ascii {
 
 /// UTC, RFC 3339, microseconds.
 pub(crate) fn write_time(text: &mut Vec<u8>, at: SystemTime) {
-    let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
+    // A clock that is far off is shown as the nearest end, so that a time has one form.
+    let at = jiff::Timestamp::try_from(at.max(SystemTime::UNIX_EPOCH)).unwrap_or(jiff::Timestamp::MAX);
     // Writing to memory does not fail.
     let _ = write!(text, "{at:.6}");
+}
+
+fn is_time(text: &[u8]) -> bool {
+    let form = b"0000-00-00T00:00:00.000000Z";
+    text.len() == form.len()
+        && text.iter().zip(form).all(|(byte, form)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form })
 }
 
 /// The same as text.

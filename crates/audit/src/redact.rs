@@ -4,8 +4,8 @@
 //! the same, and learns neither. Most records have none, which [`Redaction::could_match`] can tell in a fraction of the
 //! time that [`Redaction::apply`] takes.
 //!
-//! From top to bottom: the public type, the standard rules, what makes a value a secret, the walk through a record, names,
-//! card numbers, the prefilter, and the literals of patterns that users add.
+//! From top to bottom: the public type, the standard rules, what makes a value a secret, the walk through a record,
+//! names, card numbers, the prefilter, and the literals of patterns that users add.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,8 +67,9 @@ impl Redaction {
 
     /// Adds a regular expression. If it has a group named `secret`, only that part is replaced, else the whole match.
     ///
-    /// It never sees a marker: the text before and after one is searched as if it stood alone. A pattern that has no
-    /// plain text of three characters or more that each match contains turns the prefilter off.
+    /// It never sees a marker: the text before and after one is searched as if it stood alone. Let every match contain
+    /// some plain text, three characters or more, such as `badge-`: else [`could_match`](Self::could_match) always says
+    /// yes.
     ///
     /// # Errors
     /// If the pattern is not a regular expression.
@@ -84,7 +85,7 @@ impl Redaction {
                 Some(literal) => rules.literals.push(Literal::new(literal, Check::AnyCase)),
                 None => rules.anything = true,
             }
-            rules.patterns.push(Pattern { kind, regex, groups: group..group + 1, judge: keep_all });
+            rules.patterns.push(Pattern { kind, regex, groups: group..group + 1, judge: keep_all, overlap: 0 });
         }))
     }
 
@@ -117,8 +118,7 @@ impl Redaction {
     /// a key at once.
     #[must_use]
     pub fn could_match(&self, ascii_json: &[u8]) -> bool {
-        let rules = &*self.0;
-        rules.anything || rules.prefilter.finds(ascii_json) || (rules.cards && could_hold_card(ascii_json))
+        self.0.could_match(ascii_json)
     }
 
     fn with(self, change: impl FnOnce(&mut Rules)) -> Self {
@@ -132,8 +132,9 @@ impl Redaction {
 // Patterns of users may hold what they look for: only kinds are shown.
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let patterns = self.0.patterns.iter().map(|pattern| &pattern.kind);
-        let mut kinds: Vec<_> = patterns.chain(self.0.fields.iter().map(|field| &field.kind)).collect();
+        let patterns = self.0.patterns.iter().map(|pattern| pattern.kind.as_str());
+        let fields = self.0.fields.iter().map(|field| field.kind.as_str());
+        let mut kinds: Vec<_> = patterns.chain(fields).chain(self.0.cards.then_some(CARD)).collect();
         kinds.sort();
         kinds.dedup();
         f.debug_struct("Redaction").field("kinds", &kinds).finish_non_exhaustive()
@@ -158,6 +159,8 @@ struct Pattern {
     /// The groups that can be the secret; the first one that takes part in a match is it.
     groups: Range<usize>,
     judge: Judge,
+    /// How far before its end a secret may hold the beginning of the next match.
+    overlap: usize,
 }
 
 /// How many bytes at the beginning of what a group has matched are the secret; none: it was a false alarm.
@@ -212,7 +215,7 @@ const CONTEXTS: &[(&str, &str, Judge, &str, Check)] = &[
     ("url_password", r#"://[^\s/?#@:"'<>\\]*:([^\s/?#"'<>\\]+)@"#, keep_unless_placeholder, "://", Check::Url),
     (
         "authorization",
-        r#"(?i-u:authorization\\*["']?\]?[ \t]*[:=][ \t]*\\*["']?(?:bearer|basic|token|apikey|negotiate)[ \t]+)([^\s"'\\,;<>]+)"#,
+        r#"(?i-u:authorization\\*["']?\]?[ \t]*[:=][ \t]*\\*["']?(?:bearer|basic|token|apikey)[ \t]+)([^\s"'\\,;<>]+)"#,
         keep_unless_placeholder,
         "authorization",
         Check::Assigned(Cow::Borrowed(b"authorization")),
@@ -257,12 +260,12 @@ impl Rules {
     fn standard() -> Self {
         let mut rules = Self { cards: true, ..Self::default() };
         for &(kind, token, literals) in TOKENS {
-            // Text that was escaped once more has `\n` for a line feed, and a token after it begins a word all the same.
-            rules.add_pattern(kind, &format!(r"(?-u:(?:\b|\\[nrt])({token}))"), keep_all);
+            // Text that was escaped once more has `\n` for a line feed. A token after it begins a word all the same.
+            rules.add_pattern(kind, &format!(r"(?-u:(?:\b|\\[nrt])({token}))"), keep_all, 0);
             rules.literals.extend(literals.iter().map(|literal| Literal::new(*literal, Check::Token)));
         }
         for (kind, pattern, judge, literal, check) in CONTEXTS {
-            rules.add_pattern(kind, pattern, *judge);
+            rules.add_pattern(kind, pattern, *judge, 0);
             rules.literals.push(Literal::new(*literal, check.clone()));
         }
         for &(kind, names, judge) in ASSIGNMENTS {
@@ -275,6 +278,11 @@ impl Rules {
         rules
     }
 
+    /// For JSON, and just as well for the text of one string: nothing but quotes and control characters differs.
+    fn could_match(&self, text: &[u8]) -> bool {
+        self.anything || self.prefilter.finds(text) || (self.cards && could_hold_card(text))
+    }
+
     fn index(&mut self) {
         match Prefilter::new(&self.literals) {
             Some(prefilter) => self.prefilter = prefilter,
@@ -282,24 +290,28 @@ impl Rules {
         }
     }
 
-    fn add_pattern(&mut self, kind: &str, pattern: &str, judge: Judge) {
+    fn add_pattern(&mut self, kind: &str, pattern: &str, judge: Judge, overlap: usize) {
         // The patterns are our own: the tests have a secret for every one of them, so none can get lost here.
         if let Ok(regex) = Regex::new(pattern) {
             let groups = if regex.captures_len() > 1 { 1..regex.captures_len() } else { 0..1 };
-            self.patterns.push(Pattern { kind: kind.to_owned(), regex, groups, judge });
+            self.patterns.push(Pattern { kind: kind.to_owned(), regex, groups, judge, overlap });
         }
     }
 
     fn add_assignment(&mut self, kind: &str, names: &[&str], judge: Judge) {
         let any = names.join("|").replace('_', "[_-]?");
+        // The name and the value may have quotes, and those may be escaped, once or more.
+        let name = format!(r#"(?i-u:{any})\\*["']?\]?"#);
         let sign = r"[ \t]*(?:={1,3}|:=|=>|:)[ \t]*";
         let quoted = r#"\\+"([^"\\\r\n]+)|\\+'([^'\\\r\n]+)|"((?:[^"\\\r\n]|\\.)+)|'((?:[^'\\\r\n]|\\.)+)"#;
         let plain = r#"([^\s"'`;&<>,(){}\[\]\\:=][^\s"'`;&<>]*)"#;
         // The groups: four with quotes, `TIGHT`, `LOOSE`.
-        let name = format!(r#"(?i-u:{any})\\*["']?\]?"#);
-        self.add_pattern(kind, &format!("{name}(?:{sign}(?:{quoted})|={plain}|{sign}{plain})"), judge);
+        let assignment = format!("{name}(?:{sign}(?:{quoted})|={plain}|{sign}{plain})");
         let flag = format!(r"--[A-Za-z0-9_-]*(?i-u:{any})[ \t]+{plain}");
-        self.add_pattern(kind, &flag, keep_if_credible);
+        // A value can end with the next name, as in `password=a,password="b"`.
+        let overlap = PLACEHOLDER;
+        self.add_pattern(kind, &assignment, judge, overlap);
+        self.add_pattern(kind, &flag, keep_if_credible, overlap);
         for name in names {
             let last_word = name.rsplit('_').next().unwrap_or(name);
             self.literals.push(Literal::new(last_word, Check::Assigned(plain_name(name).into())));
@@ -314,8 +326,8 @@ impl Rules {
         if !name.iter().all(|&byte| is_written_as_is(byte)) {
             self.anything = true;
         }
-        // A key can have separators anywhere. Before its closing quote stand some letters from the end of the name, or fewer
-        // and a separator. Two are enough to look for, but most records have a `reason` and a `decision`.
+        // A key can have separators anywhere. Before its closing quote stand some letters from the end of the name, or
+        // fewer and a separator. Two are enough to look for, but most records have a `reason` and a `decision`.
         let letters = name.len().min(if name.ends_with(b"on") { 6 } else { 2 });
         let mut add = |end: &[u8], count: usize| {
             let text = [end, &name[name.len() - count..], b"\":"].concat();
@@ -458,6 +470,9 @@ impl Redactor<'_> {
 
     /// The text with markers for the secrets, if it has any. In a named field all of it is secret.
     fn text(&self, text: &str, named: Option<&str>) -> Option<String> {
+        if named.is_none() && !self.rules.could_match(text.as_bytes()) {
+            return None;
+        }
         let (mut redacted, mut changed) = (String::new(), false);
         let mut rest = text;
         while !rest.is_empty() {
@@ -500,7 +515,7 @@ impl Redactor<'_> {
     fn secrets(&self, text: &str) -> Vec<Secret<'_>> {
         let mut secrets: Vec<_> = self.rules.patterns.iter().flat_map(|pattern| pattern.secrets(text)).collect();
         if self.rules.cards {
-            secrets.extend(cards(text.as_bytes()).map(|range| Secret { range, kind: "card_number" }));
+            secrets.extend(cards(text.as_bytes()).map(|range| Secret { range, kind: CARD }));
         }
         // The sort is stable, so what is equal stays in the order of the rules.
         secrets.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
@@ -534,12 +549,13 @@ impl Pattern {
                     Some((group, found)) => (found.range(), (self.judge)(group, found.as_str())),
                     None => (captures.get_match().range(), 0),
                 };
+                let end = found.start + kept;
+                // A false alarm may have swallowed the name of a real secret: then go on inside.
+                let next = found.start.max(end.saturating_sub(self.overlap)).max(from + 1);
+                from = (next..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len() + 1);
                 if kept > 0 {
-                    from = found.start + kept;
-                    return Some(Secret { range: found.start..from, kind: &self.kind });
+                    return Some(Secret { range: found.start..end, kind: &self.kind });
                 }
-                // A false alarm may have swallowed the name of a real secret: go on inside.
-                from = (found.start.max(from + 1)..=text.len()).find(|&at| text.is_char_boundary(at))?;
             }
             None
         })
@@ -595,6 +611,8 @@ fn begins_word(text: &[u8], at: usize) -> bool {
     let hump = text[at].is_ascii_uppercase() && (!before.is_ascii_uppercase() || next_is_lower);
     hump || !before.is_ascii_alphanumeric()
 }
+
+const CARD: &str = "card_number";
 
 /// The card numbers in a text.
 fn cards(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
@@ -737,8 +755,8 @@ impl Literal {
                 stops.next() == Some(&b':') && stops.find(|&&byte| byte != b':') == Some(&b'@')
             }
             Check::Assigned(name) => {
-                // Spaces, quotes, their escapes and that of a tab may stand before the sign.
-                let is_filler = |byte: &u8| matches!(byte, b' ' | b'\\' | b't' | b'"' | b'\'' | b']');
+                // Spaces, tabs, quotes and escapes of them may stand before the sign.
+                let is_filler = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\\' | b't' | b'"' | b'\'' | b']');
                 let signs = match after.iter().position(|byte| !is_filler(byte)) {
                     Some(sign) if matches!(after[sign], b'=' | b':') => true,
                     Some(0) => false,

@@ -66,6 +66,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many more findings there are.
     pub more_findings: u64,
+    /// Whether something is worse than unreadable, among those that are not listed, too.
+    #[serde(skip)]
+    pub(crate) is_unsound: bool,
 }
 
 /// How the key is known that the log is signed with.
@@ -167,8 +170,8 @@ impl Report {
     pub fn verdict(&self) -> Verdict {
         match &self.findings[..] {
             [] => Verdict::Sound,
-            findings if findings.iter().all(|finding| finding.problem == Problem::Unreadable) => Verdict::Unreadable,
-            _ => Verdict::Unsound,
+            _ if self.is_unsound => Verdict::Unsound,
+            _ => Verdict::Unreadable,
         }
     }
 

@@ -3,21 +3,38 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
+use serde::{Deserialize, Serialize};
+
+use crate::Hash;
 use crate::error::{AuditError, Doing};
 use crate::read::{read_records, segments};
 use crate::record::{Blob, Kind, blob_file};
 use crate::storage::Storage;
 use crate::tail::segment_file;
 
-/// What is to be removed.
-pub(crate) struct Plan {
-    pub(crate) files: Vec<String>,
-    blobs: HashSet<String>,
+/// A change that the log itself makes, as its record says it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Change {
+    /// Segments were removed.
+    Retention {
+        /// All before this one.
+        before: u64,
+        /// Those that were there.
+        segments: Vec<String>,
+        #[serde(skip)]
+        blobs: HashSet<String>,
+    },
+    /// A large body was erased.
+    Erasure {
+        /// Which.
+        blob: String,
+    },
 }
 
-/// The oldest segments, so that `keep` are left: only those in which every session is sealed, and never the current one.
-pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<Plan, AuditError> {
-    #[derive(Default)]
+/// The removal of the oldest segments, so that `keep` are left: only of those in which every session is sealed, and never of the
+/// current one.
+pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<Option<Change>, AuditError> {
     struct Session {
         first: u64,
         is_sealed: bool,
@@ -39,30 +56,45 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<P
     let unsealed = sessions.values().filter(|session| !session.is_sealed).map(|session| session.first).min();
     let all = segments(storage)?;
     let most = all.len().saturating_sub(keep.max(1));
-    let before = unsealed.unwrap_or(u64::MAX).min(current);
-    let removed: Vec<u64> = all.into_iter().take(most).filter(|&segment| segment < before).collect();
-    let last = removed.last().copied().unwrap_or(0);
-    Ok(Plan {
-        files: removed.iter().map(|&segment| segment_file(segment)).collect(),
-        blobs: blobs.into_iter().filter(|(_, segment)| *segment <= last).map(|(file, _)| file).collect(),
-    })
+    let end = unsealed.unwrap_or(u64::MAX).min(current);
+    let removed: Vec<u64> = all.into_iter().take(most).filter(|&segment| segment < end).collect();
+    Ok(removed.last().map(|last| Change::Retention {
+        before: last + 1,
+        segments: removed.iter().map(|&segment| segment_file(segment)).collect(),
+        blobs: blobs.into_iter().filter(|(_, segment)| segment <= last).map(|(file, _)| file).collect(),
+    }))
 }
 
-pub(crate) fn carry_out(storage: &dyn Storage, plan: &Plan) -> Result<(), AuditError> {
-    for file in &plan.files {
-        storage.remove(file).doing("shortened")?;
+pub(crate) fn erasure(blob: &Hash) -> Change {
+    Change::Erasure { blob: format!("sha256:{blob}") }
+}
+
+/// Does what the record says.
+pub(crate) fn carry_out(storage: &dyn Storage, change: &Change) -> Result<(), AuditError> {
+    match change {
+        Change::Retention { segments, blobs, .. } => {
+            for file in segments {
+                storage.remove(file).doing("shortened")?;
+            }
+            storage.sync_folder("").doing("shortened")?;
+            blobs.iter().try_for_each(|file| remove_blob(storage, file))
+        }
+        Change::Erasure { blob } => match Blob::hash_in(blob) {
+            Some(hash) => remove_blob(storage, &blob_file(&hash)),
+            None => Ok(()),
+        },
     }
-    storage.sync_folder("").doing("shortened")?;
-    remove(storage, &plan.blobs)
 }
 
-/// Removes blobs for good.
-pub(crate) fn remove(storage: &dyn Storage, blobs: &HashSet<String>) -> Result<(), AuditError> {
-    for file in blobs {
-        let existed = storage.size(file).doing("shortened")?.is_some();
-        storage.remove(file).doing("shortened")?;
-        if existed && let Some((folder, _)) = file.rsplit_once('/') {
-            storage.sync_folder(folder).doing("shortened")?;
+/// Removes a blob for good, with what a killed writer may have left of it.
+fn remove_blob(storage: &dyn Storage, file: &str) -> Result<(), AuditError> {
+    let temporary = format!("{file}.tmp");
+    for file in [file, &temporary] {
+        if storage.size(file).doing("shortened")?.is_some() {
+            storage.remove(file).doing("shortened")?;
+            if let Some((folder, _)) = file.rsplit_once('/') {
+                storage.sync_folder(folder).doing("shortened")?;
+            }
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,10 +53,10 @@ pub trait Storage: Send + Sync + 'static {
     /// If that fails.
     fn truncate(&self, file: &str, size: u64) -> io::Result<()>;
 
-    /// Gives a file another name, in the place of what had it.
+    /// Gives a file another name, unless there is a file of that name.
     ///
     /// # Errors
-    /// If that fails.
+    /// If that fails, or if there is one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file; it is no error if there is none.
@@ -115,6 +115,12 @@ impl Folder {
         if name.is_empty() { self.path.clone() } else { self.path.join(name) }
     }
 
+    /// What a pipe or a device gives has no end.
+    fn regular(&self, name: &str) -> io::Result<fs::Metadata> {
+        let metadata = fs::metadata(self.at(name))?;
+        if metadata.is_file() { Ok(metadata) } else { Err(io::Error::other(format!("`{name}` is not a file"))) }
+    }
+
     fn to_append(&self, name: &str) -> io::Result<Arc<File>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = open.get(name) {
@@ -143,16 +149,23 @@ fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Lock> {
-        let open = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.at("lock"));
-        let file = match unless_missing(open())? {
-            Some(file) => file,
-            None => {
-                self.make_folder("")?;
-                open()?
+        let path = self.at("lock");
+        let open = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        loop {
+            let file = match unless_missing(open())? {
+                Some(file) => file,
+                None => {
+                    self.make_folder("")?;
+                    open()?
+                }
+            };
+            file.lock()?;
+            // Whoever removed the file meanwhile has made a lock of its own.
+            let (held, there) = (file.metadata()?, unless_missing(fs::metadata(&path))?);
+            if there.is_some_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
+                return Ok(Lock::new(file));
             }
-        };
-        file.lock()?;
-        Ok(Lock::new(file))
+        }
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -161,10 +174,11 @@ impl Storage for Folder {
     }
 
     fn size(&self, file: &str) -> io::Result<Option<u64>> {
-        Ok(unless_missing(fs::metadata(self.at(file)))?.map(|metadata| metadata.len()))
+        Ok(unless_missing(self.regular(file))?.map(|metadata| metadata.len()))
     }
 
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
+        self.regular(file)?;
         let mut file = File::open(self.at(file))?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
@@ -186,8 +200,9 @@ impl Storage for Folder {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.close(from);
-        self.close(to);
-        fs::rename(self.at(from), self.at(to))
+        // A rename would take the place of a file that another process has made.
+        fs::hard_link(self.at(from), self.at(to))?;
+        fs::remove_file(self.at(from))
     }
 
     fn remove(&self, file: &str) -> io::Result<()> {
@@ -196,7 +211,15 @@ impl Storage for Folder {
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.at(folder))
+        let path = self.at(folder);
+        if path.is_dir() {
+            return Ok(());
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        // A log in a folder that a loss of power takes away was not kept.
+        path.parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }
 
     fn sync_folder(&self, folder: &str) -> io::Result<()> {

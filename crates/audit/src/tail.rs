@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::Hash;
 use crate::keys::PublicKey;
 use crate::merkle::Frontier;
+use crate::note::{Checkpoint, Note, rotation_text};
 use crate::record::{Kind, Record};
 
 /// The file of a segment.
@@ -35,6 +36,15 @@ pub(crate) struct Segment {
     pub(crate) frontier: Vec<Hash>,
     pub(crate) public_key: PublicKey,
     pub(crate) every: u64,
+    /// The notes of all rotations before it, so that the first key still vouches for this one when their records are gone.
+    pub(crate) rotations: Vec<String>,
+}
+
+/// The body of a checkpoint.
+#[derive(Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckpointBody {
+    pub(crate) note: String,
 }
 
 /// The body of a record that another key is in force.
@@ -43,6 +53,44 @@ pub(crate) struct Segment {
 pub(crate) struct KeyRotation {
     pub(crate) public_key: PublicKey,
     pub(crate) note: String,
+}
+
+/// More records than this never wait for a checkpoint, whatever a log says.
+pub(crate) const MOST_UNCOVERED: u64 = 4096;
+
+/// Where a signed record stands: what its note has to agree with.
+pub(crate) struct Stand<'a> {
+    pub(crate) log: &'a str,
+    pub(crate) key: &'a PublicKey,
+    pub(crate) seq: u64,
+    pub(crate) prev: Hash,
+}
+
+impl Stand<'_> {
+    /// The checkpoint of a record that stands here. The root is compared where it is known.
+    pub(crate) fn checkpoint(&self, note: &str, root: Option<Hash>) -> Result<Checkpoint, String> {
+        let note = Note::parse(note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
+        let checkpoint = Checkpoint::read(&note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
+        let wrong = if checkpoint.log != self.log {
+            "is of another log"
+        } else if !note.is_signed_by(&Checkpoint::origin(self.log), self.key) {
+            "is not signed with the key in force"
+        } else if checkpoint.size != self.seq || checkpoint.head != self.prev {
+            "does not stand where it belongs"
+        } else if root.is_some_and(|root| root != checkpoint.root) {
+            "is of other records than those before it"
+        } else {
+            return Ok(checkpoint);
+        };
+        Err(format!("the checkpoint {wrong}"))
+    }
+
+    /// Whether the key in force has signed for the new one.
+    pub(crate) fn has_rotated(&self, rotation: &KeyRotation) -> bool {
+        let text = rotation_text(self.log, self.seq, &self.prev, &rotation.public_key);
+        Note::parse(&rotation.note)
+            .is_ok_and(|note| note.text() == text && note.is_signed_by(&Checkpoint::origin(self.log), self.key))
+    }
 }
 
 /// The end of a log.
@@ -63,6 +111,7 @@ pub(crate) struct Tail {
     pub(crate) key: PublicKey,
     /// What the segment's first record follows: so many records, the last with this hash.
     pub(crate) follows: (u64, Hash),
+    pub(crate) rotations: Vec<String>,
 }
 
 /// What follows the last whole record.
@@ -85,18 +134,23 @@ impl Tail {
             return Err(format!("it says that it is segment {}", record.seg));
         }
         let unreadable = |error| format!("its first record is damaged: {error}");
-        let (frontier, key, every) = match record.kind {
+        let (frontier, key, every, rotations) = match record.kind {
             Kind::Genesis if record.seq == 0 && record.prev == Hash::ZERO => {
                 let Genesis { public_key, every, .. } = record.body().map_err(unreadable)?;
-                (Frontier::new(), public_key, every)
+                (Frontier::new(), public_key, every, Vec::new())
             }
             Kind::Segment => {
-                let Segment { frontier, public_key, every, .. } = record.body().map_err(unreadable)?;
+                let Segment { note, frontier, public_key, every, rotations } = record.body().map_err(unreadable)?;
                 let frontier = Frontier::from_nodes(record.seq, frontier).ok_or("its frontier does not fit")?;
-                (frontier, public_key, every)
+                let stand = Stand { log: &record.log, key: &public_key, seq: record.seq, prev: record.prev };
+                stand.checkpoint(&note, Some(frontier.root()))?;
+                (frontier, public_key, every, rotations)
             }
             kind => return Err(format!("it begins with a record of kind `{}`", kind.as_str())),
         };
+        if every > MOST_UNCOVERED {
+            return Err(format!("it has a checkpoint after {every} records only"));
+        }
         let mut tail = Self {
             log: record.log.to_string(),
             segment,
@@ -108,17 +162,40 @@ impl Tail {
             every,
             key,
             follows: (record.seq, record.prev),
+            rotations,
         };
-        tail.follow(&record, end as u64 + 1);
+        tail.advance(record.kind, record.h, end as u64 + 1);
         Ok(tail)
     }
 
-    /// Goes past a record of so many bytes that belongs here.
-    pub(crate) fn follow(&mut self, record: &Record<'_>, bytes: u64) {
-        if let (Kind::KeyRotation, Ok(KeyRotation { public_key, .. })) = (record.kind, record.body()) {
-            self.key = public_key;
+    /// Goes past a record of so many bytes that stands here, if it may: nothing that is not signed for counts.
+    fn follow(&mut self, record: &Record<'_>, bytes: u64) -> Result<(), String> {
+        let stand = Stand { log: &self.log, key: &self.key, seq: self.size, prev: self.head };
+        match record.kind {
+            Kind::Checkpoint => {
+                let CheckpointBody { note } = record.body().map_err(|error| error.to_string())?;
+                stand.checkpoint(&note, Some(self.frontier.root()))?;
+            }
+            _ if self.uncovered >= self.every => {
+                return Err(format!("more than {} records have no checkpoint", self.every));
+            }
+            Kind::KeyRotation => {
+                let rotation: KeyRotation = record.body().map_err(|error| error.to_string())?;
+                if !stand.has_rotated(&rotation) {
+                    return Err("a new key is not signed with the old one".to_owned());
+                }
+                self.rotate(rotation.public_key, rotation.note);
+            }
+            _ => {}
         }
         self.advance(record.kind, record.h, bytes);
+        Ok(())
+    }
+
+    /// Puts another key in force.
+    pub(crate) fn rotate(&mut self, key: PublicKey, note: String) {
+        self.key = key;
+        self.rotations.push(note);
     }
 
     /// The same for a record that was just made.
@@ -127,8 +204,7 @@ impl Tail {
         self.size += 1;
         self.head = h;
         self.frontier.push(h);
-        // A checkpoint covers what is before it, not itself.
-        self.uncovered = if matches!(kind, Kind::Checkpoint | Kind::Segment) { 1 } else { self.uncovered + 1 };
+        self.uncovered = uncovered_after(kind, self.uncovered, self.every);
     }
 
     /// Goes past every whole record in what follows, and says what is left. `seen` is shown each record.
@@ -139,10 +215,10 @@ impl Tail {
                 return if rest.is_empty() { Rest::Clean } else { Rest::Torn };
             };
             match Record::parse(&rest[..end]) {
-                Ok(record) if self.is_next(&record) => {
-                    seen(&record);
-                    self.follow(&record, end as u64 + 1);
-                }
+                Ok(record) if self.is_next(&record) => match self.follow(&record, end as u64 + 1) {
+                    Ok(()) => seen(&record),
+                    Err(what) => return Rest::Breach(format!("record {}: {what}", self.size)),
+                },
                 Ok(record) => {
                     return Rest::Breach(format!("record {} stands where record {} belongs", record.seq, self.size));
                 }
@@ -168,5 +244,15 @@ impl Tail {
             }
             None => Rest::Torn,
         }
+    }
+}
+
+/// How many records no checkpoint covers after one of that kind. A checkpoint covers what is before it, not itself; and a log's
+/// first record must have one at once, or anyone could begin a log in somebody's name.
+pub(crate) fn uncovered_after(kind: Kind, uncovered: u64, every: u64) -> u64 {
+    match kind {
+        Kind::Genesis => every,
+        Kind::Checkpoint | Kind::Segment => 1,
+        _ => uncovered.saturating_add(1),
     }
 }

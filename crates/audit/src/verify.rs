@@ -1,23 +1,29 @@
 //! Checks a log: every byte, every link, every signature.
 
+use std::collections::HashSet;
 use std::path::Path;
-
-use serde::Deserialize;
+use std::time::Duration;
 
 use crate::Hash;
 use crate::error::{AuditError, Doing};
 use crate::keys::PublicKey;
 use crate::merkle::Frontier;
-use crate::note::{Checkpoint, Note, NoteError, rotation_text, split_notes};
+use crate::note::{Checkpoint, Note, NoteError, split_notes};
 use crate::read::{lines, segments};
 use crate::record::{Blob, Kind, Malformed, Record, blob_file};
 use crate::report::{Finding, Problem, Report, Trust};
+use crate::retention::Change;
 use crate::sessions::{Seen, Sessions};
 use crate::storage::{Folder, Storage};
-use crate::tail::{Genesis, KeyRotation, Segment, segment_file};
+use crate::tail::{
+    CheckpointBody, Genesis, KeyRotation, MOST_UNCOVERED, Segment, Stand, segment_file, segment_number, uncovered_after,
+};
 
 /// More findings than this say nothing new.
 const MOST_FINDINGS: usize = 100;
+
+/// How long a writer may take for the second half of a line.
+const WRITING: Duration = Duration::from_millis(20);
 
 /// How far a verification has come.
 #[derive(Clone, Copy, Debug)]
@@ -73,15 +79,21 @@ impl<'a> Verifier<'a> {
     /// The log must contain what these checkpoints cover: the content of an anchor, one note after another.
     ///
     /// # Errors
-    /// If that is not a sequence of checkpoints.
+    /// If there is no checkpoint in it.
     pub fn checkpoints(mut self, text: &[u8]) -> Result<Self, NoteError> {
-        // A half-written note at the end does not take away what the others prove.
+        // A note that a crash tore does not take away what the others prove.
+        let mut torn = None;
+        let before = self.known.len();
         for text in split_notes(text).0 {
-            let note = Note::parse(text)?;
-            let checkpoint = Checkpoint::read(&note)?;
-            self.known.push(Known { note, checkpoint, is_beside: false });
+            match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
+                Ok((checkpoint, note)) => self.known.push(Known { note, checkpoint, is_beside: false }),
+                Err(error) => torn = Some(error),
+            }
         }
-        Ok(self)
+        match torn {
+            Some(error) if self.known.len() == before => Err(error),
+            _ => Ok(self),
+        }
     }
 
     /// Is told how far the verification has come.
@@ -104,6 +116,9 @@ impl<'a> Verifier<'a> {
     /// # Errors
     /// As [`folder`](Verifier::folder).
     pub fn storage(mut self, storage: &dyn Storage) -> Result<Report, AuditError> {
+        let mut check = Check::new(self.key);
+        // First what covers the records, then the records: a log that is being written to may only have more of them.
+        check.beside(storage, &mut self.known)?;
         let segments = segments(storage)?;
         if segments.is_empty() {
             return Err(AuditError::Damaged { what: "there is no log here: no file `seg-….jsonl`".to_owned() });
@@ -112,8 +127,13 @@ impl<'a> Verifier<'a> {
         for segment in &segments {
             sizes.push(storage.size(&segment_file(*segment)).doing("read")?.unwrap_or(0));
         }
-        let mut check = Check::new(self.key);
-        check.beside(storage, &mut self.known)?;
+        for file in storage.list("").doing("read")? {
+            // A segment under another name would be one that is not looked at.
+            if file.starts_with("seg-") && segment_number(&file).is_none() && !file.ends_with(".tmp") {
+                check.find(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
+            }
+        }
+        check.first_segment = segments[0];
         self.known.sort_by_key(|known| known.checkpoint.size);
         check.known = self.known;
         let mut progress = Progress { bytes: 0, of: sizes.iter().sum(), records: 0 };
@@ -141,8 +161,15 @@ struct Check {
     chain: Option<Chain>,
     report: Report,
     sessions: Sessions,
-    /// Whether the key that was given signed something.
+    /// Whether the key in force is the one that was given, or one that it signed for.
+    is_trusted: bool,
+    /// Whether such a key signed something.
     key_seen: bool,
+    first_segment: u64,
+    /// Segments that were removed, by the records that say so: all before which, and the number of the record.
+    removals: Vec<(u64, u64)>,
+    /// Blobs that are as they should be.
+    blobs: HashSet<Hash>,
     segment: u64,
     line: u64,
 }
@@ -150,7 +177,8 @@ struct Check {
 struct Chain {
     log: String,
     size: u64,
-    head: Hash,
+    /// The hash of the record before; none if that is not a whole record.
+    head: Option<Hash>,
     frontier: Frontier,
     /// Whether the frontier is that of the log as written: not after records are missing or too many.
     is_whole: bool,
@@ -175,13 +203,18 @@ impl Check {
             chain: None,
             report: Report::default(),
             sessions: Sessions::default(),
+            is_trusted: false,
             key_seen: false,
+            first_segment: 1,
+            removals: Vec::new(),
+            blobs: HashSet::new(),
             segment: 0,
             line: 0,
         }
     }
 
     fn find(&mut self, problem: Problem, segment: u64, line: u64, text: String) {
+        self.report.is_unsound |= problem != Problem::Unreadable;
         if self.report.findings.len() >= MOST_FINDINGS {
             self.report.more_findings += 1;
             return;
@@ -200,7 +233,14 @@ impl Check {
         if storage.size("checkpoints").doing("read")?.is_none() {
             return Ok(());
         }
-        let bytes = storage.read("checkpoints", 0).doing("read")?;
+        let mut bytes = storage.read("checkpoints", 0).doing("read")?;
+        for _ in 0..5 {
+            if split_notes(&bytes).1.is_empty() {
+                break;
+            }
+            std::thread::sleep(WRITING);
+            bytes = storage.read("checkpoints", 0).doing("read")?;
+        }
         let (notes, rest) = split_notes(&bytes);
         if !rest.is_empty() {
             self.find(Problem::Unreadable, 0, 0, "the file `checkpoints` ends in a note that is not whole".to_owned());
@@ -232,7 +272,7 @@ impl Check {
             if !is_last || text.ends_with(b"\n") {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(WRITING);
             text = storage.read(&file, 0).doing("read")?;
         }
         if text.is_empty() {
@@ -262,8 +302,11 @@ impl Check {
 
     fn broken(&mut self, problem: Problem, text: String) {
         self.here(problem, text);
+        // Whatever stands there is in the place of one record.
         if let Some(chain) = &mut self.chain {
             chain.is_whole = false;
+            chain.size = chain.size.saturating_add(1);
+            chain.head = None;
         }
     }
 
@@ -295,6 +338,11 @@ impl Check {
             Kind::Breach => self.report.breaches += 1,
             Kind::Gap => self.report.gaps += 1,
             Kind::Recovery => self.report.recoveries += 1,
+            Kind::PolicyChange => {
+                if let Ok(Change::Retention { before, .. }) = record.body() {
+                    self.removals.push((before, record.seq));
+                }
+            }
             _ => {}
         }
         // What a gap or retention took away was counted by its seal, too.
@@ -305,10 +353,11 @@ impl Check {
         self.blob(storage, record)?;
         let Some(chain) = &mut self.chain else { return Ok(()) };
         chain.size = record.seq.saturating_add(1);
-        chain.head = record.h;
+        chain.head = Some(record.h);
         chain.frontier.push(record.h);
-        chain.uncovered = if matches!(record.kind, Kind::Checkpoint | Kind::Segment) { 1 } else { chain.uncovered + 1 };
-        if chain.uncovered == chain.every + 1 {
+        let before = chain.uncovered;
+        chain.uncovered = uncovered_after(record.kind, before, chain.every);
+        if chain.uncovered > chain.every && before <= chain.every {
             let text = format!("more than {} records without a checkpoint", chain.every);
             self.here(Problem::MissingCheckpoint, text);
         }
@@ -321,11 +370,11 @@ impl Check {
         let mut chain = Chain {
             log: record.log.to_string(),
             size: record.seq,
-            head: record.prev,
+            head: Some(record.prev),
             frontier: Frontier::new(),
             is_whole: true,
             uncovered: 0,
-            every: u64::MAX - 1,
+            every: MOST_UNCOVERED,
             key: None,
         };
         let mut problem = None;
@@ -344,6 +393,7 @@ impl Check {
             Kind::Segment => match record.body::<Segment>() {
                 Ok(body) => {
                     (chain.key, chain.every) = (Some(body.public_key), body.every);
+                    self.is_trusted = self.key.is_some_and(|key| leads_to(&record.log, key, &body));
                     match Frontier::from_nodes(record.seq, body.frontier) {
                         Some(frontier) => chain.frontier = frontier,
                         None => problem = Some((Problem::Checkpoint, "the frontier does not fit".to_owned())),
@@ -353,10 +403,15 @@ impl Check {
             },
             _ => problem = Some((Problem::Deleted, "the beginning of the log is missing".to_owned())),
         }
+        if chain.every > MOST_UNCOVERED {
+            problem =
+                Some((Problem::MissingCheckpoint, format!("it has a checkpoint after {} records only", chain.every)));
+            chain.every = MOST_UNCOVERED;
+        }
         chain.is_whole = problem.is_none();
         self.report.log = chain.log.clone();
         self.report.first = record.seq;
-        self.key_seen |= self.key.is_some() && self.key == chain.key;
+        self.is_trusted |= self.key.is_some() && self.key == chain.key;
         self.chain = Some(chain);
         if let Some((problem, text)) = problem {
             self.here(problem, text);
@@ -371,7 +426,7 @@ impl Check {
             Some((Problem::Deleted, format!("records {} to {} are missing", chain.size, record.seq - 1)))
         } else if record.seq < chain.size {
             Some((Problem::Misplaced, format!("record {} stands where record {} belongs", record.seq, chain.size)))
-        } else if record.prev != chain.head {
+        } else if chain.head.is_some_and(|head| head != record.prev) {
             Some((Problem::Rewritten, "it does not follow the record before it".to_owned()))
         } else {
             None
@@ -395,12 +450,7 @@ impl Check {
     }
 
     fn checkpoint(&mut self, record: &Record<'_>) {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Body {
-            note: String,
-        }
-        match record.body::<Body>() {
+        match record.body::<CheckpointBody>() {
             Ok(body) => self.signed(record, &body.note),
             Err(error) => self.here(Problem::Unreadable, error.to_string()),
         }
@@ -409,28 +459,17 @@ impl Check {
     /// A checkpoint in a record: it covers what is before it.
     fn signed(&mut self, record: &Record<'_>, note: &str) {
         let Some(chain) = &self.chain else { return };
-        let read = Note::parse(note).and_then(|note| Ok((Checkpoint::read(&note)?, note)));
-        let (checkpoint, note) = match read {
-            Ok(read) => read,
-            Err(error) => return self.here(Problem::Checkpoint, format!("the checkpoint is malformed: {error}")),
-        };
-        let wrong = if checkpoint.log != chain.log {
-            Some("is of another log")
-        } else if !chain.has_signed(&note) {
-            Some("is not signed with the key in force")
-        } else if checkpoint.size != record.seq || checkpoint.head != record.prev {
-            Some("does not stand where it belongs")
-        } else if chain.is_whole && checkpoint.root != chain.frontier.root() {
-            Some("is of other records than those before it")
-        } else {
-            None
-        };
-        if let Some(wrong) = wrong {
-            return self.here(Problem::Checkpoint, format!("the checkpoint {wrong}"));
+        let Some(key) = &chain.key else { return };
+        let stand = Stand { log: &chain.log, key, seq: record.seq, prev: record.prev };
+        match stand.checkpoint(note, chain.is_whole.then(|| chain.frontier.root())) {
+            Err(wrong) => self.here(Problem::Checkpoint, wrong),
+            Ok(checkpoint) => {
+                self.key_seen |= self.is_trusted;
+                self.report.checkpoints += 1;
+                self.report.covered = checkpoint.size;
+                self.report.covered_at = Some(checkpoint.time);
+            }
         }
-        self.report.checkpoints += 1;
-        self.report.covered = checkpoint.size;
-        self.report.covered_at = Some(checkpoint.time);
     }
 
     fn rotation(&mut self, record: &Record<'_>) {
@@ -439,11 +478,12 @@ impl Check {
             Err(error) => return self.here(Problem::Unreadable, error.to_string()),
         };
         let Some(chain) = &mut self.chain else { return };
-        let text = rotation_text(&chain.log, record.seq, &record.prev, &body.public_key);
-        let is_signed = Note::parse(&body.note).is_ok_and(|note| note.text() == text && chain.has_signed(&note));
-        if is_signed {
+        let Some(key) = &chain.key else { return };
+        let stand = Stand { log: &chain.log, key, seq: record.seq, prev: record.prev };
+        if stand.has_rotated(&body) {
+            // A key vouches for those after it. That somebody signed for the key that was given says nothing: it has to sign.
+            self.is_trusted |= self.key == Some(body.public_key);
             chain.key = Some(body.public_key);
-            self.key_seen |= self.key == Some(body.public_key);
             self.report.rotations += 1;
         } else {
             self.here(Problem::Key, "the new key is not signed with the old one");
@@ -469,7 +509,7 @@ impl Check {
                     let text = format!("the checkpoint {place} over {size} records cannot be compared");
                     self.find(Problem::Replaced, 0, 0, text);
                 }
-            } else if known.checkpoint.head != chain.head
+            } else if chain.head.is_some_and(|head| head != known.checkpoint.head)
                 || (chain.is_whole && known.checkpoint.root != chain.frontier.root())
             {
                 let text = format!("the first {size} records are not those that a checkpoint {place} covers");
@@ -494,9 +534,12 @@ impl Check {
             return Ok(());
         };
         let file = blob_file(&hash);
-        if storage.size(&file).doing("read")?.is_none() {
+        if self.blobs.contains(&hash) {
+            self.report.blobs += 1;
+        } else if storage.size(&file).doing("read")?.is_none() {
             self.report.blobs_erased += 1;
         } else if Hash::of(&storage.read(&file, 0).doing("read")?) == hash {
+            self.blobs.insert(hash);
             self.report.blobs += 1;
         } else {
             self.here(Problem::Edited, format!("the blob `{file}` does not have the content that was recorded"));
@@ -508,7 +551,7 @@ impl Check {
         self.pass_known();
         if let Some(chain) = &self.chain {
             self.report.size = chain.size;
-            self.report.head = Some(chain.head);
+            self.report.head = chain.head;
             self.report.root = chain.is_whole.then(|| chain.frontier.root());
             self.report.public_key = chain.key;
         }
@@ -520,7 +563,18 @@ impl Check {
         }
         if self.key.is_some() && !self.key_seen {
             let has = self.report.public_key.map(|key| key.to_string()).unwrap_or_default();
-            self.find(Problem::Key, 0, 0, format!("the log is signed with another key, `{has}`"));
+            let text = format!("nothing is signed with the key that was given; the log's key is `{has}`");
+            self.find(Problem::Key, 0, 0, text);
+        }
+        // Whoever cannot sign could remove the beginning, but not have it recorded.
+        let covered = self.report.covered;
+        let is_recorded = |(before, seq): &(u64, u64)| *before >= self.first_segment && *seq < covered;
+        if self.first_segment > 1 && !self.removals.iter().any(is_recorded) {
+            let text = format!(
+                "the segments before {} are missing, and no signed record says that they were removed",
+                self.first_segment
+            );
+            self.find(Problem::Deleted, 0, 0, text);
         }
         if self.report.breaches > 0 {
             let text = format!("the writer found {} breaches and recorded them", self.report.breaches);
@@ -531,4 +585,19 @@ impl Check {
         (self.report.sealed, self.report.unsealed, self.report.in_doubt) = (sealed, unsealed, in_doubt);
         self.report
     }
+}
+
+/// Whether the key is the segment's, or leads to it by rotations whose records are gone.
+fn leads_to(log: &str, mut key: PublicKey, segment: &Segment) -> bool {
+    for text in &segment.rotations {
+        let Ok(note) = Note::parse(text) else { return false };
+        let new = note.text().lines().nth(4).and_then(|line| line.parse().ok());
+        if note.is_signed_by(&Checkpoint::origin(log), &key)
+            && note.text().lines().nth(1) == Some("rotate")
+            && let Some(new) = new
+        {
+            key = new;
+        }
+    }
+    key == segment.public_key
 }

@@ -15,7 +15,7 @@ use crate::keys::SigningKey;
 use crate::note::{Checkpoint, Note, rotation_text};
 use crate::record::{Draft, Fields, Kind, blob_file, time_text, write_json};
 use crate::storage::Storage;
-use crate::tail::{Genesis, KeyRotation, Rest, Segment, Tail, segment_file, segment_number};
+use crate::tail::{CheckpointBody, Genesis, KeyRotation, Rest, Segment, Tail, segment_file, segment_number};
 use crate::{Durability, Hash};
 
 const CHECKPOINTS: &str = "checkpoints";
@@ -49,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) checkpoint_after: Duration,
     /// Where the key is kept, so that a rotation by another process can be followed.
     pub(crate) key_file: Option<PathBuf>,
+    /// The log that the key belongs to, if it belongs to one.
+    pub(crate) log: Option<String>,
 }
 
 /// A signed checkpoint that is safe.
@@ -79,8 +81,18 @@ pub(crate) struct Appender {
     /// The newest checkpoint that is kept beside the log.
     outbox: Option<Signed>,
     is_synced: bool,
+    /// The tail where the lines of this writer begin that are not safe.
+    begin: Tail,
+    /// Whether another writer appended since the last sync.
+    others_since_safe: bool,
+    /// Whether a sync failed: then nothing since the last good one is safe.
+    sync_failed: bool,
     /// Whether something failed since the log was last opened or reopened.
     has_failed: bool,
+    /// Where the file has to be cut because a batch failed, and could not be cut at once.
+    uncut: Option<Tail>,
+    /// The counts of sessions that are being sealed.
+    sealing: Vec<(String, Counts)>,
 }
 
 impl Appender {
@@ -103,10 +115,17 @@ impl Appender {
             None if files.iter().any(|file| file == CHECKPOINTS) => {
                 return Err(damaged("its checkpoints are there, but no segment is"));
             }
-            None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),
+            None => match &settings.log {
+                Some(log) => return Err(AuditError::Gone { log: log.clone() }),
+                None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),
+            },
         };
+        if let Some(log) = settings.log.as_ref().filter(|log| **log != tail.log) {
+            return Err(AuditError::Gone { log: log.clone() });
+        }
         let mut appender = Self {
             safe: tail.clone(),
+            begin: tail.clone(),
             tail,
             storage,
             settings,
@@ -120,10 +139,22 @@ impl Appender {
             kept_beside: None,
             outbox: None,
             is_synced: true,
+            others_since_safe: false,
+            sync_failed: false,
             has_failed: false,
+            uncut: None,
+            sealing: Vec::new(),
         };
         appender.check_key()?;
+        // Whoever wrote the end may have been killed before it was synced.
+        appender.storage.sync(&segment_file(appender.tail.segment)).doing("synced")?;
+        appender.storage.sync_folder("").doing("synced")?;
         appender.settle(rest)?;
+        if appender.tail.uncovered >= appender.tail.every {
+            appender.put_checkpoint();
+            appender.sync()?;
+            appender.hand_out();
+        }
         if let Some(size) = appender.last_checkpoint()?
             && size > appender.tail.size
         {
@@ -135,6 +166,10 @@ impl Appender {
 
     pub(crate) fn tail(&self) -> &Tail {
         &self.tail
+    }
+
+    pub(crate) fn redaction_key(&self) -> [u8; 32] {
+        self.key.redaction_key()
     }
 
     /// The newest checkpoint that is safe and was not taken before.
@@ -154,38 +189,33 @@ impl Appender {
 
     /// Appends all of them, as safely as the log promises, or none of them counts.
     pub(crate) fn append(&mut self, entries: &[Entry]) -> Result<(), AuditError> {
-        self.locked(|log| {
-            let durability = log.settings.durability;
-            let mut kept = 0;
-            let mut written = log.tail.clone();
-            let result = (|| {
-                for (index, entry) in entries.iter().enumerate() {
-                    if log.tail.offset >= log.settings.segment_bytes {
-                        log.sync()?;
-                        log.begin_segment()?;
-                        (kept, written) = (index, log.tail.clone());
-                    }
-                    log.put(entry)?;
-                    if durability == Durability::Record {
-                        log.sync()?;
-                        kept = index + 1;
-                    }
+        let mut kept = 0;
+        let result = self.locked(|log| {
+            for (index, entry) in entries.iter().enumerate() {
+                if log.tail.offset >= log.settings.segment_bytes {
+                    log.sync()?;
+                    log.begin_segment()?;
+                    kept = index;
                 }
-                match durability {
-                    Durability::Async => log.write(),
-                    Durability::Group => log.sync(),
-                    Durability::Record => Ok(()),
+                log.put(entry)?;
+                if log.settings.durability == Durability::Record {
+                    log.sync()?;
+                    kept = index + 1;
                 }
-            })();
-            if let Err(error) = result {
-                let back = if durability == Durability::Async { written } else { log.safe.clone() };
-                return Err(log.lose(&entries[kept..], back, error));
             }
-            if durability == Durability::Async {
-                entries[kept..].iter().for_each(|entry| *log.since_safe.entry(entry.kind()).or_default() += 1);
+            match log.settings.durability {
+                Durability::Async => log.write(),
+                Durability::Group => log.sync(),
+                Durability::Record => Ok(()),
             }
-            Ok(())
-        })
+        });
+        let counts = entries[kept..].iter().map(|entry| (entry.kind(), 1));
+        match &result {
+            Err(_) => add(&mut self.lost, counts),
+            Ok(()) if self.settings.durability == Durability::Async => add(&mut self.since_safe, counts),
+            Ok(()) => {}
+        }
+        result
     }
 
     /// Signs a checkpoint and makes everything safe.
@@ -198,12 +228,18 @@ impl Appender {
                 log.put_checkpoint();
             }
             log.kept_beside = None;
-            log.sync_or_lose()
+            log.sync()
         })
     }
 
     /// Puts another key in force.
     pub(crate) fn rotate_key(&mut self, new: SigningKey) -> Result<(), AuditError> {
+        // First the file: a log that is signed with a key that nobody has is of no use. If the record is not kept, the old key is
+        // beside the new one.
+        if let Some(file) = &self.settings.key_file {
+            self.key.replace(file)?;
+            new.replace(file)?;
+        }
         self.locked(|log| {
             let public_key = new.public();
             if log.tail.uncovered >= log.tail.every {
@@ -211,44 +247,63 @@ impl Appender {
             }
             let text = rotation_text(&log.tail.log, log.tail.size, &log.tail.head, &public_key);
             let note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
-            // First the file: a log that is signed with a key that nobody has is of no use. If the record is not kept, the old
-            // key is beside the new one.
-            if let Some(file) = &log.settings.key_file {
-                log.key.replace(file)?;
-                new.replace(file)?;
-            }
-            log.put_own(Kind::KeyRotation, None, &KeyRotation { public_key, note });
-            log.tail.key = public_key;
-            log.sync_or_lose()?;
-            log.key = new;
-            Ok(())
-        })
+            log.put_own(Kind::KeyRotation, None, &KeyRotation { public_key, note: note.clone() });
+            log.tail.rotate(public_key, note);
+            log.sync()
+        })?;
+        self.key = new;
+        Ok(())
     }
 
-    /// Appends a record of the log about itself.
-    pub(crate) fn note(&mut self, kind: Kind, body: &impl Serialize) -> Result<(), AuditError> {
+    /// Records a change of the rules that the log itself makes, and carries it out while nobody else appends.
+    pub(crate) fn change<T: Serialize>(
+        &mut self,
+        plan: impl FnOnce(&dyn Storage, &Tail) -> Result<Option<T>, AuditError>,
+        carry_out: impl FnOnce(&dyn Storage, &T) -> Result<(), AuditError>,
+    ) -> Result<(), AuditError> {
+        let mut result = Ok(());
         self.locked(|log| {
-            log.put_own(kind, None, body);
-            log.sync_or_lose()
-        })
+            match plan(&*log.storage, &log.tail) {
+                Ok(Some(change)) => {
+                    log.put_own(Kind::PolicyChange, None, &change);
+                    log.put_checkpoint();
+                    log.sync()?;
+                    result = carry_out(&*log.storage, &change);
+                }
+                Ok(None) => {}
+                Err(error) => result = Err(error),
+            }
+            Ok(())
+        })?;
+        // What failed here has not harmed what was appended.
+        result
     }
 
     /// Goes on after a failure: a new segment, with a record of what was lost.
     pub(crate) fn reopen(&mut self, why: &str) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
-        self.drop_failed()?;
+        self.cut_failed()?;
         self.catch_up()?;
-        let result = self.begin_segment();
-        result.map_err(|error| self.lose(&[], self.safe.clone(), error))?;
-        self.put_gap(why)?;
-        self.has_failed = false;
-        self.hand_out();
-        Ok(())
+        self.begin = self.tail.clone();
+        let result = (|| {
+            // What the new segment follows must be there for good.
+            self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
+            self.begin_segment()?;
+            self.put_gap(why)
+        })();
+        match result {
+            Ok(()) => {
+                self.has_failed = false;
+                self.hand_out();
+            }
+            Err(_) => self.take_back(),
+        }
+        result
     }
 
     /// Takes into account what was refused before it got here.
     pub(crate) fn add_lost(&mut self, refused: impl IntoIterator<Item = (Kind, u64)>) {
-        refused.into_iter().for_each(|(kind, count)| *self.lost.entry(kind).or_default() += count);
+        add(&mut self.lost, refused);
     }
 
     /// Records what was lost, if anything was, while the log works.
@@ -265,41 +320,25 @@ impl Appender {
         }
         let kinds = self.lost.clone();
         self.put_own(Kind::Gap, None, &Gap { lost: kinds.values().sum(), kinds: &kinds, why });
-        self.sync_or_lose()?;
+        self.sync()?;
         self.lost.clear();
         Ok(())
     }
 
-    /// Does something that appends, while no other process does, at the end as it is now.
+    /// Does something that appends, while no other process does, at the end as it is now. If it fails, nothing of it stays.
     fn locked(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
         self.catch_up()?;
-        append(self)?;
-        self.hand_out();
-        Ok(())
-    }
-
-    /// Forgets lines that did not become safe. The file is put in order when the log is reopened.
-    ///
-    /// A failed sync says nothing about which of the bytes since the last one are safe, so all of them count as lost.
-    fn lose(&mut self, entries: &[Entry], back: Tail, error: AuditError) -> AuditError {
-        for entry in entries {
-            *self.lost.entry(entry.kind()).or_default() += 1;
-        }
-        if back.size == self.safe.size {
-            for (kind, count) in std::mem::take(&mut self.since_safe) {
-                *self.lost.entry(kind).or_default() += count;
+        self.begin = self.tail.clone();
+        let result = append(self);
+        match result {
+            Ok(()) => {
+                self.sealing.clear();
+                self.hand_out();
             }
+            Err(_) => self.take_back(),
         }
-        self.lines.clear();
-        self.tail = back;
-        self.newest = None;
-        self.has_failed = true;
-        error
-    }
-
-    fn sync_or_lose(&mut self) -> Result<(), AuditError> {
-        self.sync().map_err(|error| self.lose(&[], self.safe.clone(), error))
+        result
     }
 
     fn check_key(&mut self) -> Result<(), AuditError> {
@@ -337,6 +376,7 @@ impl Appender {
                     kinds: Counts,
                 }
                 let kinds = self.sessions.remove(session).unwrap_or_default();
+                self.sealing.push((session.clone(), kinds.clone()));
                 self.put_own(Kind::Seal, Some(session), &Seal { reason, records: kinds.values().sum(), kinds });
                 self.put_checkpoint();
                 self.kept_beside = None;
@@ -377,9 +417,15 @@ impl Appender {
         let temporary = format!("{file}.tmp");
         storage.make_folder(folder)?;
         storage.remove(&temporary)?;
-        write_all(storage, &temporary, body)?;
-        storage.sync(&temporary)?;
-        storage.rename(&temporary, &file)?;
+        let written = write_all(storage, &temporary, body)
+            .and_then(|()| storage.sync(&temporary))
+            .and_then(|()| storage.remove(&file))
+            .and_then(|()| storage.rename(&temporary, &file));
+        if let Err(error) = written {
+            // A blob may be something to be erased one day, so nothing of it is left lying around.
+            storage.remove(&temporary)?;
+            return Err(error);
+        }
         // Without this, a loss of power can take the blob away, but not alter it.
         if self.settings.durability != Durability::Async {
             storage.sync_folder(folder)?;
@@ -411,20 +457,22 @@ impl Appender {
     }
 
     fn put_checkpoint(&mut self) {
-        #[derive(Serialize)]
-        struct Body {
-            note: String,
-        }
         let note = self.sign();
-        let draft = own_draft(&self.writer, Kind::Checkpoint, None, &Body { note });
+        let draft = own_draft(&self.writer, Kind::Checkpoint, None, &CheckpointBody { note });
         self.line(&draft);
     }
 
     /// Begins another segment. It is put in place whole, so a segment without a first record is never there.
     fn begin_segment(&mut self) -> Result<(), AuditError> {
         let note = self.sign();
-        let Tail { frontier, key, every, .. } = &self.tail;
-        let body = Segment { note, frontier: frontier.nodes().to_vec(), public_key: *key, every: *every };
+        let Tail { frontier, key, every, rotations, .. } = &self.tail;
+        let body = Segment {
+            note,
+            frontier: frontier.nodes().to_vec(),
+            public_key: *key,
+            every: *every,
+            rotations: rotations.clone(),
+        };
         let draft = own_draft(&self.writer, Kind::Segment, None, &body);
         self.tail.segment += 1;
         self.tail.offset = 0;
@@ -447,7 +495,9 @@ impl Appender {
 
     fn sync(&mut self) -> Result<(), AuditError> {
         self.write()?;
-        self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
+        let synced = self.storage.sync(&segment_file(self.tail.segment));
+        self.sync_failed |= synced.is_err();
+        synced.doing("synced")?;
         self.mark_safe();
         Ok(())
     }
@@ -455,7 +505,9 @@ impl Appender {
     fn mark_safe(&mut self) {
         self.is_synced = true;
         self.safe = self.tail.clone();
+        self.begin = self.tail.clone();
         self.since_safe.clear();
+        self.others_since_safe = false;
     }
 
     /// Keeps the newest checkpoint beside the log, but not all the time. Only one that is safe: one that covers lost records would look
@@ -466,6 +518,8 @@ impl Appender {
         self.kept_beside = Some(Instant::now());
         let storage = &*self.storage;
         let kept = (|| {
+            // Another writer may have been killed inside a note.
+            self.last_checkpoint().map_err(io::Error::other)?;
             let size = storage.size(CHECKPOINTS)?.unwrap_or(0);
             let kept = write_all(storage, CHECKPOINTS, format!("{}\n", signed.note).as_bytes())
                 .and_then(|()| storage.sync(CHECKPOINTS));
@@ -480,6 +534,10 @@ impl Appender {
         }
         self.outbox = Some(signed);
     }
+}
+
+fn add(counts: &mut Counts, more: impl IntoIterator<Item = (Kind, u64)>) {
+    more.into_iter().for_each(|(kind, count)| *counts.entry(kind).or_default() += count);
 }
 
 fn damaged(what: &str) -> AuditError {

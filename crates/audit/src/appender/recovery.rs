@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::{Appender, CHECKPOINTS, damaged, load, write_all};
+use super::{Appender, CHECKPOINTS, add, damaged, load, write_all};
 use crate::Hash;
 use crate::error::{AuditError, Doing};
 use crate::note::{Checkpoint, Note, split_notes};
+use crate::read::segments;
 use crate::record::Kind;
 use crate::tail::{Rest, segment_file};
 
@@ -13,17 +14,46 @@ use crate::tail::{Rest, segment_file};
 const END_OF_CHECKPOINTS: u64 = 64 << 10;
 
 impl Appender {
-    /// Moves aside what a failed batch left in the file, unless another process went on after it.
-    pub(super) fn drop_failed(&mut self) -> Result<(), AuditError> {
+    /// Goes back to where the failed lines began, and takes them out of the file while nobody else can follow them.
+    pub(super) fn take_back(&mut self) {
+        // At `async`, a failed sync takes with it what was written before, unless others went on after that.
+        if std::mem::take(&mut self.sync_failed) && !self.others_since_safe {
+            add(&mut self.lost, std::mem::take(&mut self.since_safe));
+            self.begin = self.safe.clone();
+        }
+        for (session, counts) in std::mem::take(&mut self.sealing) {
+            add(self.sessions.entry(session).or_default(), counts);
+        }
+        self.lines.clear();
+        self.newest = None;
+        self.has_failed = true;
+        self.tail = self.begin.clone();
+        if self.cut().is_err() {
+            self.uncut = Some(self.tail.clone());
+        }
+    }
+
+    /// Moves what follows the tail aside.
+    fn cut(&self) -> Result<(), AuditError> {
         let file = segment_file(self.tail.segment);
         let rest = self.storage.read(&file, self.tail.offset).doing("read")?;
-        let mut ahead = self.tail.clone();
-        let mut others = false;
-        ahead.read(&rest, |record| others |= record.writer != self.writer);
-        others |= self.storage.size(&segment_file(self.tail.segment + 1)).doing("read")?.is_some();
-        if !rest.is_empty() && !others {
+        if !rest.is_empty() {
             self.set_aside(&file, &rest)?;
         }
+        Ok(())
+    }
+
+    /// Does that later, if it could not be done at once and no other process went on after the failed lines.
+    pub(super) fn cut_failed(&mut self) -> Result<(), AuditError> {
+        let Some(tail) = self.uncut.clone() else { return Ok(()) };
+        let rest = self.storage.read(&segment_file(tail.segment), tail.offset).doing("read")?;
+        let mut others = self.storage.size(&segment_file(tail.segment + 1)).doing("read")?.is_some();
+        tail.clone().read(&rest, |record| others |= record.writer != self.writer);
+        if !others {
+            self.tail = tail;
+            self.cut()?;
+        }
+        self.uncut = None;
         Ok(())
     }
 
@@ -41,18 +71,31 @@ impl Appender {
         loop {
             let file = segment_file(self.tail.segment);
             let next = segment_file(self.tail.segment + 1);
-            let size = self.storage.size(&file).doing("read")?.ok_or_else(|| damaged(&format!("`{file}` is gone")))?;
+            let Some(size) = self.storage.size(&file).doing("read")? else {
+                self.skip_removed()?;
+                continue;
+            };
             let is_last = self.storage.size(&next).doing("read")?.is_none();
             if size == self.tail.offset && is_last {
                 return self.check_key();
             }
             if size < self.tail.offset {
+                // Whoever appended lines that did not become safe takes them back; nobody takes back more.
+                if self.safe.segment == self.tail.segment && size >= self.safe.offset && self.tail.size > self.safe.size
+                {
+                    self.tail = self.safe.clone();
+                    continue;
+                }
                 let (tail, _) = load(&*self.storage, self.tail.segment)?;
                 self.tail = tail;
-                return self.breach(&format!("`{file}` was cut to {size} bytes while it was open"));
+                if is_last {
+                    return self.breach(&format!("`{file}` was cut to {size} bytes while it was open"));
+                }
             }
             let rest = self.storage.read(&file, self.tail.offset).doing("read")?;
-            let rest = self.tail.read(&rest, |_| ());
+            let mut others = false;
+            let rest = self.tail.read(&rest, |record| others |= record.writer != self.writer);
+            self.others_since_safe |= others;
             self.is_synced = false;
             if is_last {
                 self.settle(rest)?;
@@ -63,8 +106,22 @@ impl Appender {
                 return Err(damaged(&format!("`{next}` does not follow `{file}`")));
             }
             self.tail = tail;
+            self.others_since_safe = true;
             self.settle(rest)?;
         }
+    }
+
+    /// Goes on behind segments that another process has removed.
+    fn skip_removed(&mut self) -> Result<(), AuditError> {
+        let first = segments(&*self.storage)?.into_iter().find(|&segment| segment > self.tail.segment);
+        let first = first.ok_or_else(|| damaged("its segments are gone"))?;
+        let (tail, rest) = load(&*self.storage, first)?;
+        if tail.log != self.tail.log || tail.follows.0 < self.tail.size {
+            return Err(damaged(&format!("`{}` does not follow what was there", segment_file(first))));
+        }
+        self.tail = tail;
+        self.others_since_safe = true;
+        self.settle(rest)
     }
 
     /// Deals with what follows the last whole record.
@@ -119,6 +176,7 @@ impl Appender {
         let from = storage.size(segment).doing("read")?.unwrap_or(0).saturating_sub(rest.len() as u64);
         let name = format!("torn/{segment}.{from}.{}", &Hash::of(rest).to_string()[..16]);
         storage.make_folder("torn").doing("repaired")?;
+        storage.sync_folder("").doing("repaired")?;
         storage.remove(&name).doing("repaired")?;
         write_all(storage, &name, rest).doing("repaired")?;
         storage.sync(&name).doing("repaired")?;

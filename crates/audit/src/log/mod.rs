@@ -23,7 +23,8 @@ use crate::{Durability, Hash};
 
 /// An audit log that is open for writing. A handle: clones share the same log.
 ///
-/// It is closed when the last handle is dropped: what was taken is written, and a checkpoint signed.
+/// It is closed when the last handle is dropped: what was taken is written, and a checkpoint signed. That blocks, with anchors
+/// that do not answer for up to five seconds; [`close`](Log::close) it elsewhere if that matters.
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,
@@ -36,6 +37,8 @@ struct Handle {
 /// How a log is doing.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
+    /// The log's id.
+    pub log: String,
     /// How many records there are.
     pub size: u64,
     /// Why it cannot be written to at the moment.
@@ -60,13 +63,12 @@ impl Log {
     pub(crate) fn start(parts: Parts) -> Result<Self, AuditError> {
         let Parts { storage, settings, key, blob_above, redaction, anchors } = parts;
         let writer = writer_name()?;
-        let redaction_key = key.redaction_key();
+        let redaction_key = Mutex::new(key.redaction_key());
         let Settings { durability, checkpoint_after, .. } = settings;
-        let appender = Appender::open(storage.clone(), settings, key, writer.clone())?;
+        let appender = Appender::open(storage, settings, key, writer.clone())?;
         let queue = Mutex::default();
         let arrived = Condvar::new();
-        let shared =
-            Arc::new(Shared { storage, durability, writer, redaction, redaction_key, blob_above, queue, arrived });
+        let shared = Arc::new(Shared { durability, writer, redaction, redaction_key, blob_above, queue, arrived });
         let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
         let thread =
@@ -83,14 +85,15 @@ impl Log {
         shared.push_record(shared.draft(record))
     }
 
-    /// Records that the rules changed: what, in the words of whoever changed them.
+    /// Records that the rules changed: what, in the words of whoever changed them. It stands in the body as `change`.
     ///
     /// # Errors
-    /// As [`take`](Log::take).
-    pub fn policy_change(&self, body: &impl Serialize) -> Result<Receipt, AuditError> {
+    /// As [`take`](Log::take), and if it cannot be written as JSON.
+    pub fn policy_change(&self, change: &impl Serialize) -> Result<Receipt, AuditError> {
         let shared = &*self.handle.shared;
+        let change = serde_json::to_value(change).map_err(AuditError::NoJson)?;
         let mut text = Vec::new();
-        write_json(&mut text, body);
+        write_json(&mut text, &serde_json::json!({ "change": change }));
         let fields = Fields {
             at: std::time::SystemTime::now(),
             writer: &shared.writer,
@@ -103,14 +106,35 @@ impl Log {
         shared.push_record(shared.redacted(fields, text))
     }
 
-    /// Seals a session: counts what happened in it and says why it ended. Returns when that is safe.
+    /// Seals a session: counts what happened in it and says why it ended. Returns when that is signed and safe, at every level.
     ///
     /// # Errors
     /// If it could not be kept.
-    pub fn seal(&self, session: &str, reason: &str) -> Result<(), AuditError> {
-        let seal = Entry::Seal { session: session.to_owned(), reason: reason.to_owned() };
-        let receipt = self.handle.shared.push(Job::Append(seal), 0)?;
-        self.wait(|done| Job::Flush(receipt, done))
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing: the session is sealed all the same.
+    pub async fn seal(&self, session: &str, reason: &str) -> Result<(), AuditError> {
+        let (sender, receiver) = oneshot::channel();
+        self.push_seal(session, reason, Box::new(move |result| _ = sender.send(result)))?;
+        receiver.await.unwrap_or(Err(AuditError::Closed))
+    }
+
+    /// The same for code that cannot await; it blocks.
+    ///
+    /// # Errors
+    /// If it could not be kept.
+    pub fn seal_blocking(&self, session: &str, reason: &str) -> Result<(), AuditError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.push_seal(session, reason, Box::new(move |result| _ = sender.send(result)))?;
+        receiver.recv().unwrap_or(Err(AuditError::Closed))
+    }
+
+    fn push_seal(&self, session: &str, reason: &str, done: Done) -> Result<(), AuditError> {
+        let shared = &*self.handle.shared;
+        let reason = shared.redacted_text(reason);
+        let receipt = shared.push(Job::Append(Entry::Seal { session: session.to_owned(), reason }), 0)?;
+        shared.push(Job::Checkpoint(receipt, done), 0)?;
+        Ok(())
     }
 
     /// Returns when every record taken so far is as safe as the log promises. For code that cannot await; it blocks.
@@ -126,7 +150,8 @@ impl Log {
     /// # Errors
     /// If that fails.
     pub fn checkpoint(&self) -> Result<(), AuditError> {
-        self.wait(Job::Checkpoint)
+        let receipt = Receipt(self.handle.shared.lock().next);
+        self.wait(|done| Job::Checkpoint(receipt, done))
     }
 
     /// Puts another key in force; the old one signs for it. The key's file is replaced.

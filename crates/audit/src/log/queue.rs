@@ -1,6 +1,6 @@
 //! What waits to be written, and how a record gets there.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::{AuditEntry, AuditRecord, Receipt};
 use serde::Serialize;
@@ -11,7 +11,6 @@ use crate::error::AuditError;
 use crate::keys::SigningKey;
 use crate::record::{Draft, Fields, Kind, write_json};
 use crate::redact::Redaction;
-use crate::storage::Storage;
 use crate::{Durability, Hash};
 
 /// More than this is not kept waiting.
@@ -20,11 +19,11 @@ const MOST_WAITING: usize = 256 << 20;
 pub(super) const MUCH_WAITING: usize = 256 << 10;
 
 pub(super) struct Shared {
-    pub(super) storage: Arc<dyn Storage>,
     pub(super) durability: Durability,
     pub(super) writer: String,
     pub(super) redaction: Redaction,
-    pub(super) redaction_key: [u8; 32],
+    // A std lock: held for a copy. Keys rotate.
+    pub(super) redaction_key: Mutex<[u8; 32]>,
     pub(super) blob_above: usize,
     // A std lock: nothing is written while it is held.
     pub(super) queue: Mutex<Queue>,
@@ -69,7 +68,8 @@ pub(super) enum Job {
     Append(Entry),
     /// Everything before it is to be safe.
     Flush(Receipt, Done),
-    Checkpoint(Done),
+    /// A checkpoint is to be signed, and everything since the receipt to be safe.
+    Checkpoint(Receipt, Done),
     RotateKey(SigningKey, Done),
     Retain(usize, Done),
     Erase(Hash, Done),
@@ -148,11 +148,19 @@ impl Shared {
         self.redacted(fields, body)
     }
 
+    pub(super) fn redacted_text(&self, text: &str) -> String {
+        let mut value = serde_json::Value::from(text);
+        let key = *self.redaction_key.lock().unwrap_or_else(PoisonError::into_inner);
+        self.redaction.apply(&key, &mut value);
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
     pub(super) fn redacted(&self, fields: Fields<'_>, mut body: Vec<u8>) -> Draft {
         if self.redaction.could_match(&body) {
             match serde_json::from_slice(&body) {
                 Ok(mut value) => {
-                    self.redaction.apply(&self.redaction_key, &mut value);
+                    let key = *self.redaction_key.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.redaction.apply(&key, &mut value);
                     body.clear();
                     write_json(&mut body, &value);
                 }
@@ -190,7 +198,7 @@ impl Job {
         match self {
             Self::Append(_) => {}
             Self::Flush(_, done)
-            | Self::Checkpoint(done)
+            | Self::Checkpoint(_, done)
             | Self::RotateKey(_, done)
             | Self::Retain(_, done)
             | Self::Erase(_, done) => done(Err(AuditError::Lost { why })),

@@ -1,20 +1,18 @@
 //! The thread that writes.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use super::Status;
 use super::queue::{Job, MUCH_WAITING, Shared, Wakes};
+use crate::Durability;
 use crate::anchor::{Anchor, Anchoring};
 use crate::appender::{Appender, Entry};
 use crate::error::AuditError;
-use crate::record::{Kind, blob_file};
 use crate::retention;
-use crate::{Durability, Hash};
+use crate::storage::Storage;
+use crate::tail::Tail;
 
 /// How long a record that nobody waits for may be kept from the file, so that several share a write.
 const LINGER: Duration = Duration::from_millis(5);
@@ -80,9 +78,8 @@ impl Worker {
         let finished = catch_unwind(AssertUnwindSafe(|| {
             if self.failed().is_none() && self.appender.is_dirty() {
                 let result = self.appender.checkpoint();
-                if let Err(error) = result {
-                    tracing::error!(%error, "the audit log could not be finished");
-                }
+                let taken = self.shared.lock().next;
+                self.check(result, taken);
                 self.report();
             }
         }));
@@ -188,6 +185,11 @@ impl Worker {
             let result = self.shared.lock().lost_since(since);
             done(result);
         }
+        // A log that is never idle must be signed, too.
+        if self.failed().is_none() && self.dirty_since.is_some_and(|since| since.elapsed() >= self.checkpoint_after) {
+            let result = self.appender.checkpoint();
+            self.check(result, taken);
+        }
         self.report();
         self.dirty_since = match self.appender.is_dirty() {
             true => self.dirty_since.or_else(|| Some(Instant::now())),
@@ -218,44 +220,27 @@ impl Worker {
         }
         match job {
             Job::Append(_) | Job::Flush(..) => {}
-            Job::Checkpoint(done) => {
+            Job::Checkpoint(since, done) => {
                 let result = self.appender.checkpoint();
                 let told = result.as_ref().map_err(|error| AuditError::Lost { why: error.to_string() }).copied();
                 self.check(result, taken);
-                done(told);
+                let lost = self.shared.lock().lost_since(since);
+                done(told.and(lost));
             }
             Job::RotateKey(key, done) => done(self.appender.rotate_key(key)),
-            Job::Retain(segments, done) => done(self.retain(segments)),
-            Job::Erase(blob, done) => done(self.erase(&blob)),
+            Job::Retain(keep, done) => {
+                let plan = |storage: &dyn Storage, tail: &Tail| retention::plan(storage, keep, tail.segment);
+                done(self.appender.change(plan, retention::carry_out));
+            }
+            Job::Erase(blob, done) => {
+                let plan = |_: &dyn Storage, _: &Tail| Ok(Some(retention::erasure(&blob)));
+                done(self.appender.change(plan, retention::carry_out));
+            }
         }
         // Whatever went wrong, the next record must not follow lines that did not become safe.
         if self.appender.has_failed() {
             self.check(Err(AuditError::Lost { why: "a change of it failed".to_owned() }), taken);
         }
-    }
-
-    fn retain(&mut self, segments: usize) -> Result<(), AuditError> {
-        let plan = retention::plan(&*self.shared.storage, segments, self.appender.tail().segment)?;
-        if plan.files.is_empty() {
-            return Ok(());
-        }
-        #[derive(Serialize)]
-        struct Retention<'a> {
-            what: &'static str,
-            removed: &'a [String],
-        }
-        self.appender.note(Kind::PolicyChange, &Retention { what: "retention", removed: &plan.files })?;
-        retention::carry_out(&*self.shared.storage, &plan)
-    }
-
-    fn erase(&mut self, blob: &Hash) -> Result<(), AuditError> {
-        #[derive(Serialize)]
-        struct Erasure {
-            what: &'static str,
-            blob: String,
-        }
-        self.appender.note(Kind::PolicyChange, &Erasure { what: "erasure", blob: format!("sha256:{blob}") })?;
-        retention::remove(&*self.shared.storage, &HashSet::from([blob_file(blob)]))
     }
 
     fn failed(&self) -> Option<String> {
@@ -294,11 +279,13 @@ impl Worker {
             self.anchoring.keep(signed.size, &signed.note);
         }
         let status = Status {
+            log: self.appender.tail().log.clone(),
             size: self.appender.tail().size,
             failure: None,
             anchors: self.anchoring.kept(),
             public_key: Some(self.appender.tail().key),
         };
+        *self.shared.redaction_key.lock().unwrap_or_else(PoisonError::into_inner) = self.appender.redaction_key();
         self.shared.lock().status = status;
     }
 }

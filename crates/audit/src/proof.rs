@@ -1,0 +1,99 @@
+//! Proving that a record is in a log, to someone who has nothing but its key.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Hash;
+use crate::error::AuditError;
+use crate::keys::PublicKey;
+use crate::merkle::is_included;
+use crate::note::{Checkpoint, Note};
+use crate::read::{read_records, read_tree};
+use crate::record::{Kind, Record};
+use crate::storage::Storage;
+use crate::tail::{CheckpointBody, Segment};
+
+/// A record, a signed checkpoint that covers it, and the path between them in the Merkle tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proof {
+    /// The number of the record.
+    pub seq: u64,
+    /// The record as it stands in the log.
+    pub record: String,
+    /// The signed checkpoint.
+    pub checkpoint: String,
+    /// The hashes on the way from the record to the root, from below.
+    pub path: Vec<Hash>,
+}
+
+/// Why a proof proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProofError {
+    /// The record is none, or not the one that it is said to be.
+    #[error("the record is not as it was written")]
+    Record,
+    /// The checkpoint is malformed, or of another log.
+    #[error("the checkpoint is not one of the record's log")]
+    Checkpoint,
+    /// The checkpoint is not signed with that key.
+    #[error("the checkpoint is not signed with that key")]
+    Key,
+    /// The path does not lead from the record to the root.
+    #[error("the record is not among those that the checkpoint covers")]
+    Path,
+}
+
+impl Proof {
+    /// The proof for a record of a log, against the newest checkpoint in it.
+    ///
+    /// # Errors
+    /// If the record is not there, or no checkpoint covers it yet, or the log cannot be read.
+    pub fn of(storage: &dyn Storage, seq: u64) -> Result<Self, AuditError> {
+        let mut line = None;
+        let mut newest = None;
+        read_records(storage, |record| {
+            if record.seq == seq {
+                line = Some(record.line().to_owned());
+            }
+            let note = match record.kind {
+                Kind::Checkpoint => record.body::<CheckpointBody>().map(|body| body.note).ok(),
+                Kind::Segment => record.body::<Segment>().map(|body| body.note).ok(),
+                _ => None,
+            };
+            newest = note.map(|note| (record.seq, note)).or(newest.take());
+            ControlFlow::Continue(())
+        })?;
+        let damaged = |what: String| AuditError::Damaged { what };
+        let record = line.ok_or(AuditError::NoRecord { seq })?;
+        let (size, checkpoint) = newest.filter(|(size, _)| *size > seq).ok_or(AuditError::NoRecord { seq })?;
+        let path = read_tree(storage)?
+            .inclusion(seq, size)
+            .ok_or_else(|| damaged(format!("its records do not form a tree that leads to record {seq}")))?;
+        Ok(Self { seq, record, checkpoint, path })
+    }
+
+    /// Checks the proof with the key that the log is signed with; gives the checkpoint that it leads to.
+    ///
+    /// # Errors
+    /// If it proves nothing.
+    pub fn check(&self, key: &PublicKey) -> Result<Checkpoint, ProofError> {
+        let record = Record::parse(self.record.as_bytes()).map_err(|_| ProofError::Record)?;
+        let note = Note::parse(&self.checkpoint).map_err(|_| ProofError::Checkpoint)?;
+        let checkpoint = Checkpoint::read(&note).map_err(|_| ProofError::Checkpoint)?;
+        if record.seq != self.seq {
+            return Err(ProofError::Record);
+        }
+        if record.log != checkpoint.log {
+            return Err(ProofError::Checkpoint);
+        }
+        if !note.is_signed_by(&Checkpoint::origin(&checkpoint.log), key) {
+            return Err(ProofError::Key);
+        }
+        if !is_included(&record.h, self.seq, checkpoint.size, &self.path, &checkpoint.root) {
+            return Err(ProofError::Path);
+        }
+        Ok(checkpoint)
+    }
+}
