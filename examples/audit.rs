@@ -134,7 +134,7 @@ fn run(command: Command) -> Result<u8, Box<dyn std::error::Error>> {
             let mut failed = None;
             read_records(&Folder::new(folder), |record| {
                 let is_wanted = record.seq >= from
-                    && session.as_ref().is_none_or(|session| record.session.as_ref() == Some(session))
+                    && session.as_ref().is_none_or(|session| record.session.as_deref() == Some(session))
                     && kind.is_none_or(|kind| record.kind == kind);
                 if !is_wanted {
                     return ControlFlow::Continue(());

@@ -97,7 +97,7 @@ fn sample(folder: &Path) -> Result<Vec<u8>> {
     log.take(&record(0))?;
     log.close()?;
     let text = fs::read(folder.join("sample/log/seg-000001.jsonl"))?;
-    Ok(text.split_inclusive(|&byte| byte == b'\n').nth(1).unwrap_or_default().to_vec())
+    Ok(text.split_inclusive(|&byte| byte == b'\n').nth(2).unwrap_or_default().to_vec())
 }
 
 fn open(folder: &Path, durability: Durability) -> Result<Log> {

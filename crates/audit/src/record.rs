@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 
@@ -88,6 +88,7 @@ pub struct Record<'a> {
     /// The version of the format.
     pub v: u32,
     /// The log's id.
+    #[serde(borrow)]
     pub log: Cow<'a, str>,
     /// The number of the segment.
     pub seg: u64,
@@ -102,15 +103,18 @@ pub struct Record<'a> {
     #[serde(borrow)]
     pub writer: Cow<'a, str>,
     /// In which session it happened.
-    pub session: Option<String>,
+    #[serde(borrow, deserialize_with = "borrowed")]
+    pub session: Option<Cow<'a, str>>,
     /// In which turn.
     pub turn: Option<u64>,
     /// At which event.
-    pub event: Option<String>,
+    #[serde(borrow, deserialize_with = "borrowed")]
+    pub event: Option<Cow<'a, str>>,
     /// What it is about.
     pub kind: Kind,
     /// The digest of the action.
-    pub digest: Option<String>,
+    #[serde(borrow, deserialize_with = "borrowed")]
+    pub digest: Option<Cow<'a, str>>,
     /// What happened.
     #[serde(borrow)]
     pub body: &'a RawValue,
@@ -118,6 +122,13 @@ pub struct Record<'a> {
     pub h: Hash,
     #[serde(skip)]
     line: &'a str,
+}
+
+/// Text that is not copied unless something in it is escaped; serde does that for plain fields only.
+fn borrowed<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    Ok(Option::<Text<'a>>::deserialize(deserializer)?.map(|text| text.0))
 }
 
 /// Why a line is no record.
@@ -138,7 +149,8 @@ impl<'a> Record<'a> {
     /// If it is no record, or if its bytes are not those that were hashed.
     pub fn parse(line: &'a [u8]) -> Result<Self, Malformed> {
         let unreadable = |what: &str| Malformed::Unreadable(what.to_owned());
-        if !line.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+        // Without an early end, so that many bytes are looked at at once.
+        if line.iter().fold(false, |wrong, byte| wrong | !(0x20..0x7f).contains(byte)) {
             return Err(unreadable("it has bytes that are not printable ASCII"));
         }
         let Some((hashed, suffix)) = line.len().checked_sub(SUFFIX).map(|at| line.split_at(at)) else {

@@ -44,7 +44,7 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<O
     read_records(storage, |record| {
         if let Some(session) = &record.session {
             let entry =
-                sessions.entry(session.clone()).or_insert_with(|| Session { first: record.seg, is_sealed: false });
+                sessions.entry(session.to_string()).or_insert_with(|| Session { first: record.seg, is_sealed: false });
             entry.is_sealed = record.kind == Kind::Seal;
         }
         if let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) {

@@ -94,8 +94,8 @@ impl Sessions {
             self.open.entry(operation).or_default().push(InDoubt {
                 seq: record.seq,
                 time: record.time.to_string(),
-                session: record.session.clone(),
-                event: record.event.clone(),
+                session: record.session.as_deref().map(str::to_owned),
+                event: record.event.as_deref().map(str::to_owned),
                 tool_call_id: call,
             });
         } else if let Some(open) = self.open.get_mut(&operation) {

@@ -361,7 +361,8 @@ impl Check {
             let text = format!("more than {} records without a checkpoint", chain.every);
             self.here(Problem::MissingCheckpoint, text);
         }
-        self.report.last_time = record.time.to_string();
+        self.report.last_time.clear();
+        self.report.last_time.push_str(&record.time);
         Ok(())
     }
 

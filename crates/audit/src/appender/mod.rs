@@ -93,6 +93,7 @@ pub(crate) struct Appender {
     uncut: Option<Tail>,
     /// The counts of sessions that are being sealed.
     sealing: Vec<(String, Counts)>,
+    is_new_key: bool,
 }
 
 impl Appender {
@@ -144,6 +145,7 @@ impl Appender {
             has_failed: false,
             uncut: None,
             sealing: Vec::new(),
+            is_new_key: false,
         };
         appender.check_key()?;
         // Whoever wrote the end may have been killed before it was synced.
@@ -168,8 +170,9 @@ impl Appender {
         &self.tail
     }
 
-    pub(crate) fn redaction_key(&self) -> [u8; 32] {
-        self.key.redaction_key()
+    /// The key, if it is another one since this was last asked.
+    pub(crate) fn take_new_key(&mut self) -> Option<&SigningKey> {
+        std::mem::take(&mut self.is_new_key).then_some(&self.key)
     }
 
     /// The newest checkpoint that is safe and was not taken before.
@@ -252,6 +255,7 @@ impl Appender {
             log.sync()
         })?;
         self.key = new;
+        self.is_new_key = true;
         Ok(())
     }
 
@@ -350,6 +354,7 @@ impl Appender {
             let candidates = [SigningKey::load(file), SigningKey::load_old(file)];
             if let Some(key) = candidates.into_iter().flatten().find(|key| key.public() == self.tail.key) {
                 self.key = key;
+                self.is_new_key = true;
                 return Ok(());
             }
         }

@@ -3,6 +3,7 @@
 mod queue;
 mod worker;
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -68,7 +69,9 @@ impl Log {
         let appender = Appender::open(storage, settings, key, writer.clone())?;
         let queue = Mutex::default();
         let arrived = Condvar::new();
-        let shared = Arc::new(Shared { durability, writer, redaction, redaction_key, blob_above, queue, arrived });
+        let waiting = AtomicUsize::new(0);
+        let shared =
+            Arc::new(Shared { durability, writer, redaction, redaction_key, blob_above, queue, arrived, waiting });
         let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
         let thread =

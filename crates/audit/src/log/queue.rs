@@ -1,5 +1,6 @@
 //! What waits to be written, and how a record gets there.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::{AuditEntry, AuditRecord, Receipt};
@@ -28,6 +29,8 @@ pub(super) struct Shared {
     // A std lock: nothing is written while it is held.
     pub(super) queue: Mutex<Queue>,
     pub(super) arrived: Condvar,
+    /// The queue's `waiters`, to look at without its lock: a hint.
+    pub(super) waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -104,7 +107,10 @@ impl Shared {
         let receipt = Receipt(queue.next);
         queue.next += u64::from(is_record);
         queue.bytes += bytes;
-        queue.waiters += usize::from(!is_record);
+        if !is_record {
+            queue.waiters += 1;
+            self.waiting.store(queue.waiters, Ordering::Relaxed);
+        }
         queue.jobs.push(job);
         let wakes = match queue.wakes {
             Wakes::Nothing => false,

@@ -1,6 +1,7 @@
 //! The thread that writes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -128,6 +129,7 @@ impl Worker {
         }
         queue.bytes = 0;
         self.last_waiters = std::mem::take(&mut queue.waiters);
+        shared.waiting.store(0, Ordering::Relaxed);
         Some((std::mem::take(&mut queue.jobs), queue.next))
     }
 
@@ -146,7 +148,7 @@ impl Worker {
         let begun = Instant::now();
         let most = if self.last_waiters == 0 { Duration::ZERO } else { self.last_sync.min(AWAKE) };
         while begun.elapsed() < most {
-            if self.shared.lock().waiters >= wanted {
+            if self.shared.waiting.load(Ordering::Relaxed) >= wanted {
                 return;
             }
             std::thread::yield_now();
@@ -285,7 +287,9 @@ impl Worker {
             anchors: self.anchoring.kept(),
             public_key: Some(self.appender.tail().key),
         };
-        *self.shared.redaction_key.lock().unwrap_or_else(PoisonError::into_inner) = self.appender.redaction_key();
+        if let Some(key) = self.appender.take_new_key() {
+            *self.shared.redaction_key.lock().unwrap_or_else(PoisonError::into_inner) = key.redaction_key();
+        }
         self.shared.lock().status = status;
     }
 }

@@ -1,6 +1,8 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod disk;
+
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 

@@ -1,0 +1,264 @@
+//! Secrets become markers before a record is hashed.
+//!
+//! A marker has the kind of the secret, its length and a keyed hash: whoever reads the log sees that two secrets are
+//! the same, and learns neither. Most records have none, which [`Redaction::could_match`] can tell in a fraction of the
+//! time that [`Redaction::apply`] takes.
+
+mod cards;
+mod judge;
+mod literal;
+mod names;
+mod pattern;
+mod prefilter;
+mod rules;
+
+use std::fmt::{self, Write};
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use hmac::{Hmac, KeyInit, Mac};
+use regex::Regex;
+use serde_json::{Map, Value};
+use sha2::Sha256;
+
+use self::cards::CARD;
+use self::pattern::Secret;
+use self::rules::Rules;
+
+/// Which secrets are replaced, and by what: a set of rules.
+///
+/// A rule is a pattern for text, or the name of a field whose value is secret whatever it looks like. A secret turns
+/// into `[redacted kind=<kind> len=<bytes> hmac=<16 hexadecimal digits>]`. Where secrets overlap, one marker covers
+/// them all; its kind is that of the leftmost, then of the longest, then of the rule that was added first.
+///
+/// ```
+/// use amplifier_audit::Redaction;
+/// use serde_json::json;
+///
+/// let redaction = Redaction::standard().with_field("pin", "pin").with_pattern("badge", r"badge-(?<secret>\d{6})")?;
+/// let mut body = json!({"card_pin": 1234, "text": "he showed badge-301422"});
+/// redaction.apply(&[7; 32], &mut body);
+///
+/// assert_eq!(body["card_pin"], "[redacted kind=pin len=4 hmac=155a2ecba5e05a53]");
+/// assert_eq!(body["text"], "he showed badge-[redacted kind=badge len=6 hmac=6e47af302a7c9c15]");
+/// # Ok::<(), amplifier_audit::InvalidRule>(())
+/// ```
+#[derive(Clone)]
+pub struct Redaction(Arc<Rules>);
+
+/// A pattern that cannot become a rule.
+#[derive(Debug, thiserror::Error)]
+#[error("the pattern of rule `{kind}` is not a regular expression: {source}")]
+pub struct InvalidRule {
+    kind: String,
+    source: Box<regex::Error>,
+}
+
+impl Redaction {
+    /// The built-in rules: keys and tokens of well-known services, private keys, passwords in URLs and assignments,
+    /// card numbers, and fields with names such as `password`.
+    #[must_use]
+    pub fn standard() -> Self {
+        static STANDARD: LazyLock<Redaction> = LazyLock::new(|| Redaction(Arc::new(Rules::standard())));
+        STANDARD.clone()
+    }
+
+    /// No rules: nothing is replaced.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Adds a regular expression. If it has a group named `secret`, only that part is replaced, else the whole match.
+    ///
+    /// It never sees a marker: the text before and after one is searched as if it stood alone. Let every match contain
+    /// some plain text, three characters or more, such as `badge-`: else [`could_match`](Self::could_match) always says
+    /// yes.
+    ///
+    /// # Errors
+    /// If the pattern is not a regular expression.
+    pub fn with_pattern(self, kind: &str, pattern: &str) -> Result<Self, InvalidRule> {
+        let kind = marker_kind(kind);
+        match Regex::new(pattern) {
+            Ok(regex) => Ok(self.with(|rules| rules.add_regex(kind, regex))),
+            Err(source) => Err(InvalidRule { kind, source: Box::new(source) }),
+        }
+    }
+
+    /// Adds a field name. Strings and numbers that stand under it are replaced whole, at any depth; `null`, booleans
+    /// and empty strings stay.
+    ///
+    /// Names are compared without regard to the case of ASCII letters, `_` and `-`. The name may also be the end of a
+    /// longer one, from the beginning of a word: `password` is found in `db_password` and `dbPassword`, `token` not in
+    /// `tokens`. The longest name decides the kind. A name of nothing but `_` and `-` adds nothing.
+    #[must_use]
+    pub fn with_field(self, kind: &str, name: &str) -> Self {
+        self.with(|rules| rules.add_field(marker_kind(kind), name))
+    }
+
+    /// Replaces the secrets in a value: in strings, in the keys of objects, and under the names of fields.
+    ///
+    /// Markers stay as they are, so doing it twice changes nothing more. The time grows with the length of the text,
+    /// not with its square.
+    pub fn apply(&self, key: &[u8; 32], value: &mut Value) {
+        // HMAC pads a short key with zeros to the size of a block. Doing that here leaves nothing that could fail.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(key);
+        Redactor { rules: &self.0, mac: Hmac::new(&block.into()) }.value(value, None);
+    }
+
+    /// Whether [`apply`](Self::apply) could change the value that was serialised to this JSON; a fast look.
+    ///
+    /// It is never wrong when it says no, and seldom when it says yes. That holds for JSON as the log writes it: all
+    /// bytes are between 0x20 and 0x7E, printable ASCII other than `"` and `\` is never escaped, and the colon follows
+    /// a key at once.
+    #[must_use]
+    pub fn could_match(&self, ascii_json: &[u8]) -> bool {
+        self.0.could_match(ascii_json)
+    }
+
+    fn with(self, change: impl FnOnce(&mut Rules)) -> Self {
+        let mut rules = Arc::unwrap_or_clone(self.0);
+        change(&mut rules);
+        rules.index();
+        Self(Arc::new(rules))
+    }
+}
+
+// Patterns of users may hold what they look for: only kinds are shown.
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let patterns = self.0.patterns.iter().map(|pattern| pattern.kind.as_str());
+        let fields = self.0.fields.iter().map(|field| field.kind.as_str());
+        let mut kinds: Vec<_> = patterns.chain(fields).chain(self.0.cards.then_some(CARD)).collect();
+        kinds.sort();
+        kinds.dedup();
+        f.debug_struct("Redaction").field("kinds", &kinds).finish_non_exhaustive()
+    }
+}
+
+const MARKER: &str = "[redacted kind=";
+
+/// So often what is left between secrets is searched again, because it may be one when it stands alone.
+const ROUNDS: usize = 8;
+
+/// The rules at work, with the key.
+struct Redactor<'a> {
+    rules: &'a Rules,
+    mac: Hmac<Sha256>,
+}
+
+impl Redactor<'_> {
+    /// `named` is the kind of the field that the value stands in, if its name says that it is secret.
+    fn value(&self, value: &mut Value, named: Option<&str>) {
+        match value {
+            Value::String(text) => {
+                if let Some(redacted) = self.text(text, named) {
+                    *text = redacted;
+                }
+            }
+            Value::Number(number) => {
+                if let Some(redacted) = named.and_then(|kind| self.text(&number.to_string(), Some(kind))) {
+                    *value = Value::String(redacted);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, named)),
+            Value::Object(fields) => self.object(fields, named),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn object(&self, fields: &mut Map<String, Value>, named: Option<&str>) {
+        if !fields.keys().any(|key| self.text(key, None).is_some()) {
+            fields.iter_mut().for_each(|(key, value)| self.value(value, self.rules.field(key).or(named)));
+            return;
+        }
+        for (key, mut value) in std::mem::take(fields) {
+            let mut redacted = self.text(&key, None).unwrap_or_else(|| key.clone());
+            // The new key counts too: it is what a second run would go by.
+            self.value(&mut value, self.rules.field(&key).or_else(|| self.rules.field(&redacted)).or(named));
+            // A key may have been such a marker from the start. No value is lost for that.
+            while fields.contains_key(&redacted) {
+                self.mark("duplicate", "", &mut redacted);
+            }
+            fields.insert(redacted, value);
+        }
+    }
+
+    /// The text with markers for the secrets, if it has any. In a named field all of it is secret.
+    fn text(&self, text: &str, named: Option<&str>) -> Option<String> {
+        if named.is_none() && !self.rules.could_match(text.as_bytes()) {
+            return None;
+        }
+        let (mut redacted, mut changed) = (String::new(), false);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let marker = find_marker(rest);
+            let before = &rest[..marker.start];
+            changed |= match named {
+                Some(kind) if !before.is_empty() => {
+                    self.mark(kind, before, &mut redacted);
+                    true
+                }
+                _ => self.between_markers(before, 0, &mut redacted),
+            };
+            redacted.push_str(&rest[marker.clone()]);
+            rest = &rest[marker.end..];
+        }
+        changed.then_some(redacted)
+    }
+
+    fn between_markers(&self, text: &str, round: usize, redacted: &mut String) -> bool {
+        let secrets = self.rules.secrets(text);
+        let Some(first) = secrets.first() else {
+            redacted.push_str(text);
+            return false;
+        };
+        if round == ROUNDS {
+            self.mark(first.kind, text, redacted);
+            return true;
+        }
+        let mut end = 0;
+        for Secret { range, kind } in secrets {
+            self.between_markers(&text[end..range.start], round + 1, redacted);
+            self.mark(kind, &text[range.clone()], redacted);
+            end = range.end;
+        }
+        self.between_markers(&text[end..], round + 1, redacted);
+        true
+    }
+
+    fn mark(&self, kind: &str, secret: &str, text: &mut String) {
+        let hash: [u8; 32] = self.mac.clone().chain_update(secret).finalize().into_bytes().into();
+        let [a, b, c, d, e, f, g, h, ..] = hash;
+        let digits = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{MARKER}{kind} len={} hmac={digits:016x}]", secret.len());
+    }
+}
+
+/// The first marker, or the empty range at the end.
+fn find_marker(text: &str) -> Range<usize> {
+    let mut candidates = text.match_indices(MARKER);
+    let found = candidates.find_map(|(at, _)| Some(at..text.len() - after_marker(&text[at..])?.len()));
+    found.unwrap_or(text.len()..text.len())
+}
+
+/// What follows the marker that the text begins with.
+fn after_marker(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix(MARKER)?;
+    let rest = rest.trim_start_matches(is_kind).strip_prefix(" len=")?;
+    let rest = rest.trim_start_matches(|character: char| character.is_ascii_digit()).strip_prefix(" hmac=")?;
+    let (digits, rest) = rest.split_at_checked(16)?;
+    let hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if hexadecimal { rest.strip_prefix(']') } else { None }
+}
+
+fn is_kind(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
+}
+
+/// A kind that a marker can hold and still be found.
+fn marker_kind(kind: &str) -> String {
+    kind.chars().map(|character| if is_kind(character) { character } else { '_' }).collect()
+}

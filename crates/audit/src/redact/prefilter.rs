@@ -1,0 +1,255 @@
+//! A fast look at JSON, which tells whether any rule could find something in it.
+
+use std::collections::BTreeMap;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind, packed};
+
+use super::literal::required_literal;
+use super::names::name_start;
+use super::rules::TOKEN_LENGTH;
+
+/// Finds literals whatever their case, and checks them.
+#[derive(Clone, Default)]
+pub(super) struct Prefilter {
+    literals: Vec<Literal>,
+    /// There is a rule that no literal speaks for.
+    anything: bool,
+    searchers: Vec<Searcher>,
+}
+
+impl Prefilter {
+    pub(super) fn add(&mut self, text: impl Into<Vec<u8>>, check: Check) {
+        self.literals.push(Literal { text: text.into(), check });
+    }
+
+    /// Adds what every match of the pattern contains.
+    pub(super) fn add_pattern(&mut self, pattern: &str) {
+        match required_literal(pattern) {
+            Some(literal) => self.add(literal, Check::AnyCase),
+            None => self.anything = true,
+        }
+    }
+
+    /// Adds a name that a value is assigned to in text.
+    pub(super) fn add_assignment(&mut self, name: &'static str) {
+        let last_word = name.rsplit('_').next().unwrap_or(name);
+        self.add(last_word, Check::Assigned(name));
+    }
+
+    /// Adds the name of a field, without separators.
+    pub(super) fn add_field(&mut self, name: &[u8]) {
+        if !name.iter().all(|&byte| is_written_as_is(byte)) {
+            self.anything = true;
+        }
+        // A key can have separators anywhere. Before its closing quote stand some letters from the end of the name, or
+        // fewer and a separator. Two are enough to look for, but most records have a `reason` and a `decision`.
+        let letters = name.len().min(if name.ends_with(b"on") { 6 } else { 2 });
+        let mut add = |separator: &str, count: usize| {
+            let text = [separator.as_bytes(), &name[name.len() - count..], b"\":"].concat();
+            self.add(text, Check::Field(name.to_owned()));
+        };
+        add("", letters);
+        for count in 0..letters {
+            add("_", count);
+            add("-", count);
+        }
+    }
+
+    /// Makes ready for [`finds`](Self::finds), after everything was added.
+    pub(super) fn index(&mut self) {
+        // Two searchers with half of the texts have fewer false alarms than one with all. What begins with a letter and
+        // belongs to a name is found in prose; tokens and separators are rare.
+        let (names, tokens): (Vec<_>, Vec<_>) = self.literals.iter().partition(|literal| {
+            matches!(literal.check, Check::Assigned(_) | Check::Field(_)) && literal.text[0].is_ascii_alphabetic()
+        });
+        let parts = [tokens, names].into_iter().filter(|part| !part.is_empty());
+        match parts.map(Searcher::new).collect() {
+            Some(searchers) => self.searchers = searchers,
+            None => self.anything = true,
+        }
+    }
+
+    pub(super) fn finds(&self, json: &[u8]) -> bool {
+        if self.anything {
+            return true;
+        }
+        let mut folded = [0; PIECE + PADDING];
+        let mut start = 0;
+        loop {
+            let piece = &json[start..json.len().min(start + PIECE)];
+            folded.iter_mut().zip(piece).for_each(|(to, from)| *to = fold(from));
+            let folded = &mut folded[..piece.len() + PADDING];
+            folded[piece.len()..].fill(0);
+            if self.searchers.iter().any(|searcher| searcher.finds(folded, json, start)) {
+                return true;
+            }
+            if start + piece.len() == json.len() {
+                return false;
+            }
+            start += PIECE - TEXT;
+        }
+    }
+}
+
+/// Text that stands in the JSON whenever a rule finds something.
+#[derive(Clone)]
+struct Literal {
+    text: Vec<u8>,
+    check: Check,
+}
+
+/// What else must hold where the literal was found.
+#[derive(Clone)]
+pub(super) enum Check {
+    /// Nothing.
+    AnyCase,
+    /// It is written just so.
+    Exact,
+    /// A word begins here, it is written just so, and [`TOKEN_LENGTH`] more characters follow.
+    Token,
+    /// An `@` follows that belongs to the authority of the URL, with a password before it.
+    Url,
+    /// The literal is the end of this name, and a value is assigned to it.
+    Assigned(&'static str),
+    /// The literal is the end of a key, and the key ends with this name.
+    Field(Vec<u8>),
+}
+
+impl Literal {
+    fn holds(&self, json: &[u8], at: usize) -> bool {
+        let end = at + self.text.len();
+        let Some(found) = json.get(at..end).filter(|found| found.eq_ignore_ascii_case(&self.text)) else {
+            return false;
+        };
+        let (before, after) = (&json[..at], &json[end..]);
+        match &self.check {
+            Check::AnyCase => true,
+            Check::Exact => found == self.text,
+            Check::Token => {
+                let long = after.iter().take(TOKEN_LENGTH).filter(|&&byte| is_word(byte) || byte == b'-').count();
+                // What looks like a letter before the word may be the end of an escape.
+                let escape = matches!(before, [.., b'\\', _] | [.., b'\\', b'u', _, _, _, _]);
+                let begins = escape || !before.last().is_some_and(|&byte| is_word(byte));
+                found == self.text && begins && long == TOKEN_LENGTH
+            }
+            Check::Url => {
+                let is_stop = |byte: &&u8| matches!(byte, b'@' | b':' | b'/' | b'?' | b'#' | b'<' | b'>' | b'"' | b' ');
+                let mut stops = after.iter().filter(is_stop);
+                stops.next() == Some(&b':') && stops.find(|&&byte| byte != b':') == Some(&b'@')
+            }
+            Check::Assigned(name) => {
+                // Spaces, tabs, quotes and escapes of them may stand before the sign.
+                let is_filler = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\\' | b't' | b'"' | b'\'' | b']');
+                let signs = match after.iter().position(|byte| !is_filler(byte)) {
+                    Some(sign) if matches!(after[sign], b'=' | b':') => true,
+                    Some(0) => false,
+                    _ => in_flag(before),
+                };
+                signs && name_start(&json[..end], name.as_bytes()).is_some()
+            }
+            Check::Field(name) => name_start(&json[..end - 2], name).is_some(),
+        }
+    }
+}
+
+/// Whether the text ends within a flag of a command, such as `--auth-`.
+fn in_flag(text: &[u8]) -> bool {
+    let mut words = text.rsplit(|&byte| !is_word(byte) && byte != b'-');
+    words.next().is_some_and(|word| word.windows(2).any(|pair| pair == b"--"))
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Whether a byte stands in the JSON for itself.
+pub(super) fn is_written_as_is(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+}
+
+#[derive(Clone)]
+struct Searcher {
+    engine: Engine,
+    /// For each text that is searched for, the literals that begin with it.
+    literals: Vec<Vec<Literal>>,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Packed(packed::Searcher),
+    /// For processors and numbers of literals that the packed one is not made for.
+    Automaton(AhoCorasick),
+}
+
+/// The JSON is folded in pieces of this size, on the stack.
+const PIECE: usize = 512;
+/// Zeros follow the piece, because the packed searcher is slow with short remainders.
+const PADDING: usize = 20;
+/// Pieces overlap by so much that no text is cut in two.
+const TEXT: usize = 8;
+
+/// Makes upper and lower case the same; some other characters too, but the checks tell them apart.
+///
+/// The packed searcher knows no cases, and this costs less than to search for all of them.
+fn fold(byte: &u8) -> u8 {
+    byte | 0x20
+}
+
+impl Searcher {
+    /// `None` if the literals cannot be searched for.
+    fn new(literals: Vec<&Literal>) -> Option<Self> {
+        // The beginning of a literal is enough. The ends of keys have to be complete, for their letters are frequent.
+        let length = |literal: &Literal| if matches!(literal.check, Check::Field(_)) { TEXT } else { 4 };
+        let text = |literal: &Literal| literal.text.iter().take(length(literal)).map(fold).collect::<Vec<u8>>();
+        let mut literals: Vec<_> = literals.into_iter().map(|literal| (text(literal), literal)).collect();
+        // A searcher reports one text for each place. If one begins with another, the shorter speaks for both.
+        literals.sort_by_key(|(text, _)| text.len());
+        let mut groups: BTreeMap<Vec<u8>, Vec<Literal>> = BTreeMap::new();
+        for (mut text, literal) in literals {
+            if let Some(shorter) = (1..text.len()).find(|&length| groups.contains_key(&text[..length])) {
+                text.truncate(shorter);
+            }
+            groups.entry(text).or_default().push(literal.clone());
+        }
+        // The packed searcher deals its texts out to 8 or 16 buckets, and has the fewest false alarms if those in one
+        // bucket are alike. So the sorted texts are cut into as many parts, and dealt one from each part in turn.
+        let buckets = if groups.len() > 32 { 16 } else { 8 };
+        let (size, larger) = (groups.len() / buckets, groups.len() % buckets);
+        let sorted: Vec<_> = groups.into_iter().collect();
+        let part = |bucket| bucket * size + larger.min(bucket);
+        let turns = (0..=size)
+            .flat_map(|turn| (0..if turn < size { buckets } else { larger }).map(move |bucket| part(bucket) + turn));
+        let (texts, literals): (Vec<_>, Vec<_>) = turns.map(|place| sorted[place].clone()).unzip();
+        Some(Self { engine: Engine::new(&texts)?, literals })
+    }
+
+    fn finds(&self, folded: &[u8], json: &[u8], start: usize) -> bool {
+        let mut from = 0;
+        while let Some(found) = self.engine.find(folded, from) {
+            let mut literals = self.literals[found.pattern().as_usize()].iter();
+            if literals.any(|literal| literal.holds(json, start + found.start())) {
+                return true;
+            }
+            from = found.start() + 1;
+        }
+        false
+    }
+}
+
+impl Engine {
+    fn new(texts: &[Vec<u8>]) -> Option<Self> {
+        if let Some(packed) = packed::Searcher::new(texts) {
+            return Some(Self::Packed(packed));
+        }
+        let mut builder = AhoCorasick::builder();
+        builder.match_kind(MatchKind::LeftmostFirst).kind(Some(AhoCorasickKind::DFA));
+        builder.build(texts).ok().map(Self::Automaton)
+    }
+
+    fn find(&self, folded: &[u8], from: usize) -> Option<Match> {
+        match self {
+            Self::Packed(packed) => packed.find_in(folded, (from..folded.len()).into()),
+            Self::Automaton(automaton) => automaton.find(Input::new(folded).range(from..)),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The standard rules as tables, and the set that they and the rules of users make up.
+
+use std::cmp::Reverse;
+
+use regex::Regex;
+
+use super::cards::{CARD, cards, could_hold_card};
+use super::judge::{
+    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_if_credible, keep_password, keep_unless_placeholder,
+};
+use super::names::{Field, plain_name};
+use super::pattern::{Pattern, Secret};
+use super::prefilter::{Check, Prefilter};
+
+/// Secrets that look like secrets: they begin a word, with the literals given.
+const TOKENS: &[(&str, &str, &[&str])] = &[
+    ("aws_access_key_id", r"(?:AKIA|ASIA)[A-Z0-9]{16}\b", &["AKIA", "ASIA"]),
+    ("github_token", "gh[pousr]_[A-Za-z0-9]{20,}", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"]),
+    ("github_token", "github_pat_[A-Za-z0-9_]{20,}", &["github_pat_"]),
+    ("gitlab_token", "glpat-[A-Za-z0-9_-]{16,}", &["glpat-"]),
+    ("slack_token", "(?:xox[a-z]|xapp)-[A-Za-z0-9-]{12,}", &["xox", "xapp-"]),
+    ("anthropic_api_key", "sk-ant-[A-Za-z0-9_-]{16,}", &["sk-"]),
+    ("openai_api_key", "sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,}", &["sk-"]),
+    // No separators in the first part: `sk-learn-and-other-words` is no key.
+    ("api_key", "sk-(?:or-v1-|lf-)?[A-Za-z0-9]{20,}[A-Za-z0-9_-]*", &["sk-"]),
+    ("google_api_key", "AIza[A-Za-z0-9_-]{35}", &["AIza"]),
+    ("stripe_key", "[sr]k_(?:live|test)_[A-Za-z0-9]{12,}", &["sk_live_", "rk_live_", "sk_test_", "rk_test_"]),
+    ("npm_token", "npm_[A-Za-z0-9]{30,}", &["npm_"]),
+    ("pypi_token", "pypi-[A-Za-z0-9]{16}[A-Za-z0-9_-]{16,}", &["pypi-"]),
+    ("huggingface_token", "hf_[A-Za-z0-9]{30,}", &["hf_"]),
+];
+
+/// So many characters follow each literal of [`TOKENS`] at least.
+pub(super) const TOKEN_LENGTH: usize = 12;
+
+/// A secret that is known by what stands around it.
+struct Context {
+    kind: &'static str,
+    /// The secret is the group, or everything if there is none.
+    pattern: &'static str,
+    judge: Judge,
+    /// What tells the prefilter that it may be there.
+    literal: &'static str,
+    check: Check,
+}
+
+const CONTEXTS: &[Context] = &[
+    Context {
+        kind: "jwt",
+        pattern: r"(?-u:(?:\b|\\[nrt])(eyJ[\w-]{12,}\.eyJ[\w-]{8,}\.[\w-]*))",
+        judge: keep_all,
+        literal: ".eyJ",
+        check: Check::Exact,
+    },
+    Context {
+        kind: "private_key",
+        // To the end of the text if the block has no end: a cut key is still most of a key.
+        pattern: concat!(
+            r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?",
+            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)"
+        ),
+        judge: keep_all,
+        literal: "VATE KEY",
+        check: Check::Exact,
+    },
+    Context {
+        kind: "slack_webhook",
+        pattern: r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]+)",
+        judge: keep_all,
+        literal: "slack.com/",
+        check: Check::Exact,
+    },
+    Context {
+        kind: "url_password",
+        pattern: r#"://[^\s/?#@:"'<>\\]*:([^\s/?#"'<>\\]+)@"#,
+        judge: keep_unless_placeholder,
+        literal: "://",
+        check: Check::Url,
+    },
+    Context {
+        kind: "authorization",
+        pattern: concat!(
+            r#"(?i-u:authorization\\*["']?\]?[ \t]*[:=][ \t]*\\*["']?(?:bearer|basic|token|apikey)[ \t]+)"#,
+            r#"([^\s"'\\,;<>]+)"#
+        ),
+        judge: keep_unless_placeholder,
+        literal: "authorization",
+        check: Check::Assigned("authorization"),
+    },
+    Context {
+        kind: "cookie",
+        pattern: r#"(?i-u:cookie\\*["']?[ \t]*:[ \t]*\\*["']?)([A-Za-z0-9_.-]+=[^\r\n"'\\]+)"#,
+        judge: keep_all,
+        literal: "cookie",
+        check: Check::Assigned("cookie"),
+    },
+];
+
+/// Names that make a secret of what is assigned to them in text. An underscore may be a dash there, or nothing.
+const ASSIGNMENTS: &[(&str, &[&str], Judge)] = &[
+    ("aws_secret_access_key", &["secret_access_key", "aws_secret_key"], keep_assigned),
+    ("password", &["password", "passwd", "passphrase"], keep_password),
+    ("secret", &["secret", "secret_key"], keep_assigned),
+    ("api_key", &["api_key", "access_key", "private_key"], keep_assigned),
+    ("token", &["token"], keep_assigned),
+];
+
+/// Names of fields whose values are secrets.
+const FIELDS: &[(&str, &[&str])] = &[
+    ("password", &["password", "passwd", "pgpassword", "mysql_pwd"]),
+    ("passphrase", &["passphrase"]),
+    ("secret", &["secret", "secret_key"]),
+    ("client_secret", &["client_secret"]),
+    ("api_key", &["api_key"]),
+    ("access_key", &["access_key"]),
+    ("aws_secret_access_key", &["secret_access_key"]),
+    ("private_key", &["private_key"]),
+    ("access_token", &["access_token"]),
+    ("refresh_token", &["refresh_token"]),
+    ("id_token", &["id_token"]),
+    ("auth_token", &["auth_token"]),
+    ("token", &["token"]),
+    ("authorization", &["authorization"]),
+    ("cookie", &["cookie", "set_cookie", "session_cookie"]),
+];
+
+#[derive(Clone, Default)]
+pub(super) struct Rules {
+    pub(super) patterns: Vec<Pattern>,
+    pub(super) fields: Vec<Field>,
+    pub(super) cards: bool,
+    prefilter: Prefilter,
+}
+
+impl Rules {
+    pub(super) fn standard() -> Self {
+        let mut rules = Self { cards: true, ..Self::default() };
+        for &(kind, token, literals) in TOKENS {
+            // Text that was escaped once more has `\n` for a line feed. A token after it begins a word all the same.
+            rules.add_pattern(kind, &format!(r"(?-u:(?:\b|\\[nrt])({token}))"), keep_all, 0);
+            literals.iter().for_each(|literal| rules.prefilter.add(*literal, Check::Token));
+        }
+        for context in CONTEXTS {
+            rules.add_pattern(context.kind, context.pattern, context.judge, 0);
+            rules.prefilter.add(context.literal, context.check.clone());
+        }
+        for &(kind, names, judge) in ASSIGNMENTS {
+            rules.add_assignment(kind, names, judge);
+        }
+        for &(kind, names) in FIELDS {
+            names.iter().for_each(|name| rules.add_field(kind.to_owned(), name));
+        }
+        rules.index();
+        rules
+    }
+
+    /// Adds the pattern of a user.
+    pub(super) fn add_regex(&mut self, kind: String, regex: Regex) {
+        let group = regex.capture_names().position(|name| name == Some("secret")).unwrap_or(0);
+        self.prefilter.add_pattern(regex.as_str());
+        self.patterns.push(Pattern { kind, regex, groups: group..group + 1, judge: keep_all, overlap: 0 });
+    }
+
+    pub(super) fn add_field(&mut self, kind: String, name: &str) {
+        let name = plain_name(name);
+        if !name.is_empty() {
+            self.prefilter.add_field(&name);
+            self.fields.push(Field { kind, name });
+        }
+    }
+
+    /// Makes ready for use, after everything was added.
+    pub(super) fn index(&mut self) {
+        self.prefilter.index();
+    }
+
+    /// For JSON, and just as well for the text of one string: nothing but quotes and control characters differs.
+    pub(super) fn could_match(&self, text: &[u8]) -> bool {
+        self.prefilter.finds(text) || (self.cards && could_hold_card(text))
+    }
+
+    /// The kind of the field, if its name says that it is secret.
+    pub(super) fn field(&self, key: &str) -> Option<&str> {
+        let fields = self.fields.iter().filter(|field| field.fits(key));
+        fields.max_by_key(|field| field.name.len()).map(|field| field.kind.as_str())
+    }
+
+    /// The secrets of a text from left to right; those that overlap are one.
+    pub(super) fn secrets(&self, text: &str) -> Vec<Secret<'_>> {
+        let mut secrets: Vec<_> = self.patterns.iter().flat_map(|pattern| pattern.secrets(text)).collect();
+        if self.cards {
+            secrets.extend(cards(text.as_bytes()).map(|range| Secret { range, kind: CARD }));
+        }
+        // The sort is stable, so what is equal stays in the order of the rules.
+        secrets.sort_by_key(|secret| (secret.range.start, Reverse(secret.range.end)));
+        secrets.dedup_by(|next, kept| {
+            let overlap = next.range.start < kept.range.end;
+            if overlap {
+                kept.range.end = kept.range.end.max(next.range.end);
+            }
+            overlap
+        });
+        secrets
+    }
+
+    fn add_pattern(&mut self, kind: &str, pattern: &str, judge: Judge, overlap: usize) {
+        // The patterns are our own: the tests have a secret for every one of them, so none can get lost here.
+        if let Ok(regex) = Regex::new(pattern) {
+            let groups = if regex.captures_len() > 1 { 1..regex.captures_len() } else { 0..1 };
+            self.patterns.push(Pattern { kind: kind.to_owned(), regex, groups, judge, overlap });
+        }
+    }
+
+    fn add_assignment(&mut self, kind: &str, names: &[&'static str], judge: Judge) {
+        let any = names.join("|").replace('_', "[_-]?");
+        // The name and the value may have quotes, and those may be escaped, once or more.
+        let name = format!(r#"(?i-u:{any})\\*["']?\]?"#);
+        let sign = r"[ \t]*(?:={1,3}|:=|=>|:)[ \t]*";
+        let quoted = r#"\\+"([^"\\\r\n]+)|\\+'([^'\\\r\n]+)|"((?:[^"\\\r\n]|\\.)+)|'((?:[^'\\\r\n]|\\.)+)"#;
+        let plain = r#"([^\s"'`;&<>,(){}\[\]\\:=][^\s"'`;&<>]*)"#;
+        // The groups: four with quotes, `TIGHT`, `LOOSE`.
+        let assignment = format!("{name}(?:{sign}(?:{quoted})|={plain}|{sign}{plain})");
+        let flag = format!(r"--[A-Za-z0-9_-]*(?i-u:{any})[ \t]+{plain}");
+        // A value can end with the next name, as in `password=a,password="b"`.
+        let overlap = PLACEHOLDER;
+        self.add_pattern(kind, &assignment, judge, overlap);
+        self.add_pattern(kind, &flag, keep_if_credible, overlap);
+        names.iter().for_each(|name| self.prefilter.add_assignment(name));
+    }
+}
