@@ -178,6 +178,12 @@ impl Checkpoint {
 }
 
 /// The text that the old key signs to hand over to the new one.
+/// What the key in force signs before segments are removed.
+pub(crate) fn retention_text(log: &str, seq: u64, prev: &Hash, before: u64) -> String {
+    format!("{}\nretention\n{seq}\n{prev}\n{before}\n", Checkpoint::origin(log))
+}
+
+/// What the old key signs for the new one.
 pub(crate) fn rotation_text(log: &str, seq: u64, prev: &Hash, new: &PublicKey) -> String {
     format!("{}\nrotate\n{seq}\n{prev}\n{new}\n", Checkpoint::origin(log))
 }

@@ -22,6 +22,8 @@ pub(crate) enum Change {
         before: u64,
         /// Those that were there.
         segments: Vec<String>,
+        /// Signed with the key in force: a record alone could be anybody's.
+        note: String,
         #[serde(skip)]
         blobs: HashSet<String>,
     },
@@ -61,6 +63,7 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<O
     Ok(removed.last().map(|last| Change::Retention {
         before: last + 1,
         segments: removed.iter().map(|&segment| segment_file(segment)).collect(),
+        note: String::new(),
         blobs: blobs.into_iter().filter(|(_, segment)| segment <= last).map(|(file, _)| file).collect(),
     }))
 }

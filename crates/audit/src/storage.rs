@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -149,23 +149,11 @@ fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Lock> {
-        let path = self.at("lock");
-        let open = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        loop {
-            let file = match unless_missing(open())? {
-                Some(file) => file,
-                None => {
-                    self.make_folder("")?;
-                    open()?
-                }
-            };
-            file.lock()?;
-            // Whoever removed the file meanwhile has made a lock of its own.
-            let (held, there) = (file.metadata()?, unless_missing(fs::metadata(&path))?);
-            if there.is_some_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
-                return Ok(Lock::new(file));
-            }
-        }
+        self.make_folder("")?;
+        // The folder itself: a file for it could be removed while it is locked, and the next writer would lock another one.
+        let folder = File::open(&self.path)?;
+        folder.lock()?;
+        Ok(Lock::new(folder))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use crate::Hash;
 use crate::keys::PublicKey;
 use crate::merkle::Frontier;
-use crate::note::{Checkpoint, Note, rotation_text};
+use crate::note::{Checkpoint, Note, retention_text, rotation_text};
 use crate::record::{Kind, Record};
+use crate::retention::Change;
 
 /// The file of a segment.
 pub(crate) fn segment_file(number: u64) -> String {
@@ -15,8 +16,13 @@ pub(crate) fn segment_file(number: u64) -> String {
 
 /// The number of the segment in a file of that name.
 pub(crate) fn segment_number(file: &str) -> Option<u64> {
-    let number = file.strip_prefix("seg-")?.strip_suffix(".jsonl")?.parse().ok()?;
+    let number = file.strip_prefix("seg-")?.strip_suffix(".jsonl")?.parse::<u32>().ok()?.into();
     (segment_file(number) == file).then_some(number)
+}
+
+/// Whether a file is named as if it were a segment: one that nobody would look at.
+pub(crate) fn is_odd_segment(file: &str) -> bool {
+    file.starts_with("seg-") && !file.ends_with(".tmp") && segment_number(file).is_none()
 }
 
 /// The body of the first record of a log.
@@ -85,10 +91,18 @@ impl Stand<'_> {
         Err(format!("the checkpoint {wrong}"))
     }
 
+    /// Whether the key in force has signed for the removal of segments.
+    pub(crate) fn has_removed(&self, before: u64, note: &str) -> bool {
+        self.has_signed(note, &retention_text(self.log, self.seq, &self.prev, before))
+    }
+
     /// Whether the key in force has signed for the new one.
     pub(crate) fn has_rotated(&self, rotation: &KeyRotation) -> bool {
-        let text = rotation_text(self.log, self.seq, &self.prev, &rotation.public_key);
-        Note::parse(&rotation.note)
+        self.has_signed(&rotation.note, &rotation_text(self.log, self.seq, &self.prev, &rotation.public_key))
+    }
+
+    fn has_signed(&self, note: &str, text: &str) -> bool {
+        Note::parse(note)
             .is_ok_and(|note| note.text() == text && note.is_signed_by(&Checkpoint::origin(self.log), self.key))
     }
 }
@@ -112,6 +126,8 @@ pub(crate) struct Tail {
     /// What the segment's first record follows: so many records, the last with this hash.
     pub(crate) follows: (u64, Hash),
     pub(crate) rotations: Vec<String>,
+    /// Whether the key in force has signed a checkpoint in this segment.
+    pub(crate) is_signed: bool,
 }
 
 /// What follows the last whole record.
@@ -135,7 +151,7 @@ impl Tail {
         }
         let unreadable = |error| format!("its first record is damaged: {error}");
         let (frontier, key, every, rotations) = match record.kind {
-            Kind::Genesis if record.seq == 0 && record.prev == Hash::ZERO => {
+            Kind::Genesis if segment == 1 && record.seq == 0 && record.prev == Hash::ZERO => {
                 let Genesis { public_key, every, .. } = record.body().map_err(unreadable)?;
                 (Frontier::new(), public_key, every, Vec::new())
             }
@@ -163,6 +179,7 @@ impl Tail {
             key,
             follows: (record.seq, record.prev),
             rotations,
+            is_signed: record.kind == Kind::Segment,
         };
         tail.advance(record.kind, record.h, end as u64 + 1);
         Ok(tail)
@@ -175,6 +192,7 @@ impl Tail {
             Kind::Checkpoint => {
                 let CheckpointBody { note } = record.body().map_err(|error| error.to_string())?;
                 stand.checkpoint(&note, Some(self.frontier.root()))?;
+                self.is_signed = true;
             }
             _ if self.uncovered >= self.every => {
                 return Err(format!("more than {} records have no checkpoint", self.every));
@@ -186,6 +204,13 @@ impl Tail {
                 }
                 self.rotate(rotation.public_key, rotation.note);
             }
+            Kind::PolicyChange => {
+                if let Ok(Change::Retention { before, note, .. }) = record.body()
+                    && !stand.has_removed(before, &note)
+                {
+                    return Err("a removal of segments is not signed".to_owned());
+                }
+            }
             _ => {}
         }
         self.advance(record.kind, record.h, bytes);
@@ -195,6 +220,7 @@ impl Tail {
     /// Puts another key in force.
     pub(crate) fn rotate(&mut self, key: PublicKey, note: String) {
         self.key = key;
+        self.is_signed = false;
         self.rotations.push(note);
     }
 

@@ -16,7 +16,7 @@ use crate::retention::Change;
 use crate::sessions::{Seen, Sessions};
 use crate::storage::{Folder, Storage};
 use crate::tail::{
-    CheckpointBody, Genesis, KeyRotation, MOST_UNCOVERED, Segment, Stand, segment_file, segment_number, uncovered_after,
+    CheckpointBody, Genesis, KeyRotation, MOST_UNCOVERED, Segment, Stand, is_odd_segment, segment_file, uncovered_after,
 };
 
 /// More findings than this say nothing new.
@@ -128,8 +128,7 @@ impl<'a> Verifier<'a> {
             sizes.push(storage.size(&segment_file(*segment)).doing("read")?.unwrap_or(0));
         }
         for file in storage.list("").doing("read")? {
-            // A segment under another name would be one that is not looked at.
-            if file.starts_with("seg-") && segment_number(&file).is_none() && !file.ends_with(".tmp") {
+            if is_odd_segment(&file) {
                 check.find(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
             }
         }
@@ -166,8 +165,8 @@ struct Check {
     /// Whether such a key signed something.
     key_seen: bool,
     first_segment: u64,
-    /// Segments that were removed, by the records that say so: all before which, and the number of the record.
-    removals: Vec<(u64, u64)>,
+    /// The segments before this one were removed, as a signed record says.
+    removed_before: u64,
     /// Blobs that are as they should be.
     blobs: HashSet<Hash>,
     segment: u64,
@@ -206,7 +205,7 @@ impl Check {
             is_trusted: false,
             key_seen: false,
             first_segment: 1,
-            removals: Vec::new(),
+            removed_before: 1,
             blobs: HashSet::new(),
             segment: 0,
             line: 0,
@@ -339,8 +338,8 @@ impl Check {
             Kind::Gap => self.report.gaps += 1,
             Kind::Recovery => self.report.recoveries += 1,
             Kind::PolicyChange => {
-                if let Ok(Change::Retention { before, .. }) = record.body() {
-                    self.removals.push((before, record.seq));
+                if let Ok(Change::Retention { before, note, .. }) = record.body() {
+                    self.removal(record, before, &note);
                 }
             }
             _ => {}
@@ -491,6 +490,16 @@ impl Check {
         }
     }
 
+    fn removal(&mut self, record: &Record<'_>, before: u64, note: &str) {
+        let Some(Chain { log, key: Some(key), .. }) = &self.chain else { return };
+        let stand = Stand { log, key, seq: record.seq, prev: record.prev };
+        if stand.has_removed(before, note) {
+            self.removed_before = self.removed_before.max(before);
+        } else {
+            self.here(Problem::Key, "a removal of segments is not signed with the key in force");
+        }
+    }
+
     /// Compares with the checkpoints that cover exactly the records so far.
     fn pass_known(&mut self) {
         while let Some(known) = self.known.get(self.passed) {
@@ -567,10 +576,8 @@ impl Check {
             let text = format!("nothing is signed with the key that was given; the log's key is `{has}`");
             self.find(Problem::Key, 0, 0, text);
         }
-        // Whoever cannot sign could remove the beginning, but not have it recorded.
-        let covered = self.report.covered;
-        let is_recorded = |(before, seq): &(u64, u64)| *before >= self.first_segment && *seq < covered;
-        if self.first_segment > 1 && !self.removals.iter().any(is_recorded) {
+        // Whoever cannot sign could remove the beginning, but not sign for it.
+        if self.first_segment > self.removed_before {
             let text = format!(
                 "the segments before {} are missing, and no signed record says that they were removed",
                 self.first_segment

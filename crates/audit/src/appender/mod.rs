@@ -12,10 +12,13 @@ use serde::Serialize;
 
 use crate::error::{AuditError, Doing};
 use crate::keys::SigningKey;
-use crate::note::{Checkpoint, Note, rotation_text};
+use crate::note::{Checkpoint, Note, retention_text, rotation_text};
 use crate::record::{Draft, Fields, Kind, blob_file, time_text, write_json};
+use crate::retention::{self, Change};
 use crate::storage::Storage;
-use crate::tail::{CheckpointBody, Genesis, KeyRotation, Rest, Segment, Tail, segment_file, segment_number};
+use crate::tail::{
+    CheckpointBody, Genesis, KeyRotation, Rest, Segment, Tail, is_odd_segment, segment_file, segment_number,
+};
 use crate::{Durability, Hash};
 
 const CHECKPOINTS: &str = "checkpoints";
@@ -82,7 +85,7 @@ pub(crate) struct Appender {
     outbox: Option<Signed>,
     is_synced: bool,
     /// The tail where the lines of this writer begin that are not safe.
-    begin: Tail,
+    begins: Tail,
     /// Whether another writer appended since the last sync.
     others_since_safe: bool,
     /// Whether a sync failed: then nothing since the last good one is safe.
@@ -109,6 +112,9 @@ impl Appender {
         for left in files.iter().filter(|file| file.ends_with(".tmp")) {
             storage.remove(left).doing("read")?;
         }
+        if let Some(file) = files.iter().find(|file| is_odd_segment(file)) {
+            return Err(damaged(&format!("the file `{file}` is no segment")));
+        }
         let last = files.iter().filter_map(|file| segment_number(file)).max();
         let (tail, rest) = match last {
             Some(last) => load(&*storage, last)?,
@@ -126,7 +132,7 @@ impl Appender {
         }
         let mut appender = Self {
             safe: tail.clone(),
-            begin: tail.clone(),
+            begins: tail.clone(),
             tail,
             storage,
             settings,
@@ -148,22 +154,41 @@ impl Appender {
             is_new_key: false,
         };
         appender.check_key()?;
-        // Whoever wrote the end may have been killed before it was synced.
-        appender.storage.sync(&segment_file(appender.tail.segment)).doing("synced")?;
-        appender.storage.sync_folder("").doing("synced")?;
-        appender.settle(rest)?;
-        if appender.tail.uncovered >= appender.tail.every {
-            appender.put_checkpoint();
-            appender.sync()?;
-            appender.hand_out();
+        // Nothing says that this log belongs to the key but the log itself, and anyone can hand over a log to a key.
+        let is_claimed = appender.settings.key_file.is_some() && appender.settings.log.is_none() && last.is_some();
+        if is_claimed && !appender.tail.is_signed {
+            return Err(damaged("nothing in it is signed with the key"));
         }
-        if let Some(size) = appender.last_checkpoint()?
-            && size > appender.tail.size
-        {
-            appender
-                .breach(&format!("a checkpoint covers {size} records, but only {} are there", appender.tail.size))?;
+        if let Err(error) = appender.begin(rest) {
+            // Lines that did not become safe must not be taken for safe by whoever opens the log next.
+            appender.take_back();
+            for _ in 0..10 {
+                if appender.cut_failed().is_ok() {
+                    break;
+                }
+            }
+            return Err(error);
         }
         Ok(appender)
+    }
+
+    /// Puts in order what is there, and signs for it.
+    fn begin(&mut self, rest: Rest) -> Result<(), AuditError> {
+        // Whoever wrote the end may have been killed before it was synced.
+        self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
+        self.storage.sync_folder("").doing("synced")?;
+        self.settle(rest)?;
+        if self.tail.uncovered >= self.tail.every {
+            self.put_checkpoint();
+            self.sync()?;
+            self.hand_out();
+        }
+        if let Some(size) = self.last_checkpoint()?
+            && size > self.tail.size
+        {
+            self.breach(&format!("a checkpoint covers {size} records, but only {} are there", self.tail.size))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn tail(&self) -> &Tail {
@@ -260,19 +285,25 @@ impl Appender {
     }
 
     /// Records a change of the rules that the log itself makes, and carries it out while nobody else appends.
-    pub(crate) fn change<T: Serialize>(
+    pub(crate) fn change(
         &mut self,
-        plan: impl FnOnce(&dyn Storage, &Tail) -> Result<Option<T>, AuditError>,
-        carry_out: impl FnOnce(&dyn Storage, &T) -> Result<(), AuditError>,
+        plan: impl FnOnce(&dyn Storage, &Tail) -> Result<Option<Change>, AuditError>,
     ) -> Result<(), AuditError> {
         let mut result = Ok(());
         self.locked(|log| {
             match plan(&*log.storage, &log.tail) {
-                Ok(Some(change)) => {
+                Ok(Some(mut change)) => {
+                    if log.tail.uncovered >= log.tail.every {
+                        log.put_checkpoint();
+                    }
+                    if let Change::Retention { before, note, .. } = &mut change {
+                        let text = retention_text(&log.tail.log, log.tail.size, &log.tail.head, *before);
+                        *note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
+                    }
                     log.put_own(Kind::PolicyChange, None, &change);
                     log.put_checkpoint();
                     log.sync()?;
-                    result = carry_out(&*log.storage, &change);
+                    result = retention::carry_out(&*log.storage, &change);
                 }
                 Ok(None) => {}
                 Err(error) => result = Err(error),
@@ -288,7 +319,7 @@ impl Appender {
         let _lock = self.storage.lock().doing("locked")?;
         self.cut_failed()?;
         self.catch_up()?;
-        self.begin = self.tail.clone();
+        self.begins = self.tail.clone();
         let result = (|| {
             // What the new segment follows must be there for good.
             self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
@@ -333,7 +364,7 @@ impl Appender {
     fn locked(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
         self.catch_up()?;
-        self.begin = self.tail.clone();
+        self.begins = self.tail.clone();
         let result = append(self);
         match result {
             Ok(()) => {
@@ -510,7 +541,7 @@ impl Appender {
     fn mark_safe(&mut self) {
         self.is_synced = true;
         self.safe = self.tail.clone();
-        self.begin = self.tail.clone();
+        self.begins = self.tail.clone();
         self.since_safe.clear();
         self.others_since_safe = false;
     }
@@ -525,9 +556,11 @@ impl Appender {
         let kept = (|| {
             // Another writer may have been killed inside a note.
             self.last_checkpoint().map_err(io::Error::other)?;
-            let size = storage.size(CHECKPOINTS)?.unwrap_or(0);
+            let there = storage.size(CHECKPOINTS)?;
+            let size = there.unwrap_or(0);
             let kept = write_all(storage, CHECKPOINTS, format!("{}\n", signed.note).as_bytes())
-                .and_then(|()| storage.sync(CHECKPOINTS));
+                .and_then(|()| storage.sync(CHECKPOINTS))
+                .and_then(|()| if there.is_none() { storage.sync_folder("") } else { Ok(()) });
             if kept.is_err() {
                 storage.truncate(CHECKPOINTS, size)?;
             }

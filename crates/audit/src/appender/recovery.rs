@@ -19,7 +19,7 @@ impl Appender {
         // At `async`, a failed sync takes with it what was written before, unless others went on after that.
         if std::mem::take(&mut self.sync_failed) && !self.others_since_safe {
             add(&mut self.lost, std::mem::take(&mut self.since_safe));
-            self.begin = self.safe.clone();
+            self.begins = self.safe.clone();
         }
         for (session, counts) in std::mem::take(&mut self.sealing) {
             add(self.sessions.entry(session).or_default(), counts);
@@ -27,20 +27,20 @@ impl Appender {
         self.lines.clear();
         self.newest = None;
         self.has_failed = true;
-        self.tail = self.begin.clone();
+        self.tail = self.begins.clone();
         if self.cut().is_err() {
             self.uncut = Some(self.tail.clone());
         }
     }
 
-    /// Moves what follows the tail aside.
+    /// Moves what follows the tail aside; if there is no room for that, it goes.
     fn cut(&self) -> Result<(), AuditError> {
         let file = segment_file(self.tail.segment);
         let rest = self.storage.read(&file, self.tail.offset).doing("read")?;
-        if !rest.is_empty() {
-            self.set_aside(&file, &rest)?;
+        if rest.is_empty() || self.set_aside(&file, &rest).is_ok() {
+            return Ok(());
         }
-        Ok(())
+        self.storage.truncate(&file, self.tail.offset).doing("repaired")
     }
 
     /// Does that later, if it could not be done at once and no other process went on after the failed lines.

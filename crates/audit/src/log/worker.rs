@@ -229,14 +229,19 @@ impl Worker {
                 let lost = self.shared.lock().lost_since(since);
                 done(told.and(lost));
             }
-            Job::RotateKey(key, done) => done(self.appender.rotate_key(key)),
+            Job::RotateKey(key, done) => {
+                let result = self.appender.rotate_key(key);
+                // What is recorded from now on is redacted with the new one.
+                self.report();
+                done(result);
+            }
             Job::Retain(keep, done) => {
                 let plan = |storage: &dyn Storage, tail: &Tail| retention::plan(storage, keep, tail.segment);
-                done(self.appender.change(plan, retention::carry_out));
+                done(self.appender.change(plan));
             }
             Job::Erase(blob, done) => {
                 let plan = |_: &dyn Storage, _: &Tail| Ok(Some(retention::erasure(&blob)));
-                done(self.appender.change(plan, retention::carry_out));
+                done(self.appender.change(plan));
             }
         }
         // Whatever went wrong, the next record must not follow lines that did not become safe.
