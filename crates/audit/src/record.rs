@@ -1,9 +1,11 @@
 //! One record: a line of ASCII JSON that carries its own hash.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
@@ -82,13 +84,11 @@ impl Kind {
 }
 
 /// A record as it stands in a log.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The version of the format.
     pub v: u32,
     /// The log's id.
-    #[serde(borrow)]
     pub log: Cow<'a, str>,
     /// The number of the segment.
     pub seg: u64,
@@ -97,38 +97,69 @@ pub struct Record<'a> {
     /// The hash of the record before.
     pub prev: Hash,
     /// When it happened.
-    #[serde(borrow)]
     pub time: Cow<'a, str>,
     /// Who appended it.
-    #[serde(borrow)]
     pub writer: Cow<'a, str>,
     /// In which session it happened.
-    #[serde(borrow, deserialize_with = "borrowed")]
     pub session: Option<Cow<'a, str>>,
     /// In which turn.
     pub turn: Option<u64>,
     /// At which event.
-    #[serde(borrow, deserialize_with = "borrowed")]
     pub event: Option<Cow<'a, str>>,
     /// What it is about.
     pub kind: Kind,
     /// The digest of the action.
-    #[serde(borrow, deserialize_with = "borrowed")]
     pub digest: Option<Cow<'a, str>>,
     /// What happened.
-    #[serde(borrow)]
     pub body: &'a RawValue,
     /// The hash of this record.
     pub h: Hash,
-    #[serde(skip)]
     line: &'a str,
 }
 
-/// Text that is not copied unless something in it is escaped; serde does that for plain fields only.
-fn borrowed<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    Ok(Option::<Text<'a>>::deserialize(deserializer)?.map(|text| text.0))
+/// Text that is not copied unless something in it is escaped.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The keys in their order, and no others: one record has one text.
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Record<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Record<'de>, M::Error> {
+        fn next<'de, T: Deserialize<'de>, M: MapAccess<'de>>(map: &mut M, key: &'static str) -> Result<T, M::Error> {
+            match map.next_key::<Text<'de>>()? {
+                Some(found) if found.0 == key => map.next_value(),
+                _ => Err(M::Error::custom(format!("`{key}` does not stand where it belongs"))),
+            }
+        }
+        let record = Record {
+            v: next(&mut map, "v")?,
+            log: next::<Text<'_>, _>(&mut map, "log")?.0,
+            seg: next(&mut map, "seg")?,
+            seq: next(&mut map, "seq")?,
+            prev: next(&mut map, "prev")?,
+            time: next::<Text<'_>, _>(&mut map, "time")?.0,
+            writer: next::<Text<'_>, _>(&mut map, "writer")?.0,
+            session: next::<Option<Text<'_>>, _>(&mut map, "session")?.map(|text| text.0),
+            turn: next(&mut map, "turn")?,
+            event: next::<Option<Text<'_>>, _>(&mut map, "event")?.map(|text| text.0),
+            kind: next(&mut map, "kind")?,
+            digest: next::<Option<Text<'_>>, _>(&mut map, "digest")?.map(|text| text.0),
+            body: next(&mut map, "body")?,
+            h: next(&mut map, "h")?,
+            line: "",
+        };
+        match map.next_key::<Text<'de>>()? {
+            None => Ok(record),
+            Some(_) => Err(M::Error::custom("something follows its hash")),
+        }
+    }
 }
 
 /// Why a line is no record.
@@ -162,7 +193,9 @@ impl<'a> Record<'a> {
             return Err(Malformed::Edited);
         }
         let text = std::str::from_utf8(line).unwrap_or_default();
-        let mut record: Self = serde_json::from_str(text).map_err(|error| Malformed::Unreadable(error.to_string()))?;
+        let mut json = serde_json::Deserializer::from_str(text);
+        let record = json.deserialize_map(InOrder).and_then(|record| json.end().map(|()| record));
+        let mut record = record.map_err(|error| Malformed::Unreadable(error.to_string()))?;
         record.line = text;
         if record.v != 1 {
             return Err(Malformed::Unreadable(format!("version {} is not known here", record.v)));

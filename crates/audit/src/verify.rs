@@ -301,6 +301,7 @@ impl Check {
 
     fn broken(&mut self, problem: Problem, text: String) {
         self.here(problem, text);
+        self.pass_known();
         // Whatever stands there is in the place of one record.
         if let Some(chain) = &mut self.chain {
             chain.is_whole = false;
