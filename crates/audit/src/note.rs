@@ -220,7 +220,7 @@ fn end_of_paragraph(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).position(|pair| pair == b"\n\n").map(|position| position + 1)
 }
 
-fn is_log_id(text: &str) -> bool {
+pub(crate) fn is_log_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 

@@ -12,7 +12,7 @@ use crate::keys::SigningKey;
 use crate::log::{Log, Parts};
 use crate::redact::Redaction;
 use crate::storage::{Folder, Storage};
-use crate::tail::{MOST_UNCOVERED, segment_number};
+use crate::tail::{EVERY, segment_number};
 
 /// When a record counts as kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl LogOptions {
 
     /// Signs a checkpoint after so many records at the latest, from 2 to 4096; 256 if not set. Fixed when the log is made.
     pub fn checkpoint_every(mut self, records: u64) -> Self {
-        self.every = records.clamp(2, MOST_UNCOVERED);
+        self.every = records.clamp(*EVERY.start(), *EVERY.end());
         self
     }
 

@@ -11,6 +11,7 @@ use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 
 use crate::Hash;
+use crate::note::is_log_id;
 
 /// `,"h":"`, 64 digits, `"}`: the end of every line.
 const SUFFIX: usize = 72;
@@ -202,6 +203,9 @@ impl<'a> Record<'a> {
         }
         if !record.body.get().starts_with('{') {
             return Err(unreadable("its body is no object"));
+        }
+        if !is_log_id(&record.log) {
+            return Err(unreadable("its log has no id"));
         }
         if !is_time(record.time.as_bytes()) {
             return Err(unreadable("its time is none"));

@@ -1,5 +1,7 @@
 //! The end of a log: where the next record goes, and what it has to follow.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 
 use crate::Hash;
@@ -61,8 +63,8 @@ pub(crate) struct KeyRotation {
     pub(crate) note: String,
 }
 
-/// More records than this never wait for a checkpoint, whatever a log says.
-pub(crate) const MOST_UNCOVERED: u64 = 4096;
+/// After how many records a checkpoint may be due: with fewer there would be no place for a record, with more for too many lies.
+pub(crate) const EVERY: RangeInclusive<u64> = 2..=4096;
 
 /// Where a signed record stands: what its note has to agree with.
 pub(crate) struct Stand<'a> {
@@ -164,8 +166,8 @@ impl Tail {
             }
             kind => return Err(format!("it begins with a record of kind `{}`", kind.as_str())),
         };
-        if every > MOST_UNCOVERED {
-            return Err(format!("it has a checkpoint after {every} records only"));
+        if !EVERY.contains(&every) {
+            return Err(format!("it has a checkpoint after {every} records"));
         }
         let mut tail = Self {
             log: record.log.to_string(),

@@ -16,7 +16,7 @@ use crate::retention::Change;
 use crate::sessions::{Seen, Sessions};
 use crate::storage::{Folder, Storage};
 use crate::tail::{
-    CheckpointBody, Genesis, KeyRotation, MOST_UNCOVERED, Segment, Stand, is_odd_segment, segment_file, uncovered_after,
+    CheckpointBody, EVERY, Genesis, KeyRotation, Segment, Stand, is_odd_segment, segment_file, uncovered_after,
 };
 
 /// More findings than this say nothing new.
@@ -375,7 +375,7 @@ impl Check {
             frontier: Frontier::new(),
             is_whole: true,
             uncovered: 0,
-            every: MOST_UNCOVERED,
+            every: *EVERY.end(),
             key: None,
         };
         let mut problem = None;
@@ -404,10 +404,9 @@ impl Check {
             },
             _ => problem = Some((Problem::Deleted, "the beginning of the log is missing".to_owned())),
         }
-        if chain.every > MOST_UNCOVERED {
-            problem =
-                Some((Problem::MissingCheckpoint, format!("it has a checkpoint after {} records only", chain.every)));
-            chain.every = MOST_UNCOVERED;
+        if !EVERY.contains(&chain.every) {
+            problem = Some((Problem::MissingCheckpoint, format!("it has a checkpoint after {} records", chain.every)));
+            chain.every = *EVERY.end();
         }
         chain.is_whole = problem.is_none();
         self.report.log = chain.log.clone();

@@ -100,7 +100,7 @@ class Log:
         self.id = log
         demand(kind in ("genesis", "segment"), "the beginning of the log is missing")
         self.key, self.every = unbase64(body["public_key"], 32), body["every"]
-        demand(self.every <= 4096, "the log allows itself too many records without a checkpoint")
+        demand(2 <= self.every <= 4096, "the log has checkpoints too seldom, or nothing else")
         self.is_trusted |= self.key == self.known_key
         if kind == "segment":  # retention removed what was before, and the frontier stands for it
             sizes = [2**bit for bit in range(63, -1, -1) if seq >> bit & 1]
@@ -155,6 +155,7 @@ def read_record(line):
     is_record = list(record) == keys and record["v"] == 1 and isinstance(record["body"], dict)
     is_record = is_record and type(record["seg"]) is type(record["seq"]) is int
     demand(is_record, "a line that is no record", ValueError)
+    unhex(record["log"], 16)
     return record
 
 def read_note(note):  # its text, and the name and the bytes of each signature
