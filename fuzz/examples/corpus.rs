@@ -158,9 +158,10 @@ fn broken_logs() -> Logs {
     let mut shortened = small();
     last_lines(&mut shortened, 2);
     let largest = u64::MAX.to_string();
-    let mut last_segment = replaced(retained(), "\"seg\":3", &format!("\"seg\":{largest}"));
+    let last = u32::MAX.to_string();
+    let mut last_segment = replaced(retained(), "\"seg\":3", &format!("\"seg\":{last}"));
     let file = last_segment.remove("seg-000003.jsonl").unwrap();
-    last_segment.insert(format!("seg-{largest}.jsonl"), file);
+    last_segment.insert(format!("seg-{last}.jsonl"), file);
     vec![
         ("edited", AS_IT_IS, edited),
         ("breach", CHAINED, breach),

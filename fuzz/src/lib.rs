@@ -49,14 +49,17 @@ pub fn checkpoint(note: &[u8]) -> Option<(Note, Checkpoint)> {
 }
 
 /// Cuts off what a writer has not finished, half a line or half a note, because the verifier would wait for the rest.
-/// There may be nothing left; then this is `false`.
+/// There may be a segment of which nothing is left; then this is `false`.
 pub fn cut_halves(files: &mut Files) -> bool {
     if let Some(file) = files.get_mut("checkpoints") {
-        let half = split_notes(file).1.len();
-        file.truncate(file.len() - half);
+        // Again and again: a text without signatures is half a note when nothing follows it.
+        while let half @ 1.. = split_notes(file).1.len() {
+            file.truncate(file.len() - half);
+        }
     }
-    let Some((_, last)) = segments(files).pop() else { return false };
-    let end = last.iter().rposition(|&byte| byte == b'\n').map_or(0, |feed| feed + 1);
-    last.truncate(end);
-    end > 0
+    segments(files).into_iter().all(|(_, file)| {
+        let end = file.iter().rposition(|&byte| byte == b'\n').map_or(0, |feed| feed + 1);
+        file.truncate(end);
+        end > 0
+    })
 }

@@ -12,7 +12,7 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 /// The segments among the files, with their numbers, in order.
 pub fn segments(files: &mut Files) -> Vec<(u64, &mut Vec<u8>)> {
     let number = |name: &str| {
-        let number = name.strip_prefix("seg-")?.strip_suffix(".jsonl")?.parse().ok()?;
+        let number = name.strip_prefix("seg-")?.strip_suffix(".jsonl")?.parse::<u32>().ok()?.into();
         (name == format!("seg-{number:06}.jsonl")).then_some(number)
     };
     let mut segments: Vec<_> = files.iter_mut().filter_map(|(name, file)| Some((number(name)?, file))).collect();

@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
 /// Whether the log is sound and signed with our key, apart from half a line or half a note at the end.
 fn is_sound(mut files: Files) -> bool {
     // After the last number there is no segment to go on with.
-    if !cut_halves(&mut files) || segments(&mut files).iter().any(|(number, _)| *number == u64::MAX) {
+    if !cut_halves(&mut files) || segments(&mut files).iter().any(|(number, _)| *number == u64::from(u32::MAX)) {
         return false;
     }
     let report = Verifier::new().storage(&Memory::new(files));

@@ -442,3 +442,16 @@ fn several_handles_of_one_log_do_not_fork_it() {
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.kinds[&amplifier_audit::Kind::Message], report.sealed), (200, 4));
 }
+
+#[test]
+fn a_log_whose_writer_was_killed_right_after_it_was_begun_is_gone_on_with() {
+    let place = Place::new();
+    place.open().close().unwrap();
+    let text = fs::read_to_string(place.segment(1)).unwrap();
+    fs::write(place.segment(1), text.split_inclusive('\n').next().unwrap()).unwrap();
+    fs::remove_file(place.log().join("checkpoints")).unwrap();
+    fs::remove_file(place.at("audit.key.log")).unwrap();
+    place.open().close().unwrap();
+    let report = place.verify();
+    assert!(report.is_sound() && report.checkpoints == 1, "{report}");
+}
