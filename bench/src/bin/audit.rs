@@ -146,8 +146,9 @@ fn synced(folder: &Path, runtime: &tokio::runtime::Runtime, waiters: usize, dura
         let log = log.clone();
         runtime.spawn(async move {
             let mut kept = 0;
+            let record = record(kept);
             while begun.elapsed() < ROUND {
-                let receipt = log.record(record(kept)).map_err(|error| error.to_string())?;
+                let receipt = log.take(&record).map_err(|error| error.to_string())?;
                 log.flush(receipt).await.map_err(|error| error.to_string())?;
                 kept += 1;
             }
