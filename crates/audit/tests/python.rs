@@ -1,4 +1,4 @@
-//! Two verifiers that share nothing but the documentation come to the same verdict: [`Verifier`] and `verify.py`.
+//! Two verifiers that were written apart come to the same verdict: [`Verifier`] and `verify.py`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
