@@ -117,9 +117,7 @@ impl Log {
     /// # Cancel safety
     /// Dropping the future changes nothing: the session is sealed all the same.
     pub async fn seal(&self, session: &str, reason: &str) -> Result<(), AuditError> {
-        let (sender, receiver) = oneshot::channel();
-        self.push_seal(session, reason, Box::new(move |result| _ = sender.send(result)))?;
-        receiver.await.unwrap_or(Err(AuditError::Closed))
+        self.answered(|done| self.push_seal(session, reason, done)).await
     }
 
     /// The same for code that cannot await; it blocks.
@@ -127,17 +125,18 @@ impl Log {
     /// # Errors
     /// If it could not be kept.
     pub fn seal_blocking(&self, session: &str, reason: &str) -> Result<(), AuditError> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.push_seal(session, reason, Box::new(move |result| _ = sender.send(result)))?;
-        receiver.recv().unwrap_or(Err(AuditError::Closed))
+        self.wait(|done| self.push_seal(session, reason, done))
     }
 
     fn push_seal(&self, session: &str, reason: &str, done: Done) -> Result<(), AuditError> {
         let shared = &*self.handle.shared;
         let reason = shared.redacted_text(reason);
         let receipt = shared.push(Job::Append(Entry::Seal { session: session.to_owned(), reason }), 0)?;
-        shared.push(Job::Checkpoint(receipt, done), 0)?;
-        Ok(())
+        self.push(Job::Checkpoint(receipt, done))
+    }
+
+    fn push(&self, job: Job) -> Result<(), AuditError> {
+        self.handle.shared.push(job, 0).map(|_| ())
     }
 
     /// Returns when every record taken so far is as safe as the log promises. For code that cannot await; it blocks.
@@ -145,7 +144,7 @@ impl Log {
     /// # Errors
     /// If a record could not be kept that was taken since that receipt was given.
     pub fn flush_blocking(&self, since: Receipt) -> Result<(), AuditError> {
-        self.wait(|done| Job::Flush(since, done))
+        self.wait(|done| self.push(Job::Flush(since, done)))
     }
 
     /// Signs a checkpoint of all that was taken so far, and makes it safe.
@@ -154,7 +153,7 @@ impl Log {
     /// If that fails.
     pub fn checkpoint(&self) -> Result<(), AuditError> {
         let receipt = Receipt(self.handle.shared.lock().next);
-        self.wait(|done| Job::Checkpoint(receipt, done))
+        self.wait(|done| self.push(Job::Checkpoint(receipt, done)))
     }
 
     /// Puts another key in force; the old one signs for it. The key's file is replaced.
@@ -162,7 +161,7 @@ impl Log {
     /// # Errors
     /// If that fails.
     pub fn rotate_key(&self, new: SigningKey) -> Result<(), AuditError> {
-        self.wait(|done| Job::RotateKey(new, done))
+        self.wait(|done| self.push(Job::RotateKey(new, done)))
     }
 
     /// Removes the oldest segments, so that so many are left; their checkpoints stay. Segments with a session that is not sealed are
@@ -171,7 +170,7 @@ impl Log {
     /// # Errors
     /// If that fails.
     pub fn retain(&self, segments: usize) -> Result<(), AuditError> {
-        self.wait(|done| Job::Retain(segments, done))
+        self.wait(|done| self.push(Job::Retain(segments, done)))
     }
 
     /// Erases the content of a large body for good. Its hash stays in the record, so the log stays sound.
@@ -179,7 +178,7 @@ impl Log {
     /// # Errors
     /// If that fails.
     pub fn erase(&self, blob: Hash) -> Result<(), AuditError> {
-        self.wait(|done| Job::Erase(blob, done))
+        self.wait(|done| self.push(Job::Erase(blob, done)))
     }
 
     /// How the log is doing.
@@ -203,11 +202,18 @@ impl Log {
         result
     }
 
-    fn wait(&self, job: impl FnOnce(Done) -> Job) -> Result<(), AuditError> {
+    /// Blocks until what was pushed is done.
+    fn wait(&self, push: impl FnOnce(Done) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let done = Box::new(move |result| _ = sender.send(result));
-        self.handle.shared.push(job(done), 0)?;
+        push(Box::new(move |result| _ = sender.send(result)))?;
         receiver.recv().unwrap_or(Err(AuditError::Closed))
+    }
+
+    /// Waits until what was pushed is done.
+    async fn answered(&self, push: impl FnOnce(Done) -> Result<(), AuditError>) -> Result<(), AuditError> {
+        let (sender, receiver) = oneshot::channel();
+        push(Box::new(move |result| _ = sender.send(result)))?;
+        receiver.await.unwrap_or(Err(AuditError::Closed))
     }
 }
 
@@ -223,10 +229,7 @@ impl AuditLog for Log {
         if shared.durability == Durability::Async {
             return Ok(shared.lock().lost_since(since)?);
         }
-        let (sender, receiver) = oneshot::channel();
-        let done = Box::new(move |result| _ = sender.send(result));
-        shared.push(Job::Flush(since, done), 0)?;
-        Ok(receiver.await.unwrap_or(Err(AuditError::Closed))?)
+        Ok(self.answered(|done| self.push(Job::Flush(since, done))).await?)
     }
 }
 
