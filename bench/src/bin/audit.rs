@@ -13,9 +13,9 @@ use amplifier_core::{AuditEntry, AuditLog, AuditRecord, TOOL_PRE, data};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// How long each measurement takes at least, and how often it is made: the best counts.
-const ROUND: Duration = Duration::from_millis(600);
-const ROUNDS: usize = 4;
+/// How long each measurement takes at least, and how often it is made: the middle one counts, because a disk has good moments.
+const ROUND: Duration = Duration::from_millis(300);
+const ROUNDS: usize = 15;
 
 fn main() -> Result<()> {
     let base = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
@@ -28,14 +28,15 @@ fn main() -> Result<()> {
 
 fn measure(folder: &Path) -> Result<()> {
     let line = sample(folder)?;
-    println!("What it costs to keep a record of {} bytes. Records a second, best of {ROUNDS} rounds.\n", line.len());
+    println!("What it costs to keep a record of {} bytes. Records a second, median of {ROUNDS} rounds.\n", line.len());
     println!("  floor   the same line, hashed, in one write each; then one fdatasync for so many of them");
     println!(
         "  log     this log: made, searched for secrets, chained, hashed, put into the tree, signed, written, synced\n"
     );
     println!("{:>24} {:>10} {:>10} {:>7}", "", "floor", "log", "ratio");
 
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // One core for those who wait; the other is the writer's.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     row("no sync", folder, |file| floor(file, &line, 1_000, false), unsynced);
     row(
         "a sync for each record",
@@ -54,25 +55,33 @@ fn measure(folder: &Path) -> Result<()> {
     verify(folder)
 }
 
-/// Measures both in turns, so that noise hits both alike.
+/// Measures both in turns, so that noise hits both alike, and compares those of the same round.
 fn row(
     name: &str,
     folder: &Path,
     mut floor: impl FnMut(&mut File) -> Result<f64>,
     mut log: impl FnMut(&Path) -> Result<f64>,
 ) {
-    let (mut best_floor, mut best_log): (f64, f64) = (0.0, 0.0);
-    for round in 0..ROUNDS {
+    let rounds = (0..ROUNDS).map(|round| {
         let path = folder.join("floor");
         let file = OpenOptions::new().create(true).append(true).open(&path);
         let measured = file.map_err(Into::into).and_then(|mut file| floor(&mut file));
-        best_floor = best_floor.max(shown(measured));
+        let floor = shown(measured);
         let _ = fs::remove_file(path);
         let path = folder.join(format!("log-{round}"));
-        best_log = best_log.max(shown(log(&path)));
+        let log = shown(log(&path));
         let _ = fs::remove_dir_all(path);
-    }
-    println!("{name:>24} {best_floor:>10.0} {best_log:>10.0} {:>6.2}x", best_log / best_floor);
+        [floor, log, log / floor]
+    });
+    let rounds: Vec<[f64; 3]> = rounds.collect();
+    let [floor, log, ratio] = [0, 1, 2].map(|column| median(rounds.iter().map(|round| round[column])));
+    println!("{name:>24} {floor:>10.0} {log:>10.0} {ratio:>6.2}x");
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn shown(result: Result<f64>) -> f64 {

@@ -149,9 +149,14 @@ fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Lock> {
-        self.make_folder("")?;
         // The folder itself: a file for it could be removed while it is locked, and the next writer would lock another one.
-        let folder = File::open(&self.path)?;
+        let folder = match unless_missing(File::open(&self.path))? {
+            Some(folder) => folder,
+            None => {
+                self.make_folder("")?;
+                File::open(&self.path)?
+            }
+        };
         folder.lock()?;
         Ok(Lock::new(folder))
     }

@@ -84,6 +84,8 @@ pub(crate) struct Appender {
     /// The newest checkpoint that is kept beside the log.
     outbox: Option<Signed>,
     is_synced: bool,
+    /// How long the last sync took.
+    last_sync: Duration,
     /// The tail where the lines of this writer begin that are not safe.
     begins: Tail,
     /// Whether another writer appended since the last sync.
@@ -146,6 +148,7 @@ impl Appender {
             kept_beside: None,
             outbox: None,
             is_synced: true,
+            last_sync: Duration::ZERO,
             others_since_safe: false,
             sync_failed: false,
             has_failed: false,
@@ -192,6 +195,11 @@ impl Appender {
         Ok(())
     }
 
+    /// How long the last sync took.
+    pub(crate) fn last_sync(&self) -> Duration {
+        self.last_sync
+    }
+
     pub(crate) fn tail(&self) -> &Tail {
         &self.tail
     }
@@ -216,11 +224,20 @@ impl Appender {
         self.tail.uncovered > 1 || !self.is_synced || self.newest.is_some()
     }
 
-    /// Appends all of them, as safely as the log promises, or none of them counts.
-    pub(crate) fn append(&mut self, entries: &[Entry]) -> Result<(), AuditError> {
+    /// Appends all of them and then whatever `more` adds, as safely as the log promises, or none of them counts.
+    pub(crate) fn append(
+        &mut self,
+        entries: &mut Vec<Entry>,
+        mut more: impl FnMut(&mut Vec<Entry>),
+    ) -> Result<(), AuditError> {
         let mut kept = 0;
         let result = self.locked(|log| {
-            for (index, entry) in entries.iter().enumerate() {
+            let mut next = 0..;
+            while let Some(index) = next.next() {
+                if index == entries.len() {
+                    more(entries);
+                }
+                let Some(entry) = entries.get(index) else { break };
                 if log.tail.offset >= log.settings.segment_bytes {
                     log.sync()?;
                     log.begin_segment()?;
@@ -532,7 +549,9 @@ impl Appender {
 
     fn sync(&mut self) -> Result<(), AuditError> {
         self.write()?;
+        let begun = Instant::now();
         let synced = self.storage.sync(&segment_file(self.tail.segment));
+        self.last_sync = begun.elapsed();
         self.sync_failed |= synced.is_err();
         synced.doing("synced")?;
         self.mark_safe();

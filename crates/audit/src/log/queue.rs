@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use amplifier_core::{AuditEntry, AuditRecord, Receipt};
 use serde::Serialize;
@@ -61,8 +62,8 @@ pub(super) enum Wakes {
     Nothing,
     /// Any job.
     Job,
-    /// So many who wait, or much to write.
-    Waiters(usize),
+    /// Somebody who waits, or much to write.
+    Waiter,
 }
 
 pub(super) type Done = Box<dyn FnOnce(Result<(), AuditError>) + Send>;
@@ -81,6 +82,48 @@ pub(super) enum Job {
 impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes everything that waits.
+    pub(super) fn take_all(&self, queue: &mut Queue) -> Vec<Job> {
+        queue.bytes = 0;
+        queue.waiters = 0;
+        self.waiting.store(0, Ordering::Relaxed);
+        std::mem::take(&mut queue.jobs)
+    }
+
+    /// Stays awake until somebody waits.
+    pub(super) fn spin(&self, until: Instant) {
+        while self.waiting.load(Ordering::Relaxed) == 0 && Instant::now() < until {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes what came since the last batch was taken, and waits for it for so long. `taken` becomes the number of the next record
+    /// after it. False if nothing came, or a command, which has to be the first of a batch.
+    pub(super) fn gather(
+        &self,
+        until: Instant,
+        entries: &mut Vec<Entry>,
+        flushes: &mut Vec<(Receipt, Done)>,
+        taken: &mut u64,
+    ) -> bool {
+        self.spin(until);
+        let mut queue = self.lock();
+        if queue.waiters == 0 || !queue.jobs.iter().all(|job| matches!(job, Job::Append(_) | Job::Flush(..))) {
+            return false;
+        }
+        *taken = queue.next;
+        let jobs = self.take_all(&mut queue);
+        drop(queue);
+        for job in jobs {
+            match job {
+                Job::Append(entry) => entries.push(entry),
+                Job::Flush(since, done) => flushes.push((since, done)),
+                _ => {}
+            }
+        }
+        true
     }
 
     pub(super) fn push_record(&self, draft: Draft) -> Result<Receipt, AuditError> {
@@ -115,7 +158,7 @@ impl Shared {
         let wakes = match queue.wakes {
             Wakes::Nothing => false,
             Wakes::Job => true,
-            Wakes::Waiters(wanted) => queue.waiters >= wanted || queue.bytes >= MUCH_WAITING,
+            Wakes::Waiter => queue.waiters > 0 || queue.bytes >= MUCH_WAITING,
         };
         if wakes {
             queue.wakes = Wakes::Nothing;

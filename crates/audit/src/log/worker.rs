@@ -1,12 +1,13 @@
 //! The thread that writes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use amplifier_core::Receipt;
+
 use super::Status;
-use super::queue::{Job, MUCH_WAITING, Shared, Wakes};
+use super::queue::{Done, Job, MUCH_WAITING, Shared, Wakes};
 use crate::Durability;
 use crate::anchor::{Anchor, Anchoring};
 use crate::appender::{Appender, Entry};
@@ -17,8 +18,8 @@ use crate::tail::Tail;
 
 /// How long a record that nobody waits for may be kept from the file, so that several share a write.
 const LINGER: Duration = Duration::from_millis(5);
-/// How long the writer stays awake after a batch that somebody waited for, at most.
-const AWAKE: Duration = Duration::from_micros(100);
+/// How long the writer stays awake for those who waited for the last batch, at most.
+const AWAKE: Duration = Duration::from_micros(500);
 /// How long closing waits for anchors.
 const LAST_ANCHOR: Duration = Duration::from_secs(5);
 
@@ -29,11 +30,12 @@ pub(super) struct Worker {
     anchoring: Anchoring,
     checkpoint_after: Duration,
     dirty_since: Option<Instant>,
+    /// The number of the next record after those that were taken out of the queue.
+    taken: u64,
     /// When it was last tried to go on after a failure.
     failed_since: Option<Instant>,
-    /// How many waited for the last batch, and how long its sync took: as many may come back soon.
+    /// How many waited for the last batch: as many may come back soon.
     last_waiters: usize,
-    last_sync: Duration,
 }
 
 impl Worker {
@@ -50,17 +52,17 @@ impl Worker {
             anchoring,
             checkpoint_after,
             dirty_since: None,
+            taken: 0,
             failed_since: None,
             last_waiters: 0,
-            last_sync: Duration::ZERO,
         };
         worker.report();
         worker
     }
 
     pub(super) fn run(mut self) {
-        while let Some((jobs, taken)) = self.next_batch() {
-            let commit = catch_unwind(AssertUnwindSafe(|| self.commit(jobs, taken)));
+        while let Some(jobs) = self.next_batch() {
+            let commit = catch_unwind(AssertUnwindSafe(|| self.commit(jobs)));
             if commit.is_err() {
                 self.shared.lock().failure = Some("its writer failed".to_owned());
                 break;
@@ -79,8 +81,8 @@ impl Worker {
         let finished = catch_unwind(AssertUnwindSafe(|| {
             if self.failed().is_none() && self.appender.is_dirty() {
                 let result = self.appender.checkpoint();
-                let taken = self.shared.lock().next;
-                self.check(result, taken);
+                self.taken = self.shared.lock().next;
+                self.check(result);
                 self.report();
             }
         }));
@@ -90,10 +92,9 @@ impl Worker {
 
     /// Waits for something to do. Gives an empty batch when it is time for a checkpoint or for another try, and none when the log
     /// is closed and everything is done.
-    fn next_batch(&mut self) -> Option<(Vec<Job>, u64)> {
+    fn next_batch(&mut self) -> Option<Vec<Job>> {
         let shared = self.shared.clone();
-        let wanted = self.last_waiters.max(1);
-        self.stay_awake(wanted);
+        self.stay_awake();
         let mut queue = shared.lock();
         let mut arrived_at = None;
         loop {
@@ -101,15 +102,13 @@ impl Worker {
             if is_empty && queue.is_closed {
                 return None;
             }
-            if queue.is_closed || queue.waiters >= wanted || queue.bytes >= MUCH_WAITING {
+            if queue.is_closed || queue.waiters > 0 || queue.bytes >= MUCH_WAITING {
                 break;
             }
-            let due = if is_empty {
-                self.due(queue.failure.is_some())
-            } else {
-                // More may come, and one write or sync serves all: those who waited for the last one may be back soon.
-                let linger = if queue.waiters == 0 { LINGER } else { (self.last_sync / 2).min(LINGER) };
-                Some(linger.saturating_sub(arrived_at.get_or_insert_with(Instant::now).elapsed()))
+            let due = match is_empty {
+                true => self.due(queue.failure.is_some()),
+                // More may come, and one write serves all.
+                false => Some(LINGER.saturating_sub(arrived_at.get_or_insert_with(Instant::now).elapsed())),
             };
             if due == Some(Duration::ZERO) {
                 break;
@@ -118,8 +117,7 @@ impl Worker {
             queue.wakes = match due {
                 None => Wakes::Job,
                 Some(_) if is_empty && shared.durability == Durability::Async => Wakes::Job,
-                Some(_) if is_empty => Wakes::Waiters(1),
-                Some(_) => Wakes::Waiters(wanted),
+                Some(_) => Wakes::Waiter,
             };
             queue = match due {
                 None => shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner),
@@ -127,10 +125,8 @@ impl Worker {
             };
             queue.wakes = Wakes::Nothing;
         }
-        queue.bytes = 0;
-        self.last_waiters = std::mem::take(&mut queue.waiters);
-        shared.waiting.store(0, Ordering::Relaxed);
-        Some((std::mem::take(&mut queue.jobs), queue.next))
+        self.taken = queue.next;
+        Some(shared.take_all(&mut queue))
     }
 
     /// When there is something to do although nothing arrives.
@@ -144,19 +140,14 @@ impl Worker {
     }
 
     /// Those who waited for the last batch are likely to be back sooner than a thread that fell asleep.
-    fn stay_awake(&self, wanted: usize) {
-        let begun = Instant::now();
-        let most = if self.last_waiters == 0 { Duration::ZERO } else { self.last_sync.min(AWAKE) };
-        while begun.elapsed() < most {
-            if self.shared.waiting.load(Ordering::Relaxed) >= wanted {
-                return;
-            }
-            std::thread::yield_now();
-        }
+    fn stay_awake(&self) {
+        let until =
+            Instant::now() + if self.last_waiters == 0 { Duration::ZERO } else { self.appender.last_sync().min(AWAKE) };
+        self.shared.spin(until);
     }
 
-    /// Does all of the jobs. `taken` is the number of the next record after them.
-    fn commit(&mut self, jobs: Vec<Job>, taken: u64) {
+    /// Does all of the jobs, and those that come while it is at it.
+    fn commit(&mut self, jobs: Vec<Job>) {
         self.failed_since = None;
         let refused = std::mem::take(&mut self.shared.lock().refused);
         self.appender.add_lost(refused);
@@ -164,11 +155,11 @@ impl Worker {
             self.reopen();
         } else {
             let result = self.appender.tell_lost("more was recorded than could be written");
-            self.check(result, taken);
+            self.check(result);
         }
         if jobs.is_empty() && self.failed().is_none() {
             let result = self.appender.checkpoint();
-            self.check(result, taken);
+            self.check(result);
         }
         let mut entries = Vec::with_capacity(jobs.len());
         let mut flushes = Vec::new();
@@ -177,12 +168,13 @@ impl Worker {
                 Job::Append(entry) => entries.push(entry),
                 Job::Flush(since, done) => flushes.push((since, done)),
                 other => {
-                    self.append(&mut entries, taken);
-                    self.command(other, taken);
+                    self.append(&mut entries, &mut flushes);
+                    self.command(other);
                 }
             }
         }
-        self.append(&mut entries, taken);
+        self.append(&mut entries, &mut flushes);
+        self.last_waiters = flushes.len();
         for (since, done) in flushes {
             let result = self.shared.lock().lost_since(since);
             done(result);
@@ -190,7 +182,7 @@ impl Worker {
         // A log that is never idle must be signed, too.
         if self.failed().is_none() && self.dirty_since.is_some_and(|since| since.elapsed() >= self.checkpoint_after) {
             let result = self.appender.checkpoint();
-            self.check(result, taken);
+            self.check(result);
         }
         self.report();
         self.dirty_since = match self.appender.is_dirty() {
@@ -199,24 +191,34 @@ impl Worker {
         };
     }
 
-    fn append(&mut self, entries: &mut Vec<Entry>, taken: u64) {
+    /// Appends the entries, and those that come in the meantime: one sync serves all who wait.
+    fn append(&mut self, entries: &mut Vec<Entry>, flushes: &mut Vec<(Receipt, Done)>) {
         if entries.is_empty() {
             return;
         }
-        let begun = Instant::now();
         let result = match self.failed() {
-            None => self.appender.append(entries),
+            None => {
+                // As many as waited for the last sync may be back soon.
+                let until = Instant::now() + self.appender.last_sync().min(AWAKE);
+                let Self { shared, appender, taken, last_waiters, .. } = self;
+                appender.append(entries, |entries| {
+                    let known = entries.len();
+                    while entries.len() == known
+                        && flushes.len() < *last_waiters
+                        && shared.gather(until, entries, flushes, taken)
+                    {}
+                })
+            }
             Some(why) => {
                 self.appender.add_lost(entries.iter().map(|entry| (entry.kind(), 1)));
                 Err(AuditError::Lost { why })
             }
         };
-        self.last_sync = begun.elapsed();
         entries.clear();
-        self.check(result, taken);
+        self.check(result);
     }
 
-    fn command(&mut self, job: Job, taken: u64) {
+    fn command(&mut self, job: Job) {
         if let Some(why) = self.failed() {
             return job.refuse(why);
         }
@@ -225,7 +227,7 @@ impl Worker {
             Job::Checkpoint(since, done) => {
                 let result = self.appender.checkpoint();
                 let told = result.as_ref().map_err(|error| AuditError::Lost { why: error.to_string() }).copied();
-                self.check(result, taken);
+                self.check(result);
                 let lost = self.shared.lock().lost_since(since);
                 done(told.and(lost));
             }
@@ -246,7 +248,7 @@ impl Worker {
         }
         // Whatever went wrong, the next record must not follow lines that did not become safe.
         if self.appender.has_failed() {
-            self.check(Err(AuditError::Lost { why: "a change of it failed".to_owned() }), taken);
+            self.check(Err(AuditError::Lost { why: "a change of it failed".to_owned() }));
         }
     }
 
@@ -255,11 +257,11 @@ impl Worker {
     }
 
     /// If that failed, nothing more is taken until the log works again.
-    fn check(&mut self, result: Result<(), AuditError>, taken: u64) {
+    fn check(&mut self, result: Result<(), AuditError>) {
         let Err(error) = result else { return };
         let why = error.to_string();
         let mut queue = self.shared.lock();
-        queue.lost_below = queue.lost_below.max(taken);
+        queue.lost_below = queue.lost_below.max(self.taken);
         let is_new = queue.failure.is_none();
         queue.failure = Some(why.clone());
         drop(queue);
