@@ -232,8 +232,7 @@ impl Appender {
     ) -> Result<(), AuditError> {
         let mut kept = 0;
         let result = self.locked(|log| {
-            let mut next = 0..;
-            while let Some(index) = next.next() {
+            for index in 0.. {
                 if index == entries.len() {
                     more(entries);
                 }
