@@ -81,6 +81,7 @@ impl Sessions {
         let family = match event.split_once(':').map_or("", |(family, _)| family) {
             "tool" => "tool",
             "provider" => "provider",
+            _ if event == "error:provider" => "provider",
             "agent" => "agent",
             _ => "operation",
         };

@@ -173,7 +173,13 @@ fn an_emission_that_is_dropped_while_a_person_is_asked_is_on_the_record_once() {
     let (operation, _question) = asking.ask();
     drop(operation);
     let record = emissions(&asking.audit);
-    assert_eq!(record, ["tool:pre ask_user, n = null", "asker: ask_user", "approval:required continue, n = null"]);
+    let expected = [
+        "tool:pre ask_user, n = null",
+        "asker: ask_user",
+        "approval:required continue, n = null",
+        "user:notification continue, n = null",
+    ];
+    assert_eq!(record, expected);
 }
 
 // ---- questions ---------------------------------------------------------------------------------------------------

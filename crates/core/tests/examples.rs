@@ -71,11 +71,11 @@ fn the_tour_shows_all_six_capabilities() {
             "  model   reads: written",
             "",
             "Observe: everything was seen and recorded",
-            "  meter   saw 10 events and changed none",
+            "  meter   saw 11 events and changed none",
             "  record  holds  1 approval_decision",
             "  record  holds  1 approval_request",
-            "  record  holds 10 event",
-            "  record  holds 24 hook_report",
+            "  record  holds 11 event",
+            "  record  holds 25 hook_report",
             "  record  holds  1 injection",
             "  record  holds  3 intent",
             "  record  holds  2 message",
@@ -105,7 +105,7 @@ fn own_ports_deny_without_a_terminal_and_record_it() {
         &[
             "warning [hook:careful] this tool has not been used before",
             "Denied by hook careful: Approval failed (the connection to the person is closed): Run Bash?",
-            "7 lines of record, the last one:",
+            "8 lines of record, the last one:",
             r#"{"at":"…Z","session":null,"turn":0,"event":"tool:pre","kind":"message",…}"#,
         ],
     );

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -12,6 +13,7 @@ use super::record::Recording;
 use super::{Coordinator, Verdict};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
+    USER_NOTIFICATION, UserNotification,
 };
 use crate::event::{EventData, EventKey};
 use crate::guard::{Contained, Waited, wait};
@@ -119,6 +121,9 @@ impl Coordinator {
             .with("options", labels)
             .with("digest", digest.to_string());
         self.observe(APPROVAL_REQUIRED, required.into()).await;
+        let notice = UserNotification::new("approval_required", question.prompt.as_str())
+            .with("metadata", json!({ "hook": &*question.hook, "event": question.event.as_str() }));
+        self.observe(USER_NOTIFICATION, notice.into()).await;
 
         let mut waiting = Contained::new(system.clone().request(request));
         let waited = wait(self.clock(), approval.timeout, &mut waiting);

@@ -70,15 +70,15 @@ struct Shared {
     approvals: Option<Arc<dyn AnyApprovalSystem>>,
     display: Option<Arc<dyn AnyDisplay>>,
     audit: Option<Arc<dyn AnyAuditLog>>,
-    tokens: Box<dyn TokenCounter>,
-    rules: ApprovalRules,
+    tokens: Arc<dyn TokenCounter>,
+    rules: Arc<ApprovalRules>,
     config: SessionConfig,
-    // Std locks: nothing awaits while they are held.
-    ledger: Mutex<Ledger>,
-    budget: Mutex<Budget>,
-    channels: Channels,
-    turn: AtomicU64,
-    questions: AtomicU64,
+    // Std locks: nothing awaits while they are held. What is in an `Arc` is shared with sub-sessions.
+    ledger: Arc<Mutex<Ledger>>,
+    budget: Arc<Mutex<Budget>>,
+    channels: Arc<Channels>,
+    turn: Arc<AtomicU64>,
+    questions: Arc<AtomicU64>,
     /// Questions out of time that are watched for a late answer. They end with the session.
     late: Mutex<JoinSet<()>>,
 }
@@ -91,6 +91,12 @@ pub struct CoordinatorBuilder {
 }
 
 impl CoordinatorBuilder {
+    /// Other hooks than those it was begun with.
+    pub fn hooks(mut self, hooks: HookRegistry) -> Self {
+        self.shared.hooks = hooks;
+        self
+    }
+
     /// Names the session. Every event that it emits then carries this `session_id`, and nobody can forge it.
     ///
     /// Several sessions can share the same hooks. Events that hooks emit on the registry itself belong to the first one.
@@ -115,7 +121,7 @@ impl CoordinatorBuilder {
 
     /// The person's standing answers.
     pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
-        self.shared.rules = rules;
+        self.shared.rules = Arc::new(rules);
         self
     }
 
@@ -138,7 +144,7 @@ impl CoordinatorBuilder {
 
     /// How tokens are counted; four characters a token unless given.
     pub fn tokens(mut self, counter: impl TokenCounter) -> Self {
-        self.shared.tokens = Box::new(counter);
+        self.shared.tokens = Arc::new(counter);
         self
     }
 
@@ -168,14 +174,41 @@ impl Coordinator {
             approvals: None,
             display: None,
             audit: None,
-            tokens: Box::new(EstimatedTokens),
-            rules: ApprovalRules::default(),
+            tokens: Arc::new(EstimatedTokens),
+            rules: Arc::default(),
             config: SessionConfig::default(),
-            ledger: Mutex::default(),
-            budget: Mutex::default(),
-            channels: Channels::default(),
-            turn: AtomicU64::new(0),
-            questions: AtomicU64::new(0),
+            ledger: Arc::default(),
+            budget: Arc::default(),
+            channels: Arc::default(),
+            turn: Arc::default(),
+            questions: Arc::default(),
+            late: Mutex::default(),
+        };
+        CoordinatorBuilder { shared }
+    }
+
+    /// Begins a coordinator for a session that this one delegates to: with the same hooks, approvals and lasting answers, display,
+    /// audit log, limits and budget of the turn, so that there is no way around a gate by delegating. It needs a context and an id
+    /// of its own.
+    pub fn child(&self) -> CoordinatorBuilder {
+        let Shared { hooks, approvals, display, audit, tokens, rules, config, .. } = &*self.shared;
+        let Shared { ledger, budget, channels, turn, questions, .. } = &*self.shared;
+        let shared = Shared {
+            hooks: hooks.clone(),
+            session_id: None,
+            reserved: None,
+            context: None,
+            approvals: approvals.clone(),
+            display: display.clone(),
+            audit: audit.clone(),
+            tokens: tokens.clone(),
+            rules: rules.clone(),
+            config: config.clone(),
+            ledger: ledger.clone(),
+            budget: budget.clone(),
+            channels: channels.clone(),
+            turn: turn.clone(),
+            questions: questions.clone(),
             late: Mutex::default(),
         };
         CoordinatorBuilder { shared }
@@ -207,6 +240,27 @@ impl Coordinator {
     ) -> impl Future<Output = K::Checked<(Verdict, Outcome)>> + Send {
         let data = data.into();
         async move { K::checked(self.emit_and_route(&event, data).await) }
+    }
+
+    /// Emits an event that comes in great numbers, as each piece of an answer does. What hooks say is routed as always, but where
+    /// none says anything, the event is not recorded.
+    pub fn emit_often<K: EventKey>(
+        &self,
+        event: K,
+        data: impl Into<EventData>,
+    ) -> impl Future<Output = K::Checked<()>> + Send {
+        let data = data.into();
+        async move {
+            let emitted = self.shared.hooks.emit_routed(&event, data, &self.shared.reserved, |_, _| ()).await;
+            let spoken = match emitted {
+                Ok((outcome, emitted)) if !outcome.is_silent() => {
+                    let _ = self.route(Routing::of(&outcome, emitted, self.shared.audit.is_some())).await;
+                    Ok(())
+                }
+                result => result.map(|_| ()),
+            };
+            K::checked(spoken)
+        }
     }
 
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {

@@ -80,6 +80,7 @@ impl<'a> Recording<'a> {
                 let success = data.get("success").and_then(serde_json::Value::as_bool);
                 self.record(AuditEntry::Outcome { success, tool_call_id: tool_call_id() });
             }
+            "error:provider" => self.record(AuditEntry::Outcome { success: Some(false), tool_call_id: None }),
             _ => {}
         }
     }

@@ -168,17 +168,44 @@ impl Conversation {
         state.settle();
     }
 
+    /// Puts other messages in the place of the history: when a stored conversation goes on, and when one is shortened. Injections
+    /// that wait stay.
+    pub fn restore(&self, history: Vec<Message>) {
+        let mut state = lock(&self.state);
+        state.history = history;
+        state.open_calls.clear();
+        state.settle();
+    }
+
     /// The stored history.
     pub fn history(&self) -> Vec<Message> {
         lock(&self.state).history.clone()
     }
 
+    /// The stored history from that message on.
+    pub fn history_since(&self, message: usize) -> Vec<Message> {
+        lock(&self.state).history.get(message..).unwrap_or_default().to_vec()
+    }
+
     /// What the next call to the model sees: the history and, this once, the ephemeral injections.
     pub fn next_call(&self) -> Vec<Message> {
         let mut state = lock(&self.state);
-        let mut messages = state.history.clone();
+        let ephemeral = std::mem::take(&mut state.ephemeral);
+        state.seen_with(ephemeral)
+    }
+
+    /// What the next call would see if it were made now. The ephemeral injections are still there for it.
+    pub fn upcoming(&self) -> Vec<Message> {
+        let state = lock(&self.state);
+        state.seen_with(state.ephemeral.clone())
+    }
+}
+
+impl State {
+    fn seen_with(&self, ephemeral: Vec<InjectedMessage>) -> Vec<Message> {
+        let mut messages = self.history.clone();
         let mut own = Vec::new();
-        for injected in std::mem::take(&mut state.ephemeral) {
+        for injected in ephemeral {
             match result_to_append_to(&mut messages, &injected) {
                 Some(result) => {
                     result.content.push_str("\n\n");

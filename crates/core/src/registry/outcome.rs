@@ -202,6 +202,11 @@ impl<D: Data> Outcome<D> {
         self.listeners.event()
     }
 
+    /// Whether no hook failed or said anything but "go on".
+    pub(crate) fn is_silent(&self) -> bool {
+        self.decision == Decision::Continue && self.said.is_none()
+    }
+
     /// Who blocked the operation, and why.
     pub fn denial(&self) -> Option<&Denial> {
         self.decision.denial()
