@@ -1,0 +1,67 @@
+//! Stopping an agent, in two steps.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// How an agent is to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CancelLevel {
+    /// It is not to stop.
+    #[default]
+    No,
+    /// The running tool finishes; nothing new is begun.
+    Graceful,
+    /// Everything stops now.
+    Immediate,
+}
+
+impl CancelLevel {
+    /// The word for it in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Graceful => "graceful",
+            Self::Immediate => "immediate",
+        }
+    }
+}
+
+/// Stops the turn of a session and of all its sub-agents. A handle: clones share the same state.
+#[derive(Clone, Debug)]
+pub struct Cancel {
+    level: Arc<watch::Sender<CancelLevel>>,
+}
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self { level: Arc::new(watch::Sender::new(CancelLevel::No)) }
+    }
+}
+
+impl Cancel {
+    /// Asks to stop: gracefully at first, at once when asked again. Says what was asked for.
+    pub fn request(&self) -> CancelLevel {
+        self.level.send_modify(|level| {
+            *level = if *level == CancelLevel::No { CancelLevel::Graceful } else { CancelLevel::Immediate };
+        });
+        self.level()
+    }
+
+    /// How the agent is to stop.
+    pub fn level(&self) -> CancelLevel {
+        *self.level.borrow()
+    }
+
+    /// Goes on as if nobody had asked.
+    pub(crate) fn clear(&self) {
+        self.level.send_replace(CancelLevel::No);
+    }
+
+    /// Returns when someone has asked for this much, at least.
+    pub async fn reached(&self, wanted: CancelLevel) {
+        let mut level = self.level.subscribe();
+        // The sender lives as long as this handle.
+        let _ = level.wait_for(|level| *level >= wanted).await;
+    }
+}

@@ -1,0 +1,53 @@
+//! The conversation of a session, as hooks add to it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use amplifier_core::{ContextManager, Conversation, InjectedMessage, Message, PortError};
+
+/// A conversation that can say what was injected at one event, and lead it elsewhere. A handle: clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Context {
+    pub(crate) conversation: Conversation,
+    // A std lock: nothing awaits while it is held.
+    caught: Arc<Mutex<Option<Caught>>>,
+}
+
+struct Caught {
+    injected: Vec<InjectedMessage>,
+    /// Whether they are kept out of the conversation, because they are meant for another one.
+    diverted: bool,
+}
+
+impl Context {
+    /// From now on, injections are remembered; diverted ones do not reach the conversation.
+    pub(crate) fn catch(&self, diverted: bool) {
+        *self.lock() = Some(Caught { injected: Vec::new(), diverted });
+    }
+
+    /// What was injected since.
+    pub(crate) fn caught(&self) -> Vec<InjectedMessage> {
+        self.lock().take().map_or_else(Vec::new, |caught| caught.injected)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Caught>> {
+        self.caught.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ContextManager for Context {
+    async fn add_message(&self, message: InjectedMessage) -> Result<(), PortError> {
+        let diverted = match &mut *self.lock() {
+            Some(caught) => {
+                caught.injected.push(message.clone());
+                caught.diverted
+            }
+            None => false,
+        };
+        if diverted { Ok(()) } else { self.conversation.add_message(message).await }
+    }
+}
+
+/// Where a conversation can be cut without parting a tool call from its result: not at a result.
+pub(crate) fn is_cut(messages: &[Message], at: usize) -> bool {
+    messages.get(at).is_none_or(|message| message.tool_call_id.is_none())
+}

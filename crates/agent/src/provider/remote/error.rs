@@ -1,0 +1,159 @@
+//! From genai's errors to ours, without the key.
+
+use std::error::Error;
+use std::time::Duration;
+
+use genai::BoxError;
+use jiff::Timestamp;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use crate::provider::ProviderError;
+
+/// What stands where the key stood.
+pub(super) const KEY: &str = "[key]";
+
+/// How much of what a provider says about an error is kept, in characters.
+const LONGEST: usize = 500;
+
+/// Reads errors.
+pub(super) struct Faults {
+    key: Option<String>,
+    idle_timeout: Duration,
+}
+
+impl Faults {
+    pub(super) fn new(key: Option<String>, idle_timeout: Duration) -> Self {
+        Self { key: key.filter(|key| !key.is_empty()), idle_timeout }
+    }
+
+    /// Text that can be shown: without the key, without control characters, and not too long.
+    pub(super) fn text(&self, text: &str) -> String {
+        // The key goes first: cut in two, it would not be found.
+        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.as_str(), KEY));
+        let mut letters = text.trim().chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+        let mut kept: String = letters.by_ref().take(LONGEST).collect();
+        if letters.next().is_some() {
+            kept.pop();
+            kept.push('…');
+        }
+        kept
+    }
+
+    /// What an error of genai means.
+    pub(super) fn read(&self, error: genai::Error) -> ProviderError {
+        match error {
+            genai::Error::HttpError { status, body, headers, .. } => self.status(status, &headers, &body),
+            genai::Error::WebStream { error, .. } => self.broken(error),
+            genai::Error::ChatResponse { body, .. } => self.reported(&body),
+            genai::Error::StreamParse { serde_error, .. } if serde_error.is_eof() => ProviderError::Truncated,
+            genai::Error::StreamParse { serde_error, .. } => {
+                ProviderError::Malformed(self.text(&serde_error.to_string()))
+            }
+            genai::Error::JsonValueExt(error) => ProviderError::Malformed(self.text(&error.to_string())),
+            error => ProviderError::Rejected(self.text(&error.to_string())),
+        }
+    }
+
+    /// A status other than success.
+    fn status(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
+        let json = serde_json::from_str(body).unwrap_or(Value::Null);
+        let said = self.text(message(&json).unwrap_or(body));
+        let text = if said.is_empty() { format!("HTTP {status}") } else { format!("HTTP {}: {said}", status.as_u16()) };
+        // Gemini calls a wrong key a bad request.
+        let code = if body.contains("API_KEY_INVALID") { 401 } else { status.as_u16() };
+        judge(code, text, retry_after(headers).or_else(|| retry_delay(&json)))
+    }
+
+    /// An error that came in place of a piece of the answer.
+    fn reported(&self, body: &Value) -> ProviderError {
+        let Some(message) = message(body) else {
+            return ProviderError::Malformed("a piece of the answer has nothing in it".to_owned());
+        };
+        let error = details(body);
+        let number = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
+        let word = || ["type", "status", "code"].into_iter().find_map(|field| error[field].as_str().and_then(code));
+        // What it does not know the name of is taken for a fault of the service, which passes.
+        judge(number.or_else(word).unwrap_or(500), self.text(message), retry_delay(body))
+    }
+
+    /// The connection, or what came through it, is broken.
+    fn broken(&self, error: BoxError) -> ProviderError {
+        let error = match error.downcast::<genai::Error>() {
+            Ok(error) => return self.read(*error),
+            Err(error) => error,
+        };
+        match error.downcast::<reqwest::Error>() {
+            Ok(error) if error.is_builder() => ProviderError::Rejected(self.chain(&error.without_url())),
+            Ok(error) if error.is_timeout() && !error.is_connect() => ProviderError::TimedOut(self.idle_timeout),
+            Ok(error) => ProviderError::Connection(self.chain(&error.without_url())),
+            Err(error) => ProviderError::Malformed(self.text(&error.to_string())),
+        }
+    }
+
+    /// An error with its causes: alone, `reqwest` says little more than that it failed.
+    fn chain(&self, error: &dyn Error) -> String {
+        let mut texts = vec![error.to_string()];
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            texts.push(error.to_string());
+            cause = error.source();
+        }
+        texts.dedup();
+        self.text(&texts.join(": "))
+    }
+}
+
+fn judge(status: u16, text: String, retry_after: Option<Duration>) -> ProviderError {
+    match status {
+        429 => ProviderError::Throttled { message: text, retry_after },
+        401 | 403 => ProviderError::Unauthorized(text),
+        408 | 500.. => ProviderError::Unavailable(text),
+        _ => ProviderError::Rejected(text),
+    }
+}
+
+/// The status that stands for the name of an error.
+fn code(name: &str) -> Option<u16> {
+    match name {
+        "invalid_request_error" | "not_found_error" | "request_too_large" | "billing_error" => Some(400),
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "NOT_FOUND" => Some(400),
+        "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => Some(401),
+        "permission_error" | "PERMISSION_DENIED" => Some(403),
+        "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => Some(429),
+        "overloaded_error" | "UNAVAILABLE" => Some(503),
+        _ => None,
+    }
+}
+
+/// The object that describes an error: `{"error": {…}}`, `[{"error": {…}}]`, or the whole.
+fn details(body: &Value) -> &Value {
+    let body = body.get(0).unwrap_or(body);
+    body.get("error").filter(|error| error.is_object()).unwrap_or(body)
+}
+
+fn message(body: &Value) -> Option<&str> {
+    let error = details(body);
+    ["message", "error", "detail"].into_iter().find_map(|field| error[field].as_str())
+}
+
+/// How long a provider asks to wait, in its headers.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(milliseconds) = header("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(milliseconds / 1000.0).ok();
+    }
+    let text = header(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = text.parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    Some(Duration::try_from(date.duration_since(Timestamp::now())).unwrap_or_default())
+}
+
+/// How long Gemini asks to wait, which it says in the body: `"retryDelay": "34s"`.
+fn retry_delay(body: &Value) -> Option<Duration> {
+    let seconds = details(body)["details"].as_array()?.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    Duration::try_from_secs_f64(seconds.trim_end_matches('s').parse().ok()?).ok()
+}

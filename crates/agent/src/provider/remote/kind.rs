@@ -1,0 +1,119 @@
+//! The services that can be asked.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use reqwest::Url;
+
+/// A service, named for the wire format that it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions, which Ollama, vLLM and llama.cpp speak too.
+    OpenAi,
+    /// Gemini `streamGenerateContent`.
+    Gemini,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Gemini];
+
+    /// The word for it in events and in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The environment variable that holds its key.
+    pub fn key_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_API_KEY",
+            Self::OpenAi => "OPENAI_API_KEY",
+            Self::Gemini => "GEMINI_API_KEY",
+        }
+    }
+
+    /// How many tokens a model of it can read at once, as far as is known without being told.
+    pub(super) fn context_limit(self, base_url: Option<&str>) -> usize {
+        match self {
+            Self::Anthropic => 200_000,
+            // What answers at another address is mostly a model on somebody's own machine.
+            Self::OpenAi if base_url.is_some() => 32_768,
+            Self::OpenAi => 128_000,
+            Self::Gemini => 1_048_576,
+        }
+    }
+
+    /// Where an answer is asked for.
+    pub(super) fn url(self, model: &str, base_url: Option<&str>) -> Result<Url, String> {
+        let base_url = base_url.unwrap_or(match self {
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::OpenAi => "https://api.openai.com",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+        });
+        let advice = "give an address such as `http://localhost:11434/v1`";
+        let mut url = Url::parse(base_url).map_err(|error| format!("base URL `{base_url}`: {error}; {advice}"))?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(format!("base URL `{base_url}` does not begin with `http://` or `https://`; {advice}"));
+        }
+        let version = match (url.path().trim_end_matches('/'), self) {
+            ("", Self::Anthropic | Self::OpenAi) => "/v1",
+            ("", Self::Gemini) => "/v1beta",
+            (path, _) => path,
+        };
+        let path = match self {
+            Self::Anthropic => format!("{version}/messages"),
+            Self::OpenAi => format!("{version}/chat/completions"),
+            Self::Gemini => format!("{version}/models/{model}:streamGenerateContent"),
+        };
+        url.set_path(&path);
+        if self == Self::Gemini {
+            url.query_pairs_mut().append_pair("alt", "sse");
+        }
+        Ok(url)
+    }
+
+    /// The headers that a request needs, its key among them.
+    pub(super) fn headers(self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        let key = key.map(|key| match self {
+            Self::Anthropic => ("x-api-key", key.to_owned()),
+            Self::OpenAi => ("authorization", format!("Bearer {key}")),
+            Self::Gemini => ("x-goog-api-key", key.to_owned()),
+        });
+        let version = (self == Self::Anthropic).then(|| ("anthropic-version", "2023-06-01".to_owned()));
+        key.into_iter().chain(version).collect()
+    }
+}
+
+/// Whether an address is of this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A word that names no service.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no provider; use `anthropic`, `openai` or `gemini`")]
+pub struct UnknownKind(String);
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(word: &str) -> Result<Self, UnknownKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| UnknownKind(word.to_owned()))
+    }
+}

@@ -1,0 +1,193 @@
+//! Models behind a network: Anthropic, OpenAI and whatever speaks like it, Gemini.
+//!
+//! genai knows the wire formats. What it leaves open is settled here: where messages stand, when an answer is complete,
+//! what an error means, and that nobody reads the key.
+
+mod error;
+mod kind;
+mod request;
+mod stream;
+
+pub use kind::Kind;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self as streams, BoxStream, StreamExt, TryStreamExt};
+use genai::adapter::AdapterKind;
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Headers, ModelIden, ServiceTarget};
+use reqwest::header::HeaderValue;
+use reqwest::redirect::Policy;
+
+use super::{Chunk, Provider, ProviderError, Request};
+use error::Faults;
+
+/// How to reach a model.
+#[derive(Clone)]
+pub struct RemoteOptions {
+    /// The service.
+    pub kind: Kind,
+    /// The model, as the service calls it.
+    pub model: String,
+    /// The key. Only another address than the service's own works without one.
+    pub key: Option<String>,
+    /// Another address than the service's own, up to the version: `http://localhost:11434/v1`. Without a path, the
+    /// usual version is added.
+    pub base_url: Option<String>,
+    /// How many tokens the model can read at once, if that is known better than by its kind.
+    pub context_limit: Option<usize>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// The longest silence, before and during an answer.
+    pub idle_timeout: Duration,
+}
+
+impl RemoteOptions {
+    /// A model of a service, at its usual address, without a key.
+    pub fn new(kind: Kind, model: impl Into<String>) -> Self {
+        Self {
+            kind,
+            model: model.into(),
+            key: None,
+            base_url: None,
+            context_limit: None,
+            connect_timeout: Duration::from_secs(15),
+            // Models that think before they speak are silent for minutes.
+            idle_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Says everything but the key.
+impl fmt::Debug for RemoteOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults = Faults::new(self.key.clone(), self.idle_timeout);
+        formatter
+            .debug_struct("RemoteOptions")
+            .field("kind", &self.kind)
+            .field("model", &self.model)
+            .field("key", &self.key.as_ref().map(|_| error::KEY))
+            .field("base_url", &self.base_url.as_ref().map(|url| faults.text(url)))
+            .field("context_limit", &self.context_limit)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .finish()
+    }
+}
+
+/// A model behind a network.
+///
+/// ```
+/// # use amplifier_agent::provider::{Kind, Provider, ProviderError, Remote, RemoteOptions};
+/// let mut options = RemoteOptions::new(Kind::OpenAi, "llama3.3");
+/// options.base_url = Some("http://localhost:11434".to_owned());
+/// let model = Remote::new(options)?;
+/// assert_eq!((model.name(), model.model()), ("openai", "llama3.3"));
+/// # Ok::<(), ProviderError>(())
+/// ```
+pub struct Remote {
+    kind: Kind,
+    model: String,
+    context_limit: usize,
+    client: genai::Client,
+    target: ServiceTarget,
+    faults: Arc<Faults>,
+}
+
+impl Remote {
+    /// Prepares to reach a model. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ProviderError::Unauthorized`] if a key is needed and missing, or cannot be sent; [`ProviderError::Rejected`] if
+    /// the address is none; [`ProviderError::Connection`] if this machine cannot make secure connections.
+    pub fn new(options: RemoteOptions) -> Result<Self, ProviderError> {
+        let RemoteOptions { kind, model, key, base_url, context_limit, connect_timeout, idle_timeout } = options;
+        // Keys come from files and variables, with line ends.
+        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+        let variable = kind.key_variable();
+        if key.is_none() && base_url.is_none() {
+            return Err(ProviderError::Unauthorized(format!("there is none; set `{variable}`")));
+        }
+        if key.as_ref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
+            return Err(ProviderError::Unauthorized(format!("it has unprintable characters; check `{variable}`")));
+        }
+
+        let faults = Faults::new(key.clone(), idle_timeout);
+        let url = kind.url(&model, base_url.as_deref()).map_err(|why| ProviderError::Rejected(faults.text(&why)))?;
+        let is_local = kind::is_loopback(&url);
+        if key.is_some() && url.scheme() == "http" && !is_local {
+            tracing::warn!(
+                host = url.host_str(),
+                "the key is sent over a connection that is not secure; use `https://`"
+            );
+        }
+        let client = web_client(connect_timeout, idle_timeout, is_local)
+            .map_err(|error| ProviderError::Connection(faults.text(&error.to_string())))?;
+        let client = genai::Client::builder().with_reqwest(client).build().map_err(|error| faults.read(error))?;
+
+        let adapter = match kind {
+            Kind::Anthropic => AdapterKind::Anthropic,
+            Kind::OpenAi => AdapterKind::OpenAI,
+            Kind::Gemini => AdapterKind::Gemini,
+        };
+        let target = ServiceTarget {
+            endpoint: Endpoint::from_owned(url.as_str()),
+            // genai insists on a key; what it is told to send instead may have none.
+            auth: AuthData::RequestOverride { url: url.into(), headers: Headers::from(kind.headers(key.as_deref())) },
+            model: ModelIden::new(adapter, model.clone()),
+        };
+        let context_limit = context_limit.unwrap_or_else(|| kind.context_limit(base_url.as_deref()));
+        Ok(Self { kind, model, context_limit, client, target, faults: Arc::new(faults) })
+    }
+}
+
+fn web_client(connect: Duration, idle: Duration, is_local: bool) -> Result<reqwest::Client, reqwest::Error> {
+    // It fails if one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("amplifier-hooks/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect)
+        .read_timeout(idle)
+        .tcp_nodelay(true)
+        // A redirection would carry the key to whoever it names.
+        .redirect(Policy::none());
+    // A proxy does not know this machine as `localhost`.
+    if is_local { builder.no_proxy() } else { builder }.build()
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Remote")
+            .field("kind", &self.kind)
+            .field("model", &self.model)
+            .field("context_limit", &self.context_limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Provider for Remote {
+    fn name(&self) -> &str {
+        self.kind.as_str()
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn context_limit(&self) -> usize {
+        self.context_limit
+    }
+
+    fn answer(&self, request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+        let (client, target, faults) = (self.client.clone(), self.target.clone(), Arc::clone(&self.faults));
+        let prepared = request::prepare(self.kind, &self.model, request);
+        let opened = async move {
+            let (chat, options) = prepared?;
+            stream::open(client, target, chat, options, faults).await
+        };
+        streams::once(opened).try_flatten().boxed()
+    }
+}

@@ -1,0 +1,176 @@
+//! From our request to genai's.
+
+use std::mem;
+
+use amplifier_core::{Map, Message, Speaker};
+use genai::chat::{
+    ChatMessage, ChatOptions, ChatRequest, ChatRole, ContentPart, MessageContent, ReasoningEffort, ToolCall,
+    ToolResponse,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Kind;
+use crate::provider::{ProviderError, Request, ToolSpec};
+
+/// What Anthropic may write if nobody says how much; it wants to be told.
+const ANTHROPIC_MAX_TOKENS: u32 = 8192;
+
+/// Puts a request into genai's words.
+pub(super) fn prepare(kind: Kind, model: &str, request: Request) -> Result<(ChatRequest, ChatOptions), ProviderError> {
+    let mut options = parameters(request.parameters)?;
+    if kind == Kind::Anthropic {
+        options.max_tokens.get_or_insert(ANTHROPIC_MAX_TOKENS);
+    }
+    if kind == Kind::OpenAi {
+        // Else genai reads the end of a name such as `mistral-medium` as a reasoning effort. A budget is nothing that
+        // this wire format can say, so it is left out.
+        options.reasoning_effort = Some(ReasoningEffort::Budget(0));
+    }
+    options.extra_body = Some(Value::Object(extra_body(kind, model, request.tools)));
+    Ok((conversation(kind, request.messages), options))
+}
+
+fn parameters(parameters: Map) -> Result<ChatOptions, ProviderError> {
+    let mut options = ChatOptions::default().with_capture_usage(true).with_capture_tool_calls(true);
+    for (name, value) in parameters.into_iter().filter(|(_, value)| !value.is_null()) {
+        match name.as_str() {
+            "temperature" => options.temperature = Some(parameter(&name, value, "a number")?),
+            "top_p" => options.top_p = Some(parameter(&name, value, "a number")?),
+            "max_tokens" => options.max_tokens = Some(parameter(&name, value, "a positive integer")?),
+            "stop_sequences" => options.stop_sequences = parameter(&name, value, "an array of strings")?,
+            _ => tracing::warn!(parameter = name, "this parameter is unknown and is not sent"),
+        }
+    }
+    Ok(options)
+}
+
+fn parameter<T: DeserializeOwned>(name: &str, value: Value, wanted: &str) -> Result<T, ProviderError> {
+    serde_json::from_value(value).map_err(|_| ProviderError::Rejected(format!("parameter `{name}` must be {wanted}")))
+}
+
+/// What stands in the request word for word.
+///
+/// genai takes names for more than names: `web_search` for a tool that runs at the provider, past every hook, and `a::b`
+/// for model `b`.
+fn extra_body(kind: Kind, model: &str, tools: Vec<ToolSpec>) -> Map {
+    let mut body = Map::new();
+    if kind != Kind::Gemini {
+        body.insert("model".to_owned(), model.into());
+    }
+    if !tools.is_empty() {
+        let declared: Vec<_> = tools.into_iter().map(|tool| declare(kind, tool)).collect();
+        let tools = if kind == Kind::Gemini { json!([{ "functionDeclarations": declared }]) } else { declared.into() };
+        body.insert("tools".to_owned(), tools);
+    }
+    body
+}
+
+fn declare(kind: Kind, ToolSpec { name, description, input_schema }: ToolSpec) -> Value {
+    match kind {
+        Kind::Anthropic => json!({ "name": name, "description": description, "input_schema": input_schema }),
+        Kind::OpenAi => {
+            let function = json!({ "name": name, "description": description, "parameters": input_schema });
+            json!({ "type": "function", "function": function })
+        }
+        Kind::Gemini => json!({ "name": name, "description": description, "parametersJsonSchema": input_schema }),
+    }
+}
+
+fn conversation(kind: Kind, messages: Vec<Message>) -> ChatRequest {
+    let mut messages = messages.into_iter().peekable();
+    let mut system = Vec::new();
+    while let Some(message) = messages.next_if(|message| message.role == Speaker::System) {
+        system.push(message.content);
+    }
+    system.retain(|text| !text.trim().is_empty());
+    let mut turns = Turns { kind, turns: Vec::new(), results: Vec::new(), said: Vec::new() };
+    for message in messages {
+        turns.add(message);
+    }
+    turns.hand_over();
+    ChatRequest { system: (!system.is_empty()).then(|| system.join("\n\n")), ..ChatRequest::new(turns.turns) }
+}
+
+/// The conversation as the wire format wants it: results directly after the calls, and, where it has no system messages
+/// but the first, one turn for the model, one for everybody else.
+struct Turns {
+    kind: Kind,
+    turns: Vec<ChatMessage>,
+    // INVARIANT: what was said since the model last spoke.
+    results: Vec<ContentPart>,
+    said: Vec<(ChatRole, String)>,
+}
+
+impl Turns {
+    fn add(&mut self, message: Message) {
+        let Message { role, content, tool_calls, tool_call_id, .. } = message;
+        // Anthropic refuses text without any letter, and there is nothing in it for the others.
+        let is_blank = content.trim().is_empty();
+        match role {
+            Speaker::Tool => {
+                let id = self.id(tool_call_id.unwrap_or_default());
+                self.results.push(ContentPart::ToolResponse(ToolResponse::new(id, content)));
+            }
+            Speaker::Assistant => {
+                let text = (!is_blank).then_some(ContentPart::Text(content));
+                let calls = tool_calls.into_iter().map(|call| {
+                    let fn_arguments = if call.input.is_null() { json!({}) } else { call.input };
+                    let call_id = self.id(call.id);
+                    let fn_name = call.name;
+                    ContentPart::ToolCall(ToolCall { call_id, fn_name, fn_arguments, thought_signatures: None })
+                });
+                let parts: Vec<_> = text.into_iter().chain(calls).collect();
+                self.answer(parts);
+            }
+            Speaker::System | Speaker::User if is_blank => {}
+            Speaker::System if self.kind != Kind::OpenAi => {
+                self.said.push((ChatRole::User, format!("<system-reminder>\n{content}\n</system-reminder>")));
+            }
+            Speaker::System => self.said.push((ChatRole::System, content)),
+            Speaker::User => self.said.push((ChatRole::User, content)),
+        }
+    }
+
+    fn answer(&mut self, parts: Vec<ContentPart>) {
+        if parts.is_empty() {
+            return;
+        }
+        self.hand_over();
+        match self.turns.last_mut() {
+            Some(last) if last.role == ChatRole::Assistant && self.kind != Kind::OpenAi => {
+                parts.into_iter().for_each(|part| last.content.push(part));
+            }
+            _ => self.turns.push(ChatMessage::assistant(MessageContent::from_parts(parts))),
+        }
+    }
+
+    /// Ends the turn of everybody else.
+    fn hand_over(&mut self) {
+        let mut results = mem::take(&mut self.results);
+        let said = mem::take(&mut self.said);
+        if self.kind == Kind::Anthropic {
+            results.extend(said.into_iter().map(|(_, text)| ContentPart::Text(text)));
+            self.turn(ChatRole::User, results);
+            return;
+        }
+        self.turn(ChatRole::Tool, results);
+        if self.kind == Kind::Gemini {
+            self.turn(ChatRole::User, said.into_iter().map(|(_, text)| ContentPart::Text(text)).collect());
+        } else {
+            said.into_iter().for_each(|(role, text)| self.turn(role, vec![ContentPart::Text(text)]));
+        }
+    }
+
+    fn turn(&mut self, role: ChatRole, parts: Vec<ContentPart>) {
+        if !parts.is_empty() {
+            self.turns.push(ChatMessage::new(role, MessageContent::from_parts(parts)));
+        }
+    }
+
+    /// Anthropic refuses ids that other services give, and a conversation may go from one to another.
+    fn id(&self, id: String) -> String {
+        let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        if self.kind == Kind::Anthropic { id.replace(|letter| !is_allowed(letter), "_") } else { id }
+    }
+}

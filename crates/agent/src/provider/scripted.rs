@@ -1,0 +1,257 @@
+//! A provider that plays a file: for tests, demonstrations, and use without a network.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use amplifier_core::{Message, Speaker, ToolCall};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Chunk, Provider, ProviderError, Request, StopReason, Usage};
+
+/// What a scripted provider answers, in order. As JSON:
+///
+/// ```json
+/// { "answers": [
+///     { "text": "Let me look.", "tools": [ { "name": "Read", "input": { "file_path": "a.py" } } ] },
+///     { "when": "Denied by hook", "text": "Then I leave it." },
+///     { "text": "Done." }
+/// ] }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// The answers.
+    pub answers: Vec<Answer>,
+    /// The answers of sub-agents, by the name of the agent.
+    #[serde(default)]
+    pub agents: HashMap<String, Vec<Answer>>,
+}
+
+/// One answer of a script.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Answer {
+    /// It is given only if the last message contains this; it is skipped otherwise.
+    pub when: Option<String>,
+    /// What the model thinks.
+    pub thinking: Option<String>,
+    /// What it says.
+    pub text: String,
+    /// The tools that it calls.
+    pub tools: Vec<Call>,
+    /// It fails in this way instead.
+    pub error: Option<Fault>,
+    /// How long it takes for each word.
+    pub delay_ms: u64,
+}
+
+/// A tool call of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// Pairs the call with its result; numbered if not given.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The tool.
+    pub name: String,
+    /// Its input.
+    #[serde(default)]
+    pub input: Value,
+}
+
+/// How an answer of a script fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The provider asks to slow down.
+    Throttled,
+    /// It cannot answer.
+    Unavailable,
+    /// The answer is cut off after its text.
+    Truncated,
+    /// The request is refused.
+    Rejected,
+}
+
+/// Why a script cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidScript {
+    /// It cannot be read.
+    #[error("the script `{path}` cannot be read: {error}")]
+    Unreadable {
+        /// Where it is.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is no script.
+    #[error("the script `{path}` is not as expected: {error}")]
+    Malformed {
+        /// Where it is.
+        path: String,
+        /// What is wrong, and where.
+        error: serde_json::Error,
+    },
+}
+
+impl Script {
+    /// Reads a script from a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not as expected.
+    pub fn load(path: &Path) -> Result<Self, InvalidScript> {
+        let shown = || path.display().to_string();
+        let text = std::fs::read(path).map_err(|error| InvalidScript::Unreadable { path: shown(), error })?;
+        serde_json::from_slice(&text).map_err(|error| InvalidScript::Malformed { path: shown(), error })
+    }
+
+    /// A script of these answers.
+    pub fn of(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self { answers: answers.into_iter().collect(), agents: HashMap::new() }
+    }
+}
+
+impl Answer {
+    /// Says something.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Calls a tool, too.
+    #[must_use]
+    pub fn calling(mut self, name: &str, input: Value) -> Self {
+        self.tools.push(Call { id: None, name: name.to_owned(), input });
+        self
+    }
+
+    /// Fails.
+    pub fn failing(fault: Fault) -> Self {
+        Self { error: Some(fault), ..Self::default() }
+    }
+}
+
+/// A provider that plays a [`Script`].
+pub struct Scripted {
+    // A std lock: nothing awaits while it is held.
+    state: Mutex<State>,
+    context_limit: usize,
+}
+
+struct State {
+    script: Script,
+    /// How many answers were given, in all and by each agent.
+    given: HashMap<Option<String>, usize>,
+    calls: u64,
+    /// What it was asked.
+    asked: Vec<Request>,
+}
+
+impl Scripted {
+    /// Plays the script.
+    pub fn new(script: Script) -> Self {
+        let state = State { script, given: HashMap::new(), calls: 0, asked: Vec::new() };
+        Self { state: Mutex::new(state), context_limit: 200_000 }
+    }
+
+    /// Says that it can read so many tokens at once.
+    #[must_use]
+    pub fn with_context_limit(mut self, tokens: usize) -> Self {
+        self.context_limit = tokens;
+        self
+    }
+
+    /// Everything it was asked so far.
+    pub fn asked(&self) -> Vec<Request> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked.clone()
+    }
+
+    fn next(&self, request: Request) -> Result<Answer, ProviderError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { script, given, calls, asked } = &mut *state;
+        let agent = agent_of(&request.messages).filter(|agent| script.agents.contains_key(agent));
+        let last = request.messages.last().map_or("", |message| message.content.as_str()).to_owned();
+        asked.push(request);
+        let answers = agent.as_ref().and_then(|agent| script.agents.get(agent)).unwrap_or(&script.answers);
+        let next = given.entry(agent).or_default();
+        let fits = |answer: &Answer| answer.when.as_ref().is_none_or(|wanted| last.contains(wanted));
+        let found = answers.iter().enumerate().skip(*next).find(|(_, answer)| fits(answer));
+        let Some((at, answer)) = found else {
+            return Err(ProviderError::Script(format!("all {} answers were given", answers.len())));
+        };
+        *next = at + 1;
+        let mut answer = answer.clone();
+        for call in &mut answer.tools {
+            *calls += 1;
+            call.id.get_or_insert_with(|| format!("call-{calls}"));
+        }
+        Ok(answer)
+    }
+}
+
+/// The agent whose conversation this is: a session of a sub-agent says so in its first message.
+fn agent_of(messages: &[Message]) -> Option<String> {
+    let system = messages.first().filter(|message| message.role == Speaker::System)?;
+    Some(system.metadata.get("agent_name")?.as_str()?.to_owned())
+}
+
+impl Provider for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn model(&self) -> &str {
+        "script"
+    }
+
+    fn context_limit(&self) -> usize {
+        self.context_limit
+    }
+
+    fn answer(&self, request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+        let input_tokens = crate::count_messages(&request.messages) as u64;
+        let answer = match self.next(request) {
+            Ok(answer) => answer,
+            Err(error) => return stream::iter([Err(error)]).boxed(),
+        };
+        let output_tokens = crate::count_messages(&[Message::assistant(&answer.text)]) as u64;
+        let stop = if answer.tools.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let mut chunks: Vec<Result<Chunk, ProviderError>> = Vec::new();
+        chunks.extend(answer.thinking.map(|text| Ok(Chunk::Thinking(text))));
+        chunks.extend(answer.text.split_inclusive(' ').map(|word| Ok(Chunk::Text(word.to_owned()))));
+        match answer.error {
+            None => {
+                let call = |Call { id, name, input }| ToolCall { id: id.unwrap_or_default(), name, input };
+                chunks.extend(answer.tools.into_iter().map(|one| Ok(Chunk::ToolCall(call(one)))));
+                chunks.push(Ok(Chunk::End { stop, usage: Usage { input_tokens, output_tokens } }));
+            }
+            Some(Fault::Truncated) => chunks.push(Err(ProviderError::Truncated)),
+            Some(fault) => chunks = vec![Err(fault.into())],
+        }
+        let delay = Duration::from_millis(answer.delay_ms);
+        let paced = move |chunk| async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            chunk
+        };
+        stream::iter(chunks).then(paced).boxed()
+    }
+}
+
+impl From<Fault> for ProviderError {
+    fn from(fault: Fault) -> Self {
+        let scripted = "as the script says".to_owned();
+        match fault {
+            Fault::Throttled => Self::Throttled { message: scripted, retry_after: Some(Duration::from_millis(10)) },
+            Fault::Unavailable => Self::Unavailable(scripted),
+            Fault::Truncated => Self::Truncated,
+            Fault::Rejected => Self::Rejected(scripted),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Sessions: what a turn needs, from the first event to the seal.
+
+mod builder;
+mod export;
+mod store;
+
+pub(crate) use builder::new_id;
+pub use builder::{SessionBuilder, SessionError};
+pub use export::Exported;
+pub use store::{Store, StoreError, StoredSession};
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use amplifier_audit::Log;
+use amplifier_core::{Coordinator, Map, Message, SESSION_END, SessionEnd, USER_NOTIFICATION, UserNotification, data};
+
+use self::store::Journal;
+use crate::cancel::Cancel;
+use crate::compact;
+use crate::context::Context;
+use crate::provider::{Provider, ToolSpec, Usage};
+use crate::tool::Tool;
+use crate::turn::{self, Stop, TurnEnd, VerdictExt};
+use crate::watch::Watch;
+
+/// How answers reach the person and the hooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Orchestrator {
+    /// When they are complete.
+    Basic,
+    /// Piece by piece. Where a hook may change answers, the person sees them when it has.
+    #[default]
+    Streaming,
+}
+
+impl Orchestrator {
+    /// The word for it in events and in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Basic => "loop-basic",
+            Self::Streaming => "loop-streaming",
+        }
+    }
+}
+
+/// Limits of a session. Sub-agents share them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionOptions {
+    /// How often the model is asked in one turn, at most.
+    pub steps: u64,
+    /// How many tokens the session may use; none means no limit.
+    pub tokens: Option<u64>,
+    /// How often a failed call is tried again.
+    pub retries: u32,
+    /// How long is waited before the first of these; twice as long before each further one.
+    pub retry_delay: Duration,
+    /// How long one call may take.
+    pub call_timeout: Duration,
+    /// How many agents may delegate to one another.
+    pub depth: usize,
+    /// Compaction begins when this part of what the model can read is full.
+    pub compact_above: f64,
+    /// What compaction aims for.
+    pub compact_to: f64,
+    /// Parameters of calls: `temperature`, `max_tokens`, …
+    pub parameters: Map,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            steps: 100,
+            tokens: None,
+            retries: 4,
+            retry_delay: Duration::from_secs(1),
+            call_timeout: Duration::from_secs(600),
+            depth: 3,
+            compact_above: 0.8,
+            compact_to: 0.4,
+            parameters: Map::new(),
+        }
+    }
+}
+
+/// An agent at work: prompts go in, answers come out, and hooks stand around everything between.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use amplifier_agent::provider::{Answer, Script, Scripted};
+/// use amplifier_agent::{Session, TurnEnd};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let provider = Scripted::new(Script::of([Answer::text("Good morning.")]));
+/// let session = Session::builder(Arc::new(provider)).start().await?;
+/// assert_eq!(session.prompt("Hello").await, TurnEnd::Answered("Good morning.".to_owned()));
+/// session.end("complete").await?;
+/// # Ok(()) }
+/// ```
+pub struct Session {
+    core: Core,
+}
+
+/// What a turn works with.
+pub(crate) struct Core {
+    pub(crate) id: String,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) context: Context,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) tools: BTreeMap<String, Arc<dyn Tool>>,
+    pub(crate) orchestrator: Orchestrator,
+    pub(crate) options: SessionOptions,
+    pub(crate) watch: Arc<dyn Watch>,
+    pub(crate) cancel: Cancel,
+    pub(crate) audit: Option<Log>,
+    /// How many agents delegated before this one.
+    pub(crate) depth: usize,
+    /// Shared with sub-agents.
+    pub(crate) spent: Arc<Spent>,
+    pub(crate) mount_plan: Map,
+    pub(crate) begun: Instant,
+    pub(crate) turns: AtomicU64,
+    pub(crate) tool_calls: AtomicU64,
+    pub(crate) own_tokens: AtomicU64,
+    /// Whether a hook has put off compaction.
+    pub(crate) put_off: AtomicBool,
+    /// One sub-agent at a time is put to hooks, so that what they inject reaches the right one.
+    pub(crate) delegating: tokio::sync::Mutex<()>,
+    // A std lock: nothing awaits while it is held.
+    pub(crate) journal: Option<Mutex<Journal>>,
+}
+
+/// What a session and its sub-agents have used of what they may use.
+#[derive(Default)]
+pub(crate) struct Spent {
+    steps: AtomicU64,
+    tokens: AtomicU64,
+}
+
+impl Session {
+    /// Begins a session with a model.
+    pub fn builder(provider: Arc<dyn Provider>) -> SessionBuilder {
+        SessionBuilder::new(provider)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.core.id
+    }
+
+    /// Emits events and routes what hooks say.
+    pub fn coordinator(&self) -> &Coordinator {
+        &self.core.coordinator
+    }
+
+    /// Stops the running turn.
+    pub fn cancel(&self) -> &Cancel {
+        &self.core.cancel
+    }
+
+    /// The conversation so far.
+    pub fn history(&self) -> Vec<Message> {
+        self.core.context.conversation.history()
+    }
+
+    /// Tokens used so far, sub-agents included.
+    pub fn tokens(&self) -> u64 {
+        self.core.spent.tokens.load(Ordering::Relaxed)
+    }
+
+    /// Runs a turn: from a prompt to an answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops tools and calls at once, but leaves their end out of the record; use [`cancel`](Self::cancel) to
+    /// stop a turn.
+    pub async fn prompt(&self, prompt: &str) -> TurnEnd {
+        self.prompt_with(prompt, Map::new()).await
+    }
+
+    /// The same, with more that hooks may want to know about the prompt.
+    ///
+    /// # Cancel safety
+    /// As [`prompt`](Self::prompt).
+    pub async fn prompt_with(&self, prompt: &str, metadata: Map) -> TurnEnd {
+        turn::run(&self.core, prompt, metadata).await
+    }
+
+    /// Shortens the conversation to a summary now.
+    ///
+    /// # Errors
+    /// What kept it from being shortened.
+    pub async fn compact(&self) -> Result<(), TurnEnd> {
+        compact::now(&self.core).await.map_err(Into::into)
+    }
+
+    /// Tells hooks that a person should look: `awaiting_input`, `error`, `alert`.
+    pub async fn notify(&self, kind: &str, message: &str) {
+        self.core.notify(kind, message).await;
+    }
+
+    /// Ends the session: `complete`, `user_exit`, `error` or `timeout`. Its part of the audit log is sealed.
+    ///
+    /// # Errors
+    /// If it cannot be sealed.
+    pub async fn end(self, reason: &str) -> Result<(), SessionError> {
+        self.core.end(reason).await
+    }
+}
+
+impl Core {
+    /// Begins a turn, and says which it is.
+    pub(crate) fn begin_turn(&self) -> u64 {
+        if self.depth == 0 {
+            self.coordinator.begin_turn();
+            self.cancel.clear();
+            self.spent.steps.store(0, Ordering::Relaxed);
+        }
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
+        self.journal(|journal| journal.turn = turn);
+        turn
+    }
+
+    /// Takes one call to the model from what is left.
+    pub(crate) fn spend_step(&self) -> Result<(), Stop> {
+        let SessionOptions { steps, tokens, .. } = &self.options;
+        if self.spent.steps.fetch_add(1, Ordering::Relaxed) >= *steps {
+            return Err(Stop::Failed(format!("the model was asked {steps} times in this turn, which is the limit")));
+        }
+        match tokens {
+            Some(limit) if self.spent.tokens.load(Ordering::Relaxed) >= *limit => {
+                Err(Stop::Failed(format!("the session has used its {limit} tokens")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn count_tokens(&self, usage: &Usage) {
+        let used = usage.input_tokens + usage.output_tokens;
+        self.spent.tokens.fetch_add(used, Ordering::Relaxed);
+        self.own_tokens.fetch_add(used, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_tool(&self) {
+        self.tool_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tool_specs(&self) -> Vec<ToolSpec> {
+        self.tools.values().map(|tool| tool.spec()).collect()
+    }
+
+    /// Adds to the conversation.
+    pub(crate) fn push(&self, message: Message) {
+        self.context.conversation.push(message);
+        self.save();
+    }
+
+    /// Puts another history in the place of the one so far.
+    pub(crate) fn restore(&self, history: Vec<Message>) {
+        self.context.conversation.restore(history);
+        let history = self.context.conversation.history();
+        self.journal(|journal| journal.replace(&history));
+    }
+
+    /// Writes down what was added to the conversation.
+    pub(crate) fn save(&self) {
+        self.journal(|journal| {
+            let new = self.context.conversation.history_since(journal.saved);
+            journal.append(&new);
+        });
+    }
+
+    fn journal(&self, act: impl FnOnce(&mut Journal)) {
+        if let Some(journal) = &self.journal {
+            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+            act(&mut journal);
+            if let Some(error) = journal.failure.take() {
+                self.watch.note(&format!("the conversation could not be written down: {error}"));
+            }
+        }
+    }
+
+    pub(crate) async fn notify(&self, kind: &str, message: &str) {
+        self.coordinator.emit(USER_NOTIFICATION, UserNotification::new(kind, message)).await.ignore();
+    }
+
+    pub(crate) async fn end(&self, reason: &str) -> Result<(), SessionError> {
+        let stats = data! {
+            "total_messages": self.context.conversation.history().len(),
+            "tool_invocations": self.tool_calls.load(Ordering::Relaxed),
+            "total_tokens": self.own_tokens.load(Ordering::Relaxed),
+        };
+        let duration = self.begun.elapsed().as_millis() as u64;
+        self.coordinator.emit(SESSION_END, SessionEnd::new(reason, duration, stats)).await.ignore();
+        self.save();
+        self.journal(|journal| journal.end(reason));
+        match &self.audit {
+            Some(log) => log.seal(&self.id, reason).await.map_err(SessionError::NotSealed),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Delegating to another agent, which inherits the hooks, approvals, record, limits and cancellation of this one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use amplifier_core::{
+    AGENT_COMPLETE, AGENT_SPAWN, AgentComplete, AgentSpawn, ContextManager, DECISION_AGENT_RESOLUTION,
+    DecisionAgentResolution, InjectedMessage, Map, Message,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::provider::ToolSpec;
+use crate::session::{Core, new_id};
+use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::turn::{self, INTERRUPTED, Stop, TurnEnd, readable};
+
+pub(crate) const NAME: &str = "Task";
+
+/// Delegates to another agent. The session runs it: it needs what only a session has.
+pub(crate) struct Task;
+
+/// The input of `Task`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// What the other agent is to do, with everything that it needs to know: it does not see this conversation.
+    task: String,
+    /// A name for the other agent: what it is good at.
+    #[serde(default = "general")]
+    agent_name: String,
+}
+
+fn general() -> String {
+    "general".to_owned()
+}
+
+impl Tool for Task {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description:
+                "Delegates a task to another agent with the same tools, and gives back what it answers. For work that \
+                          can be done on its own, and for keeping this conversation short."
+                    .to_owned(),
+            input_schema: schemars::schema_for!(Input).to_value(),
+        }
+    }
+
+    fn run(&self, _input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        async { Err(ToolError::Failed("only a session can delegate".to_owned())) }.boxed()
+    }
+}
+
+/// Delegates. Boxed, because the other agent may delegate, too.
+pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    async move {
+        let input: Input = serde_json::from_value(Value::Object(input))
+            .map_err(|error| ToolError::Input { tool: NAME.to_owned(), problem: error.to_string() })?;
+        if parent.depth + 1 >= parent.options.depth {
+            let why = format!("agents may delegate {} times to one another, not more", parent.options.depth - 1);
+            return Err(ToolError::Failed(why));
+        }
+        delegate(parent, call, input).await.map_err(|stop| {
+            ToolError::Failed(match stop {
+                Stop::Refused(refusal) => refusal.to_string(),
+                Stop::Interrupted => INTERRUPTED.to_owned(),
+                Stop::Failed(why) => why,
+            })
+        })
+    }
+    .boxed()
+}
+
+async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput, Stop> {
+    let begun = Instant::now();
+    let choice = DecisionAgentResolution::new(input.agent_name.as_str()).with("reason", "the model asked for it");
+    let choice = parent.gate(DECISION_AGENT_RESOLUTION, choice).await?;
+    let agent = choice.text("agent_name").unwrap_or(&input.agent_name).to_owned();
+
+    let id = new_id();
+    let spawn = AgentSpawn::new(parent.id.as_str(), agent.as_str(), input.task)
+        .with("config_override", Map::new())
+        .with("child_session_id", id.as_str())
+        .with("tool_call_id", call);
+    let (spawn, injected) = {
+        let _alone = parent.delegating.lock().await;
+        parent.context.catch(true);
+        let allowed = parent.gate(AGENT_SPAWN, spawn).await;
+        let injected = parent.context.caught();
+        (allowed?, injected)
+    };
+    let text = |field| spawn.text(field).map(str::to_owned);
+    let agent = text("agent_name").unwrap_or(agent);
+    let task = text("task").ok_or_else(|| turn::unreadable("there is no `task`"))?;
+    let config = spawn.get("config_override").cloned().unwrap_or_default();
+
+    let end = run_child(parent, id, &agent, &task, &config, injected).await;
+    let complete = AgentComplete::new(
+        parent.id.as_str(),
+        agent,
+        task,
+        json!({ "output": end.text() }),
+        begun.elapsed().as_millis() as u64,
+        end.status(),
+    )
+    .with("tool_call_id", call);
+    let complete = {
+        let _alone = parent.delegating.lock().await;
+        parent.review(AGENT_COMPLETE, complete).await?
+    };
+    let result = complete.get("result").map(readable).unwrap_or_default();
+    match end {
+        TurnEnd::Answered(_) => Ok(ToolOutput::text(result)),
+        _ => Err(Stop::Failed(result)),
+    }
+}
+
+async fn run_child(
+    parent: &Core,
+    id: String,
+    agent: &str,
+    task: &str,
+    config: &Value,
+    injected: Vec<InjectedMessage>,
+) -> TurnEnd {
+    parent.watch.note(&format!("delegates to `{agent}`"));
+    let child = child(parent, id, agent, config);
+    for message in injected {
+        // A conversation in memory always takes a message.
+        let _ = child.context.add_message(message).await;
+    }
+    let end = match child.start("startup").await {
+        Ok(()) => turn::run(&child, task, Map::new()).await,
+        Err(error) => TurnEnd::Failed(error.to_string()),
+    };
+    let reason = if matches!(end, TurnEnd::Answered(_)) { "complete" } else { "error" };
+    match child.end(reason).await {
+        Ok(()) => end,
+        Err(error) => TurnEnd::Failed(error.to_string()),
+    }
+}
+
+/// A session for the other agent. Its configuration may name fewer `tools`, and other words for `system`.
+fn child(parent: &Core, id: String, agent: &str, config: &Value) -> Core {
+    let context = Context::default();
+    let mut tools = parent.tools.clone();
+    if let Some(wanted) = config.get("tools").and_then(Value::as_array) {
+        tools.retain(|name, _| wanted.iter().any(|one| one == name));
+    }
+    let system = config.get("system").and_then(Value::as_str);
+    let system = system
+        .map_or_else(|| format!("You are the agent `{agent}`. Do the task and report the result."), str::to_owned);
+    let metadata = Map::from_iter([("agent_name".to_owned(), Value::from(agent))]);
+    context.conversation.push(Message { metadata, ..Message::system(system) });
+    let coordinator = parent.coordinator.child().session_id(id.as_str()).context(context.clone()).build();
+    let plan = json!({ "agent_name": agent, "parent_session_id": parent.id, "config_override": config });
+    Core {
+        id,
+        coordinator,
+        context,
+        provider: parent.provider.clone(),
+        tools,
+        orchestrator: parent.orchestrator,
+        options: parent.options.clone(),
+        watch: Arc::new(crate::watch::Silent),
+        cancel: parent.cancel.clone(),
+        audit: parent.audit.clone(),
+        depth: parent.depth + 1,
+        spent: parent.spent.clone(),
+        mount_plan: plan.as_object().cloned().unwrap_or_default(),
+        begun: Instant::now(),
+        turns: 0.into(),
+        tool_calls: 0.into(),
+        own_tokens: 0.into(),
+        put_off: false.into(),
+        delegating: tokio::sync::Mutex::default(),
+        journal: None,
+    }
+}

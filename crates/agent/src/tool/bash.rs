@@ -1,0 +1,109 @@
+//! `Bash`: runs a command.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::process::{Process, Waited};
+use super::{Tool, ToolError, ToolOutput, Workspace, input};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "Bash";
+
+const USUAL_SECONDS: u64 = 120;
+const MOST_SECONDS: u64 = 600;
+
+/// Runs a command with `bash`, in the root of the workspace.
+///
+/// The command reads nothing, and is ended when its time is over or when nobody waits for it any more; so is everything that it began, also
+/// what it began in the background, when the command itself is done. Only a process that leaves the process group (`setsid`, `set -m`) is not
+/// ended. The workspace does not confine what a command does: that is for hooks to decide.
+///
+/// A command gets the environment of the agent, but for variables whose names end in `_API_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`.
+#[derive(Clone, Debug)]
+pub struct Bash {
+    workspace: Workspace,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The command.
+    command: String,
+    /// After how many seconds it is ended; 120 if not given.
+    #[schemars(range(min = 1, max = 600))]
+    timeout: Option<u64>,
+    /// What the command does, in a few words, for people.
+    #[serde(rename = "description")]
+    _description: Option<String>,
+}
+
+impl Bash {
+    /// Runs commands in this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for Bash {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Runs a command with bash in the root of the workspace, and gives what it writes to stdout and stderr. \
+             Every call starts afresh: folders and variables do not carry over. There is no input. Whatever the command leaves \
+             running in the background is ended with it. Of a long output only the head and the tail are given. \
+             To read, search and change files use the other tools.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let Input { command, timeout, .. } = input::read(NAME, input)?;
+            let seconds = timeout.unwrap_or(USUAL_SECONDS);
+            if !(1..=MOST_SECONDS).contains(&seconds) {
+                let problem = format!("`timeout` is {seconds}, and must be between 1 and {MOST_SECONDS} seconds");
+                return Err(input::invalid(NAME, problem));
+            }
+            self.execute(&command, seconds).await
+        })
+    }
+}
+
+impl Bash {
+    async fn execute(&self, command: &str, seconds: u64) -> Result<ToolOutput, ToolError> {
+        let mut process = Process::start(command, self.workspace.root())?;
+        let in_time = timeout(Duration::from_secs(seconds), process.wait()).await.is_ok();
+        let Waited { status, output } = process.end().await;
+        let output = output.trim_end();
+        match status {
+            _ if !in_time => {
+                Err(ToolError::Failed(ending(output, &format!("ended after {seconds} s: it took too long"))))
+            }
+            Some(status) if status.success() => {
+                let output = if output.is_empty() { "(no output)" } else { output };
+                Ok(ToolOutput::text(output).with("exit_code", 0))
+            }
+            Some(status) => Err(ToolError::Failed(ending(output, &describe(status)))),
+            None => Err(ToolError::Failed(ending(output, "how it ended is not known"))),
+        }
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+fn ending(output: &str, end: &str) -> String {
+    if output.is_empty() { end.to_owned() } else { format!("{output}\n{end}") }
+}

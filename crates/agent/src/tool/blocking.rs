@@ -1,0 +1,44 @@
+//! Work that blocks, on a thread that may.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::ToolError;
+
+/// Whether work is still wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Whether nobody waits for the work any more.
+    pub(super) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Asks for the stop when the future that it lives in is dropped.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does work that blocks on a thread that may.
+///
+/// # Cancel safety
+/// Dropping the future asks the work to stop, and keeps it from beginning.
+pub(super) async fn blocking<T, W>(work: W) -> Result<T, ToolError>
+where
+    T: Send + 'static,
+    W: FnOnce(&Stop) -> Result<T, ToolError> + Send + 'static,
+{
+    let stop = Stop::default();
+    let _stop_on_drop = StopOnDrop(stop.clone());
+    let work = move || if stop.requested() { Err(ToolError::Failed("stopped".to_owned())) } else { work(&stop) };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(ToolError::Failed(format!("the tool broke off: {error}"))),
+    }
+}

@@ -1,0 +1,65 @@
+//! Text that is cut to a size, between characters.
+
+use std::collections::VecDeque;
+
+/// A line as text. `start` is what is known of it, `length` how long it is; what is beyond `limit` is left out.
+pub(super) fn line(start: &[u8], length: usize, limit: usize) -> String {
+    if length <= limit {
+        return String::from_utf8_lossy(start).into_owned();
+    }
+    let kept = without_cut_end(&start[..start.len().min(limit)]);
+    format!("{}… ({} bytes more)", String::from_utf8_lossy(kept), length - kept.len())
+}
+
+/// The head and the tail of something that may be long.
+pub(super) struct Excerpt {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    /// How much the head may hold, and the tail.
+    half: usize,
+    length: u64,
+}
+
+impl Excerpt {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), half: limit / 2, length: 0 }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        let (head, tail) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
+        self.head.extend_from_slice(head);
+        // What is longer than the tail may be pushes out all that is in it.
+        self.tail.extend(&tail[tail.len().saturating_sub(self.half)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(self.half));
+    }
+
+    /// The text, which says how much was left out of it.
+    pub(super) fn into_text(self) -> String {
+        let Self { mut head, tail, length, .. } = self;
+        let tail = Vec::from(tail);
+        if (head.len() + tail.len()) as u64 == length {
+            head.extend(tail);
+            return String::from_utf8_lossy(&head).into_owned();
+        }
+        let (head, tail) = (without_cut_end(&head), without_cut_start(&tail));
+        let left_out = length - (head.len() + tail.len()) as u64;
+        format!("{}\n… {left_out} bytes left out …\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+    }
+}
+
+/// Leaves out a character at the end of which only the first bytes are there.
+fn without_cut_end(bytes: &[u8]) -> &[u8] {
+    let invalid = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    match std::str::from_utf8(invalid) {
+        // No length: more bytes could make it a character.
+        Err(error) if error.error_len().is_none() => &bytes[..bytes.len() - invalid.len()],
+        _ => bytes,
+    }
+}
+
+/// Leaves out a character at the start of which only the last bytes are there.
+fn without_cut_start(bytes: &[u8]) -> &[u8] {
+    let cut = bytes.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
+    &bytes[cut..]
+}

@@ -1,0 +1,100 @@
+//! `Glob`: finds files by name.
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use globset::GlobMatcher;
+use ignore::DirEntry;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::blocking::Stop;
+use super::{Tool, ToolError, ToolOutput, Workspace, input, walk};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "Glob";
+
+const MOST_FILES: usize = 1_000;
+
+/// Finds files of the workspace by name.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    workspace: Workspace,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The pattern, relative to `path`: `*.md`, `src/**/*.rs`, `**/*.{ts,tsx}`.
+    pattern: String,
+    /// The folder to search in; the whole workspace if not given.
+    path: Option<String>,
+}
+
+impl Glob {
+    /// Finds files of this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Finds files by name. `*` stands for a part of one name, `**/` for any number of folders. Gives the paths of at most \
+             1,000 files, sorted, relative to the workspace, without those that `.gitignore` leaves out.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input: Input = input::read(NAME, input)?;
+            if input.pattern.starts_with('/') {
+                return Err(input::invalid(
+                    NAME,
+                    "`pattern` is absolute: give the folder as `path`, and a pattern relative to it",
+                ));
+            }
+            let matcher = walk::glob(NAME, input.pattern.trim_start_matches("./"))?;
+            let workspace = self.workspace.clone();
+            walk::search(move |stop| find(&workspace, &input, &matcher, stop)).await
+        })
+    }
+}
+
+fn find(workspace: &Workspace, input: &Input, matcher: &GlobMatcher, stop: &Stop) -> Result<ToolOutput, ToolError> {
+    let folder = walk::place(workspace, input.path.as_deref())?;
+    if !folder.is_dir() {
+        return Err(ToolError::Failed(format!("`{}` is not a folder", workspace.display(&folder))));
+    }
+    let mut output = String::new();
+    let mut files = 0;
+    let found = walk::entries(&folder)
+        .take_while(|_| !stop.requested())
+        .filter(|entry| entry.path().strip_prefix(&folder).is_ok_and(|relative| matcher.is_match(relative)))
+        .filter(|entry| is_file(workspace, entry));
+    for entry in found {
+        if files == MOST_FILES {
+            output.push_str(&format!("(there are more than {MOST_FILES}: give a narrower `pattern` or a `path`)\n"));
+            break;
+        }
+        output.push_str(&workspace.display(entry.path()));
+        output.push('\n');
+        files += 1;
+    }
+    if files == 0 {
+        output = format!("no file matches `{}`", input.pattern);
+    }
+    Ok(ToolOutput::text(output).with("files", files))
+}
+
+/// Whether it is a file, or a link to one that can be used.
+fn is_file(workspace: &Workspace, entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Some(kind) if kind.is_symlink() => {
+            entry.path().to_str().and_then(|path| workspace.resolve(path).ok()).is_some_and(|target| target.is_file())
+        }
+        kind => kind.is_some_and(|kind| kind.is_file()),
+    }
+}

@@ -1,0 +1,208 @@
+//! `Grep`: finds lines in files.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use globset::GlobMatcher;
+use regex::bytes::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::blocking::Stop;
+use super::files::is_binary;
+use super::{Tool, ToolError, ToolOutput, Workspace, excerpt, input, walk};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "Grep";
+
+const USUAL_MATCHES: usize = 200;
+const MOST_MATCHES: usize = 1_000;
+const MOST_CONTEXT: usize = 20;
+const MOST_BYTES: usize = 100 * 1024;
+const LONGEST_LINE: usize = 500;
+
+/// Finds lines in files of the workspace.
+#[derive(Clone, Debug)]
+pub struct Grep {
+    workspace: Workspace,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The regular expression that a line must match.
+    pattern: String,
+    /// The file or folder to search in; the whole workspace if not given.
+    path: Option<String>,
+    /// Searches only files that match: `*.rs` by name, `src/**/*.rs` by path.
+    glob: Option<String>,
+    /// Whether upper and lower case are the same.
+    #[serde(default)]
+    case_insensitive: bool,
+    /// How many lines to give before and after each match.
+    #[serde(default)]
+    #[schemars(range(max = 20))]
+    context: usize,
+    /// How many matches to give; 200 if not given.
+    #[schemars(range(min = 1, max = 1000))]
+    max_matches: Option<usize>,
+}
+
+impl Grep {
+    /// Searches files of this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for Grep {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Finds lines that match a regular expression (in the syntax of Rust: no look-around, no back-references). Gives \
+             `path:line:text`, and `path-line-text` for lines around a match. Leaves out what `.gitignore` leaves out, binary files \
+             and files of more than 10 MB.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input: Input = input::read(NAME, input)?;
+            let mut search = Search::new(&input)?;
+            let workspace = self.workspace.clone();
+            walk::search(move |stop| {
+                search.run(&workspace, input.path.as_deref(), stop)?;
+                Ok(search.into_output(&input.pattern))
+            })
+            .await
+        })
+    }
+}
+
+/// A search, and what it has found.
+struct Search {
+    regex: Regex,
+    files: Option<Files>,
+    context: usize,
+    most: usize,
+    output: String,
+    matches: usize,
+    /// Whether there is more than may be given.
+    more: bool,
+}
+
+/// Which files are searched.
+enum Files {
+    ByName(GlobMatcher),
+    ByPath(GlobMatcher),
+}
+
+impl Search {
+    fn new(input: &Input) -> Result<Self, ToolError> {
+        let most = input.max_matches.unwrap_or(USUAL_MATCHES);
+        if !(1..=MOST_MATCHES).contains(&most) {
+            let problem = format!("`max_matches` is {most}, and must be between 1 and {MOST_MATCHES}");
+            return Err(input::invalid(NAME, problem));
+        }
+        if input.context > MOST_CONTEXT {
+            let problem = format!("`context` is {}, and must be at most {MOST_CONTEXT}", input.context);
+            return Err(input::invalid(NAME, problem));
+        }
+        let regex = RegexBuilder::new(&input.pattern)
+            .case_insensitive(input.case_insensitive)
+            .build()
+            .map_err(|error| input::invalid(NAME, format!("`pattern`: {error}")))?;
+        let files = match input.glob.as_deref() {
+            None => None,
+            Some(glob) if glob.contains('/') => Some(Files::ByPath(walk::glob(NAME, glob)?)),
+            Some(glob) => Some(Files::ByName(walk::glob(NAME, glob)?)),
+        };
+        let context = input.context;
+        Ok(Self { regex, files, context, most, output: String::new(), matches: 0, more: false })
+    }
+
+    fn run(&mut self, workspace: &Workspace, path: Option<&str>, stop: &Stop) -> Result<(), ToolError> {
+        let place = walk::place(workspace, path)?;
+        for entry in walk::entries(&place) {
+            if stop.requested() || self.more {
+                break;
+            }
+            let path = entry.path();
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+            if !is_file || !self.is_wanted(path, path.strip_prefix(&place).unwrap_or(path)) {
+                continue;
+            }
+            // What cannot be read, or is too large, is left out.
+            if let Ok(content) = workspace.read(path)
+                && !is_binary(&content)
+            {
+                self.search(&workspace.display(path), &content);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, path: &Path, relative: &Path) -> bool {
+        match &self.files {
+            None => true,
+            Some(Files::ByName(glob)) => path.file_name().is_some_and(|name| glob.is_match(name)),
+            Some(Files::ByPath(glob)) => glob.is_match(relative),
+        }
+    }
+
+    fn search(&mut self, file: &str, content: &[u8]) {
+        let content = content.strip_suffix(b"\n").unwrap_or(content);
+        // Lines that are given if a match follows.
+        let mut before = VecDeque::with_capacity(self.context);
+        // How many lines are given because a match was before.
+        let mut after = 0;
+        let mut last = None;
+        for (number, line) in (1_usize..).zip(content.split(|byte| *byte == b'\n')) {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if self.regex.is_match(line) {
+                if self.matches == self.most || self.output.len() > MOST_BYTES {
+                    self.more = true;
+                    return;
+                }
+                self.matches += 1;
+                for (number, line) in before.drain(..) {
+                    self.give(file, &mut last, number, '-', line);
+                }
+                self.give(file, &mut last, number, ':', line);
+                after = self.context;
+            } else if after > 0 {
+                after -= 1;
+                self.give(file, &mut last, number, '-', line);
+            } else if self.context > 0 {
+                if before.len() == self.context {
+                    before.pop_front();
+                }
+                before.push_back((number, line));
+            }
+        }
+    }
+
+    fn give(&mut self, file: &str, last: &mut Option<usize>, number: usize, mark: char, line: &[u8]) {
+        let follows = last.replace(number).is_some_and(|last| last + 1 == number);
+        if self.context > 0 && !follows && !self.output.is_empty() {
+            self.output.push_str("--\n");
+        }
+        let text = excerpt::line(line, line.len(), LONGEST_LINE);
+        self.output.push_str(&format!("{file}{mark}{number}{mark}{text}\n"));
+    }
+
+    fn into_output(mut self, pattern: &str) -> ToolOutput {
+        if self.matches == 0 {
+            self.output = format!("no line matches `{pattern}`");
+        }
+        if self.more {
+            let matches = self.matches;
+            self.output
+                .push_str(&format!("(there are more than these {matches}: narrow `pattern`, `path` or `glob`)\n"));
+        }
+        ToolOutput::text(self.output).with("matches", self.matches)
+    }
+}

@@ -1,0 +1,53 @@
+//! What tools take: one type for what the model is told and for what is read.
+
+use amplifier_core::Map;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ToolError;
+use crate::provider::ToolSpec;
+
+/// What a model is told about a tool that takes `I`. The comments on its fields are their descriptions.
+pub(crate) fn spec<I: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    settings.transforms.push(Box::new(RecursiveTransform(simplify)));
+    let mut schema = settings.into_generator().into_root_schema_for::<I>();
+    // The tool has a name and a description already.
+    schema.remove("title");
+    schema.remove("description");
+    ToolSpec { name: name.to_owned(), description: description.to_owned(), input_schema: schema.to_value() }
+}
+
+/// Reads the input of a tool.
+///
+/// # Errors
+/// If a field is missing, unknown or of the wrong type.
+pub(crate) fn read<I: DeserializeOwned>(tool: &str, input: Map) -> Result<I, ToolError> {
+    serde_path_to_error::deserialize(Value::Object(input)).map_err(|error| match error.path().to_string() {
+        path if path == "." => invalid(tool, error.inner().to_string()),
+        path => invalid(tool, format!("`{path}`: {}", error.inner())),
+    })
+}
+
+/// The input can be read, and is not what the tool takes all the same.
+pub(crate) fn invalid(tool: &str, problem: impl Into<String>) -> ToolError {
+    ToolError::Input { tool: tool.to_owned(), problem: problem.into() }
+}
+
+/// Leaves out what providers do not take: formats of their own, and `null` beside a type. A field that need not be given is not required, and
+/// that says enough.
+fn simplify(schema: &mut Schema) {
+    schema.remove("format");
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_mut_slice() {
+            let only = only.take();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+}

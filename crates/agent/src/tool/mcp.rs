@@ -1,0 +1,308 @@
+//! Tools of MCP servers: programs that offer tools over their standard input and output.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock, ErrorCode,
+    Implementation, ResourceContents,
+};
+use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Tool, ToolError, ToolOutput};
+use crate::provider::ToolSpec;
+
+/// How long a server may take to start, to introduce itself and to list its tools.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+
+/// How long a call may take.
+const CALL: Duration = Duration::from_secs(120);
+
+/// More text than this does not reach the model, in bytes.
+const MOST_TEXT: usize = 100 << 10;
+
+/// More than this of what a server writes to its standard error is not logged, in bytes.
+const MOST_LOGGED: usize = 1 << 20;
+
+/// What a server sees of the environment, beside what is configured for it. Keys of other services are none of its business.
+const ENVIRONMENT: [&str; 9] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+
+/// A running MCP server. Dropping it ends its process, with all that process began, for good: its tools fail from then on.
+#[derive(Debug)]
+pub struct McpServer {
+    name: Arc<str>,
+    // Before the connection, so that a server is not left waiting for an end that it does not heed.
+    _process: Process,
+    client: RunningService<RoleClient, ClientConfig>,
+    tools: Vec<rmcp::model::Tool>,
+    call_limit: Duration,
+}
+
+/// Why a server cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// Its name cannot be part of the name of a tool.
+    #[error(
+        "`{server}` cannot be the name of an MCP server: use letters, digits, `-` and `_`, but no two `_` in a row"
+    )]
+    Name {
+        /// The name.
+        server: String,
+    },
+    /// Its program could not be started.
+    #[error("the MCP server `{server}` cannot be started: `{command}`: {error}")]
+    Start {
+        /// The server.
+        server: String,
+        /// Its program.
+        command: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It did not introduce itself as a server should.
+    #[error(
+        "the MCP server `{server}` did not introduce itself: {problem}; what it wrote to its standard error is logged at level `debug`"
+    )]
+    Handshake {
+        /// The server.
+        server: String,
+        /// What went wrong.
+        problem: String,
+    },
+}
+
+impl McpServer {
+    /// Starts a server, and asks it which tools it has. Beside `env` it sees only the harmless part of the environment.
+    ///
+    /// # Errors
+    /// If it cannot be started, or has not introduced itself after 30 seconds.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the process.
+    pub async fn start(
+        name: &str,
+        command: &str,
+        args: &[String],
+        env: &BTreeMap<String, String>,
+    ) -> Result<Self, McpError> {
+        let server = || name.to_owned();
+        if !is_name(name) {
+            return Err(McpError::Name { server: server() });
+        }
+        let inherited = ENVIRONMENT.iter().filter_map(|key| Some((*key, std::env::var_os(key)?)));
+        let child = Command::new(command)
+            .args(args)
+            .env_clear()
+            .envs(inherited)
+            .envs(env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| McpError::Start { server: server(), command: command.to_owned(), error })?;
+        let mut process = Process { child, log: None };
+        let handshake = timeout(HANDSHAKE, async {
+            let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take()) else {
+                return Err("its standard input and output are gone".to_owned());
+            };
+            process.log = process.child.stderr.take().map(|errors| tokio::spawn(log(name.to_owned(), errors)));
+            let this = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
+            let client = ClientConfig::new(ClientCapabilities::default(), this).serve((output, input)).await;
+            let client = client.map_err(|error| match error {
+                ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+                    "it has ended".to_owned()
+                }
+                error => bounded(error.to_string()),
+            })?;
+            let tools = client.list_all_tools().await.map_err(|error| match error {
+                ServiceError::TransportClosed | ServiceError::TransportSend(_) => "it has ended".to_owned(),
+                error => bounded(format!("its tools cannot be listed: {error}")),
+            })?;
+            Ok((client, tools))
+        });
+        let handshake = handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE:?}")));
+        let (client, tools) = handshake.map_err(|problem| McpError::Handshake { server: server(), problem })?;
+        Ok(Self { name: name.into(), _process: process, client, tools, call_limit: CALL })
+    }
+
+    /// Gives up calls that take longer; 120 seconds if not set.
+    #[must_use]
+    pub fn call_limit(mut self, limit: Duration) -> Self {
+        self.call_limit = limit;
+        self
+    }
+
+    /// Its tools. Their names are `mcp__<server>__<tool>`.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut names = HashSet::new();
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for tool in &self.tools {
+            let name = format!("mcp__{}__{}", self.name, plain(&tool.name));
+            if !names.insert(name.clone()) {
+                tracing::warn!(server = %self.name, tool = name, "two tools have the same name; the second is left out");
+                continue;
+            }
+            let description = bounded(tool.description.as_deref().unwrap_or_default().to_owned());
+            let input_schema = Value::Object((*tool.input_schema).clone());
+            tools.push(Arc::new(McpTool {
+                server: self.name.clone(),
+                tool: tool.name.to_string(),
+                spec: ToolSpec { name, description, input_schema },
+                // Not the server itself: whoever still has a tool does not keep its process alive.
+                peer: self.client.peer().clone(),
+                limit: self.call_limit,
+            }));
+        }
+        tools
+    }
+}
+
+/// Whether tools can have that server's name in theirs, and can be told from those of others.
+fn is_name(name: &str) -> bool {
+    let has_ends = !name.is_empty() && !name.starts_with('_') && !name.ends_with('_');
+    has_ends && plain(name) == name && !name.contains("__")
+}
+
+/// The name with the characters alone that models take in names.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+}
+
+/// The process of a server, and all that it began.
+#[derive(Debug)]
+struct Process {
+    // Never waited for, so that the number of its group cannot go to another one before it is ended.
+    child: Child,
+    log: Option<JoinHandle<()>>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(group) = group {
+            // It fails if all of the group have ended already.
+            _ = kill_process_group(group, Signal::KILL);
+        }
+        if let Some(log) = &self.log {
+            log.abort();
+        }
+    }
+}
+
+/// Logs what a server writes to its standard error, and goes on reading when that is enough: else the server would be stuck.
+async fn log(server: String, mut errors: ChildStderr) {
+    let mut logged = 0;
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = errors.read(&mut buffer).await {
+        if logged > MOST_LOGGED {
+            continue;
+        }
+        logged += read;
+        for line in String::from_utf8_lossy(&buffer[..read]).lines().filter(|line| !line.is_empty()) {
+            tracing::debug!(server, stderr = ?line);
+        }
+        if logged > MOST_LOGGED {
+            tracing::debug!(server, "more of its standard error is not logged");
+        }
+    }
+}
+
+/// A tool of a server.
+struct McpTool {
+    server: Arc<str>,
+    /// What the server calls it.
+    tool: String,
+    spec: ToolSpec,
+    peer: Peer<RoleClient>,
+    limit: Duration,
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    /// # Cancel safety
+    /// Dropping the future tells the server that nobody waits for the result any more; what it does then is its own affair.
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let call = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
+            let failed = |problem: String| ToolError::Failed(format!("the MCP server `{}` {problem}", self.server));
+            let answer = timeout(self.limit, self.peer.call_tool_once(call));
+            match answer.await.map_err(|_| failed(format!("gave no answer within {:?}", self.limit)))? {
+                Ok(CallToolResponse::Complete(result)) => read(result),
+                Ok(_) => Err(failed("wants to ask back before it answers, which is not possible here".to_owned())),
+                Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => {
+                    Err(ToolError::Input { tool: self.spec.name.clone(), problem: bounded(error.message.into()) })
+                }
+                Err(ServiceError::McpError(error)) => Err(failed(bounded(format!("refused: {}", error.message)))),
+                Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+                    Err(failed("has ended; its tools cannot be used until it is started again".to_owned()))
+                }
+                Err(error) => Err(failed(bounded(format!("gave an answer that cannot be read: {error}")))),
+            }
+        })
+    }
+}
+
+/// What the tool gave back, as text for the model.
+fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
+    let mut blocks: Vec<String> = result.content.iter().map(shown).collect();
+    if let (true, Some(value)) = (blocks.is_empty(), &result.structured_content) {
+        blocks.push(value.to_string());
+    }
+    let text = bounded(blocks.join("\n"));
+    if result.is_error == Some(true) {
+        return Err(ToolError::Failed(if text.is_empty() { "it failed and did not say why".to_owned() } else { text }));
+    }
+    Ok(ToolOutput::text(text))
+}
+
+/// A part of a result: text as it is, the rest by name.
+fn shown(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => format!("[image {}, {} bytes]", image.mime_type, decoded(&image.data)),
+        ContentBlock::Audio(audio) => format!("[audio {}, {} bytes]", audio.mime_type, decoded(&audio.data)),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::TextResourceContents { text, .. } => text.clone(),
+            ResourceContents::BlobResourceContents { uri, blob, .. } => {
+                format!("[resource {uri}, {} bytes]", decoded(blob))
+            }
+            _ => "[resource]".to_owned(),
+        },
+        ContentBlock::ResourceLink(link) => format!("[resource {}]", link.uri),
+        _ => "[content of an unknown kind]".to_owned(),
+    }
+}
+
+/// How many bytes the base64 text stands for.
+fn decoded(base64: &str) -> usize {
+    base64.trim_end_matches('=').len() * 3 / 4
+}
+
+/// The text, cut where it is too long for a model.
+fn bounded(mut text: String) -> String {
+    if text.len() > MOST_TEXT {
+        let end = text.floor_char_boundary(MOST_TEXT);
+        let left = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("\n[{left} more bytes were left out]"));
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! Tools: what an agent can do.
+
+mod bash;
+mod blocking;
+mod edit;
+mod excerpt;
+mod files;
+mod glob;
+mod grep;
+mod input;
+mod mcp;
+mod multi_edit;
+mod process;
+mod read;
+mod todo;
+mod walk;
+mod workspace;
+mod write;
+
+pub use bash::Bash;
+pub use edit::Edit;
+pub use glob::Glob;
+pub use grep::Grep;
+pub use mcp::{McpError, McpServer};
+pub use multi_edit::MultiEdit;
+pub use read::Read;
+pub use todo::Todo;
+pub use workspace::{OutsideWorkspace, Workspace};
+pub use write::Write;
+
+use std::sync::Arc;
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::provider::ToolSpec;
+
+/// Something an agent can do.
+pub trait Tool: Send + Sync + 'static {
+    /// What the model is told about it.
+    fn spec(&self) -> ToolSpec;
+
+    /// Does it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops it for good: processes and all they began are ended, and no file is left half-written.
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutput {
+    /// The `tool_result` of `tool:post`. The model reads its `output`, or all of it if it has none.
+    pub result: Map,
+    /// What it read and wrote that outlives the session.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Something that outlives the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// Where it is, within the workspace.
+    pub path: String,
+    /// How large it is.
+    pub bytes: u64,
+    /// What was done with it.
+    pub access: Access,
+}
+
+/// What was done with an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It was read.
+    Read,
+    /// It was written.
+    Write,
+}
+
+impl ToolOutput {
+    /// A result that is text for the model.
+    pub fn text(output: impl Into<String>) -> Self {
+        Self { result: Map::from_iter([("output".to_owned(), Value::String(output.into()))]), artifacts: Vec::new() }
+    }
+
+    /// Adds a field to the result, for hooks.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.result.insert(field.to_owned(), value.into());
+        self
+    }
+
+    /// Adds what was read.
+    #[must_use]
+    pub fn reading(mut self, path: impl Into<String>, bytes: u64) -> Self {
+        self.artifacts.push(Artifact { path: path.into(), bytes, access: Access::Read });
+        self
+    }
+
+    /// Adds what was written.
+    #[must_use]
+    pub fn writing(mut self, path: impl Into<String>, bytes: u64) -> Self {
+        self.artifacts.push(Artifact { path: path.into(), bytes, access: Access::Write });
+        self
+    }
+}
+
+/// Why a tool failed. The model reads it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The input is not what the tool takes.
+    #[error("the input of `{tool}` cannot be read: {problem}")]
+    Input {
+        /// The tool.
+        tool: String,
+        /// What is wrong, and what is expected.
+        problem: String,
+    },
+    /// It wanted something outside the workspace.
+    #[error(transparent)]
+    Outside(#[from] OutsideWorkspace),
+    /// It failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl ToolError {
+    /// The word for it in events.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Input { .. } => "input",
+            Self::Outside(_) => "outside_workspace",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// The tools with the documented names, all but `Task`, confined to a workspace. A session adds `Task` itself.
+pub fn standard(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(Read::new(workspace.clone())),
+        Arc::new(Write::new(workspace.clone())),
+        Arc::new(Edit::new(workspace.clone())),
+        Arc::new(MultiEdit::new(workspace.clone())),
+        Arc::new(Bash::new(workspace.clone())),
+        Arc::new(Glob::new(workspace.clone())),
+        Arc::new(Grep::new(workspace.clone())),
+        Arc::new(Todo::new()),
+    ]
+}

@@ -1,0 +1,73 @@
+//! `MultiEdit`: changes several parts of a file at once.
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::blocking::blocking;
+use super::edit::{Changed, Replacement, change};
+use super::{Tool, ToolError, ToolOutput, Workspace, input};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "MultiEdit";
+
+/// Changes several parts of a file of the workspace: all of them, or none.
+#[derive(Clone, Debug)]
+pub struct MultiEdit {
+    workspace: Workspace,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file, absolute or relative to the workspace.
+    file_path: String,
+    /// What to replace, one after the other: each sees what those before it have changed.
+    #[schemars(length(min = 1))]
+    edits: Vec<Replacement>,
+}
+
+impl MultiEdit {
+    /// Changes files of this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for MultiEdit {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Replaces several texts in one file. If one of them cannot be replaced, nothing is changed. Read the file first.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let Input { file_path, edits } = input::read(NAME, input)?;
+            if edits.is_empty() {
+                return Err(input::invalid(NAME, "`edits` is empty: give at least one"));
+            }
+            for (index, edit) in edits.iter().enumerate() {
+                edit.check().map_err(|problem| input::invalid(NAME, format!("`edits[{index}]`: {problem}")))?;
+            }
+            let workspace = self.workspace.clone();
+            blocking(move |stop| change(&workspace, &file_path, stop, |text, name| apply(&edits, text, name))).await
+        })
+    }
+}
+
+fn apply(edits: &[Replacement], mut text: String, name: &str) -> Result<Changed, ToolError> {
+    let mut count = 0;
+    for (index, edit) in edits.iter().enumerate() {
+        let (changed, times) = edit.apply(&text, name).map_err(|problem| {
+            ToolError::Failed(format!("nothing was changed, because of `edits[{index}]`: {problem}"))
+        })?;
+        text = changed;
+        count += times;
+    }
+    let edits = if edits.len() == 1 { "1 edit".to_owned() } else { format!("{} edits", edits.len()) };
+    Ok(Changed { text, count, output: format!("made {edits} in `{name}`") })
+}

@@ -1,0 +1,138 @@
+//! `Read`: reads a file.
+
+use std::io::{self, BufRead, BufReader};
+use std::num::NonZeroUsize;
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::blocking::{Stop, blocking};
+use super::files::{failed, is_binary};
+use super::{Tool, ToolError, ToolOutput, Workspace, excerpt, input};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "Read";
+
+const MOST_LINES: usize = 2_000;
+const MOST_BYTES: usize = 100 * 1024;
+const LONGEST_LINE: usize = 2_000;
+
+/// Reads a file of the workspace, with numbers in front of the lines.
+#[derive(Clone, Debug)]
+pub struct Read {
+    workspace: Workspace,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file, absolute or relative to the workspace.
+    file_path: String,
+    /// The number of the first line to read, from 1.
+    offset: Option<NonZeroUsize>,
+    /// How many lines to read; 2,000 at most.
+    limit: Option<NonZeroUsize>,
+}
+
+impl Read {
+    /// Reads files of this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for Read {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Reads a text file. Every line has its number and a tab in front of it, which are not part of the file. \
+             Gives at most 2,000 lines or 100 KB at a time and says where to read on; very long lines are cut.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input = input::read(NAME, input)?;
+            let workspace = self.workspace.clone();
+            blocking(move |stop| read(&workspace, &input, stop)).await
+        })
+    }
+}
+
+fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
+    let path = workspace.resolve(&input.file_path)?;
+    let name = workspace.display(&path);
+    let failed = |error: io::Error| failed(&name, "read", &error);
+    let file = workspace.open(&path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    let mut file = BufReader::new(file);
+    if is_binary(file.fill_buf().map_err(failed)?) {
+        return Err(ToolError::Failed(format!("`{name}` is a binary file: only text can be read")));
+    }
+
+    let first = input.offset.map_or(1, NonZeroUsize::get);
+    let most = input.limit.map_or(MOST_LINES, NonZeroUsize::get).min(MOST_LINES);
+    let mut output = String::new();
+    let mut lines = 0;
+    let mut number = 0;
+    while let Some(line) = Line::read(&mut file).map_err(failed)? {
+        number += 1;
+        if stop.requested() {
+            break;
+        }
+        if number < first {
+            continue;
+        }
+        let text = excerpt::line(&line.start, line.length, LONGEST_LINE);
+        if lines == most || output.len() + text.len() > MOST_BYTES {
+            output.push_str(&format!("(the file goes on: read on with `offset` {number})\n"));
+            break;
+        }
+        output.push_str(&format!("{number:>6}\t{text}\n"));
+        lines += 1;
+    }
+    if number == 0 {
+        "(the file is empty)".clone_into(&mut output);
+    } else if lines == 0 {
+        return Err(ToolError::Failed(format!("`{name}` has no line {first}: its last line is {number}")));
+    }
+    Ok(ToolOutput::text(output).with("file_path", name.as_str()).with("lines", lines).reading(name, size))
+}
+
+/// A line, of which only so much is kept as is shown: a file may be one line of many gigabytes.
+struct Line {
+    start: Vec<u8>,
+    length: usize,
+}
+
+impl Line {
+    fn read(file: &mut impl BufRead) -> io::Result<Option<Self>> {
+        let mut line = Self { start: Vec::new(), length: 0 };
+        let mut begun = false;
+        loop {
+            let bytes = file.fill_buf()?;
+            if bytes.is_empty() {
+                break;
+            }
+            begun = true;
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let piece = &bytes[..end.unwrap_or(bytes.len())];
+            // One byte more than is shown, so that the `\r` of a line break is seen.
+            line.start.extend(piece.iter().take((LONGEST_LINE + 1).saturating_sub(line.length)));
+            line.length += piece.len();
+            let taken = piece.len() + usize::from(end.is_some());
+            file.consume(taken);
+            if end.is_some() {
+                break;
+            }
+        }
+        if line.length == line.start.len() && line.start.last() == Some(&b'\r') {
+            line.start.pop();
+            line.length -= 1;
+        }
+        Ok(begun.then_some(line))
+    }
+}

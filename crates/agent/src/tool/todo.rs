@@ -1,0 +1,105 @@
+//! `Todo`: what is to be done.
+
+use std::fmt::{self, Display, Formatter};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use amplifier_core::Map;
+use futures::future::{self, BoxFuture};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Tool, ToolError, ToolOutput, input};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "Todo";
+
+/// Keeps a list of what is to be done. Clones share the list.
+#[derive(Clone, Debug, Default)]
+pub struct Todo {
+    // A std lock: nothing awaits while it is held.
+    todos: Arc<Mutex<Vec<Item>>>,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The whole list, which replaces the one before.
+    todos: Vec<Item>,
+}
+
+/// Something to be done.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    /// What is to be done.
+    content: String,
+    /// How far it is. At most one is `in_progress`.
+    status: Status,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+impl Todo {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The list as people read it, a line for each; empty if there is nothing in it.
+    pub fn list(&self) -> String {
+        let todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
+        readable(&todos)
+    }
+
+    fn replace(&self, input: Map) -> Result<ToolOutput, ToolError> {
+        let Input { todos } = input::read(NAME, input)?;
+        if let Some(index) = todos.iter().position(|todo| todo.content.trim().is_empty()) {
+            return Err(input::invalid(NAME, format!("`todos[{index}].content` is empty: say what is to be done")));
+        }
+        let in_progress = todos.iter().filter(|todo| todo.status == Status::InProgress).count();
+        if in_progress > 1 {
+            return Err(input::invalid(NAME, format!("{in_progress} of them are `in_progress`: at most one can be")));
+        }
+        let output = if todos.is_empty() { "(the list is empty)".to_owned() } else { readable(&todos) };
+        let result = ToolOutput::text(output).with("todos", json!(todos));
+        *self.todos.lock().unwrap_or_else(PoisonError::into_inner) = todos;
+        Ok(result)
+    }
+}
+
+impl Tool for Todo {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Keeps the list of what is to be done, for work that has several steps. Give the whole list each time; have one of them \
+             `in_progress` while you work on it, and `completed` as soon as it is done.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(future::lazy(move |_| self.replace(input)))
+    }
+}
+
+impl Display for Item {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let mark = match self.status {
+            Status::Pending => ' ',
+            Status::InProgress => '>',
+            Status::Completed => 'x',
+        };
+        write!(formatter, "[{mark}] {}", self.content)
+    }
+}
+
+fn readable(todos: &[Item]) -> String {
+    todos.iter().map(Item::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,67 @@
+//! `Write`: writes a file.
+
+use amplifier_core::Map;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::blocking::{Stop, blocking};
+use super::files::failed;
+use super::{Tool, ToolError, ToolOutput, Workspace, input};
+use crate::provider::ToolSpec;
+
+const NAME: &str = "Write";
+
+/// Writes a file of the workspace: as a whole, or not at all.
+#[derive(Clone, Debug)]
+pub struct Write {
+    workspace: Workspace,
+}
+
+/// The input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file, absolute or relative to the workspace. Folders that are missing are made.
+    file_path: String,
+    /// All that is to be in the file.
+    content: String,
+}
+
+impl Write {
+    /// Writes files of this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for Write {
+    fn spec(&self) -> ToolSpec {
+        input::spec::<Input>(
+            NAME,
+            "Writes a file, and replaces what was in it. To change a part of a file use `Edit` or `MultiEdit`.",
+        )
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input = input::read(NAME, input)?;
+            let workspace = self.workspace.clone();
+            blocking(move |stop| write(&workspace, &input, stop)).await
+        })
+    }
+}
+
+fn write(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
+    let path = workspace.resolve(&input.file_path)?;
+    let name = workspace.display(&path);
+    let _changing = workspace.changing();
+    workspace.replace(&path, input.content.as_bytes(), stop).map_err(|error| failed(&name, "written", &error))?;
+    let lines = match input.content.lines().count() {
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    };
+    Ok(ToolOutput::text(format!("wrote {lines} to `{name}`"))
+        .with("file_path", name.as_str())
+        .writing(name, input.content.len() as u64))
+}

@@ -1,0 +1,270 @@
+//! One call to the model: put to hooks, made, tried again, and its answer put to hooks.
+
+use std::time::Duration;
+
+use amplifier_core::{
+    CONTENT_BLOCK_DELTA, CONTENT_BLOCK_END, CONTENT_BLOCK_START, ContentBlockDelta, ContentBlockEnd, ContentBlockStart,
+    ERROR_PROVIDER, ErrorProvider, HookRole, Map, Message, PROVIDER_REQUEST, PROVIDER_RESPONSE, PROVIDER_RETRY,
+    PROVIDER_THROTTLE, ProviderRequest, ProviderResponse, ProviderRetry, ProviderThrottle, THINKING_DELTA,
+    THINKING_FINAL, ThinkingDelta, ThinkingFinal, ToolCall, data,
+};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Stop, VerdictExt, unreadable};
+use crate::cancel::CancelLevel;
+use crate::provider::{Chunk, ProviderError, Request, StopReason, Usage};
+use crate::session::{Core, Orchestrator};
+
+/// What the model is asked about.
+pub(crate) enum Asking {
+    /// The conversation, with tools.
+    Conversation,
+    /// Something else, without tools; nobody watches.
+    Aside(Vec<Message>),
+}
+
+/// What the model answered, as far as hooks let it through.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) tool_calls: Vec<ToolCall>,
+    thinking: String,
+    usage: Usage,
+    stop: Option<StopReason>,
+}
+
+/// Asks the model.
+pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> {
+    let aside = matches!(asking, Asking::Aside(_));
+    let request = request(session, asking).await?;
+    let is_live = !aside && session.orchestrator == Orchestrator::Streaming && !is_reviewed(session);
+    if !aside {
+        session.watch.thinking();
+    }
+    let answer = match attempts(session, request, is_live).await {
+        Ok(answer) => answer,
+        Err(stop) => {
+            // The record must not leave it open what became of the call.
+            let (kind, message) = match &stop {
+                Failure::Interrupted => ("cancelled", "stopped by the person".to_owned()),
+                Failure::Provider(error) => (error.kind(), error.to_string()),
+            };
+            let error = data! { "kind": kind, "message": message.as_str() };
+            let failed = ErrorProvider::new(session.provider.name(), error);
+            session.coordinator.emit(ERROR_PROVIDER, failed).await.ignore();
+            return Err(match stop {
+                Failure::Interrupted => Stop::Interrupted,
+                Failure::Provider(_) => Stop::Failed(message),
+            });
+        }
+    };
+    session.count_tokens(&answer.usage);
+    let answer = review(session, answer).await?;
+    if !aside {
+        if !is_live && !answer.text.is_empty() {
+            session.watch.text(&answer.text);
+        }
+        session.watch.answered(&answer.usage);
+    }
+    Ok(answer)
+}
+
+/// Whether a hook may change or withhold an answer: then nobody sees it before that hook has.
+fn is_reviewed(session: &Core) -> bool {
+    let hooks = session.coordinator.hooks().list_handlers_of(PROVIDER_RESPONSE);
+    hooks.iter().any(|hook| hook.role == HookRole::Gate)
+}
+
+/// Puts the request to the hooks, and makes of it what they say.
+async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
+    let conversation = &session.context.conversation;
+    let (messages, tools) = match asking {
+        Asking::Conversation => (conversation.upcoming(), session.tool_specs()),
+        Asking::Aside(messages) => (messages, Vec::new()),
+    };
+    let is_conversation = !tools.is_empty() || session.tools.is_empty();
+    let shown = json!(messages);
+    let parameters = session.options.parameters.clone();
+    let data = ProviderRequest::new(session.provider.name())
+        .with("model", session.provider.model())
+        .with("messages", shown.clone())
+        .with("parameters", parameters);
+    session.context.catch(false);
+    let allowed = session.gate(PROVIDER_REQUEST, data).await;
+    let injected = session.context.caught();
+    let data = allowed?;
+    let messages = match data.get("messages") {
+        // Injections of this very event are part of the call.
+        Some(unchanged) if *unchanged == shown && is_conversation => conversation.next_call(),
+        changed => {
+            let mut messages: Vec<Message> = read("messages", changed)?;
+            if is_conversation {
+                // They have been in the messages that hooks were shown.
+                drop(conversation.next_call());
+            }
+            messages.extend(injected.into_iter().map(Message::from));
+            messages
+        }
+    };
+    session.save();
+    let parameters: Map = read("parameters", data.get("parameters"))?;
+    Ok(Request { messages, tools, parameters })
+}
+
+fn read<T: DeserializeOwned>(field: &str, value: Option<&Value>) -> Result<T, Stop> {
+    let value = value.ok_or_else(|| unreadable(&format!("there is no `{field}`")))?;
+    T::deserialize(value).map_err(|error| unreadable(&format!("`{field}`: {error}")))
+}
+
+enum Failure {
+    Interrupted,
+    Provider(ProviderError),
+}
+
+/// Makes the call, and makes it again where that may help.
+async fn attempts(session: &Core, request: Request, is_live: bool) -> Result<Answer, Failure> {
+    let mut attempt = 0;
+    loop {
+        let error = match attempt_once(session, request.clone(), is_live).await {
+            Err(Failure::Provider(error)) if error.is_passing() && attempt < session.options.retries => error,
+            result => return result,
+        };
+        attempt += 1;
+        let delay = match &error {
+            ProviderError::Throttled { retry_after: Some(asked), .. } => (*asked).min(LONGEST_DELAY),
+            _ => (session.options.retry_delay * 2u32.saturating_pow(attempt - 1)).min(LONGEST_DELAY),
+        };
+        let name = session.provider.name();
+        let milliseconds = delay.as_millis() as u64;
+        if matches!(error, ProviderError::Throttled { .. }) {
+            session.coordinator.emit(PROVIDER_THROTTLE, ProviderThrottle::new(name, milliseconds)).await.ignore();
+        }
+        let retry = ProviderRetry::new(name, u64::from(attempt))
+            .with("delay_ms", milliseconds)
+            .with("error", json!({ "kind": error.kind(), "message": error.to_string() }));
+        session.coordinator.emit(PROVIDER_RETRY, retry).await.ignore();
+        session.watch.note(&format!("{error}; trying again in {:.1} s", delay.as_secs_f64()));
+        tokio::select! {
+            () = session.cancel.reached(CancelLevel::Graceful) => return Err(Failure::Interrupted),
+            () = tokio::time::sleep(delay) => {}
+        }
+    }
+}
+
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result<Answer, Failure> {
+    let limit = session.options.call_timeout;
+    let mut answer = Answer::default();
+    let mut blocks = Blocks { session, is_live, index: 0, open: None };
+    let mut stream = session.provider.answer(request);
+    let deadline = tokio::time::Instant::now() + limit;
+    loop {
+        let next = tokio::select! {
+            biased;
+            () = session.cancel.reached(CancelLevel::Graceful) => return Err(Failure::Interrupted),
+            next = tokio::time::timeout_at(deadline, stream.next()) => next,
+        };
+        let chunk = match next {
+            Err(_) => return Err(Failure::Provider(ProviderError::TimedOut(limit))),
+            Ok(None) => break,
+            Ok(Some(Err(error))) => return Err(Failure::Provider(error)),
+            Ok(Some(Ok(chunk))) => chunk,
+        };
+        blocks.see(&chunk).await;
+        match chunk {
+            Chunk::Text(text) => answer.text.push_str(&text),
+            Chunk::Thinking(text) => answer.thinking.push_str(&text),
+            Chunk::ToolCall(call) => answer.tool_calls.push(call),
+            Chunk::End { stop, usage } => (answer.stop, answer.usage) = (Some(stop), usage),
+        }
+    }
+    blocks.end().await;
+    if answer.stop.is_none() {
+        return Err(Failure::Provider(ProviderError::Truncated));
+    }
+    Ok(answer)
+}
+
+/// Puts the answer to the hooks: they may change its text, or withhold it.
+async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
+    let stop = answer.stop.map_or("", StopReason::as_str);
+    let response = ProviderResponse::new(session.provider.name())
+        .with("model", session.provider.model())
+        .with("content", answer.text.as_str())
+        .with("tool_calls", json!(answer.tool_calls))
+        .with("usage", json!(answer.usage))
+        .with("stop_reason", stop);
+    let data = session.review(PROVIDER_RESPONSE, response).await?;
+    let text = read("content", data.get("content"))?;
+    let tool_calls = read("tool_calls", data.get("tool_calls"))?;
+    Ok(Answer { text, tool_calls, ..answer })
+}
+
+/// Tells about an answer while it comes.
+struct Blocks<'a> {
+    session: &'a Core,
+    is_live: bool,
+    index: u64,
+    /// The part that is being told: what it is, and what has come of it.
+    open: Option<(&'static str, String)>,
+}
+
+impl Blocks<'_> {
+    async fn see(&mut self, chunk: &Chunk) {
+        if self.session.orchestrator != Orchestrator::Streaming {
+            return;
+        }
+        match chunk {
+            Chunk::Text(text) => {
+                if self.is_live {
+                    self.session.watch.text(text);
+                }
+                self.piece("text", text).await;
+            }
+            Chunk::Thinking(text) => {
+                self.piece("thinking", text).await;
+                self.session.coordinator.emit_often(THINKING_DELTA, ThinkingDelta::new(text.as_str())).await;
+            }
+            Chunk::ToolCall(call) => {
+                self.begin("tool_use").await;
+                self.open = None;
+                self.close(json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input })).await;
+            }
+            Chunk::End { .. } => self.end().await,
+        }
+    }
+
+    async fn piece(&mut self, kind: &'static str, text: &str) {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != kind) {
+            self.begin(kind).await;
+        }
+        if let Some((_, so_far)) = &mut self.open {
+            so_far.push_str(text);
+        }
+        let delta = ContentBlockDelta::new(self.index, json!({ "type": kind, "text": text }));
+        self.session.coordinator.emit_often(CONTENT_BLOCK_DELTA, delta).await;
+    }
+
+    async fn begin(&mut self, kind: &'static str) {
+        self.end().await;
+        self.open = Some((kind, String::new()));
+        self.session.coordinator.emit_often(CONTENT_BLOCK_START, ContentBlockStart::new(self.index, kind)).await;
+    }
+
+    async fn end(&mut self) {
+        let Some((kind, text)) = self.open.take() else { return };
+        if kind == "thinking" {
+            self.session.coordinator.emit_often(THINKING_FINAL, ThinkingFinal::new(text.as_str())).await;
+        }
+        self.close(json!({ "type": kind, "text": text })).await;
+    }
+
+    async fn close(&mut self, block: Value) {
+        let ended = ContentBlockEnd::new(self.index).with("block", block);
+        self.session.coordinator.emit_often(CONTENT_BLOCK_END, ended).await;
+        self.index += 1;
+    }
+}

@@ -1,0 +1,180 @@
+//! The tools of one answer: hooks one after another, tools side by side.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use amplifier_core::{
+    ARTIFACT_READ, ARTIFACT_WRITE, ArtifactRead, ArtifactWrite, DECISION_TOOL_RESOLUTION, DecisionToolResolution,
+    ERROR_TOOL, ErrorTool, Map, Message, POLICY_VIOLATION, PolicyViolation, TOOL_POST, TOOL_PRE, ToolCall, ToolPost,
+    ToolPre, data,
+};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use serde_json::{Value, json};
+
+use super::{INTERRUPTED, Stop, VerdictExt, readable, unreadable, view};
+use crate::cancel::CancelLevel;
+use crate::session::Core;
+use crate::task;
+use crate::tool::{Access, Artifact, Tool, ToolError, ToolOutput};
+
+/// A tool call, as far as it got.
+enum Stage {
+    /// It does not run. The model reads this instead.
+    Skipped(ToolCall, String),
+    /// It may run, with what the hooks made of it.
+    Allowed(Allowed),
+}
+
+struct Allowed {
+    call: ToolCall,
+    input: Map,
+}
+
+struct Ran {
+    allowed: Allowed,
+    result: Result<ToolOutput, ToolError>,
+    milliseconds: u64,
+}
+
+/// Uses all tools that an answer asks for. Afterwards every call has a result, whatever happened.
+pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), Stop> {
+    let mut stages = Vec::new();
+    for call in calls {
+        stages.push(prepare(session, call).await);
+    }
+    let run = |stage| async {
+        match stage {
+            Stage::Skipped(call, why) => Err((call, why)),
+            Stage::Allowed(allowed) => Ok(execute(session, allowed).await),
+        }
+    };
+    for done in join_all(stages.into_iter().map(run)).await {
+        match done {
+            Ok(ran) => conclude(session, ran).await,
+            Err((call, why)) => {
+                session.watch.tool_ended(&call, false, &why);
+                session.push(Message::tool_result(call.id, why));
+            }
+        }
+    }
+    if session.cancel.level() == CancelLevel::No { Ok(()) } else { Err(Stop::Interrupted) }
+}
+
+/// Puts a call to the hooks.
+async fn prepare(session: &Core, call: ToolCall) -> Stage {
+    match allowed(session, &call).await {
+        Ok(allowed) => Stage::Allowed(allowed),
+        Err(Stop::Refused(refusal)) => Stage::Skipped(call, refusal.to_string()),
+        Err(Stop::Failed(why)) => Stage::Skipped(call, why),
+        Err(Stop::Interrupted) => Stage::Skipped(call, INTERRUPTED.to_owned()),
+    }
+}
+
+async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
+    let available: Vec<String> = session.tools.keys().cloned().collect();
+    let choice = DecisionToolResolution::new(available, call.name.as_str())
+        .with("reason", "the model asked for it")
+        .with("tool_call_id", call.id.as_str());
+    let choice = session.gate(DECISION_TOOL_RESOLUTION, choice).await?;
+    let name = view(&choice, DecisionToolResolution::selected_tool)?;
+
+    let input = match &call.input {
+        Value::Object(input) => input.clone(),
+        Value::Null => Map::new(),
+        other => return Err(Stop::Failed(format!("Error: the input of `{name}` must be an object, not {other}"))),
+    };
+    let operation = ToolPre::new(name, input).with("tool_call_id", call.id.as_str());
+    let operation = session.gate(TOOL_PRE, operation).await?;
+    // A person has agreed to what is in here, so it is what runs.
+    let name = view(&operation, ToolPre::tool_name)?;
+    let Value::Object(input) = view(&operation, ToolPre::tool_input)? else {
+        return Err(unreadable("`tool_input` is no object"));
+    };
+    let call = ToolCall { id: call.id.clone(), name, input: Value::Object(input.clone()) };
+    Ok(Allowed { call, input })
+}
+
+async fn execute(session: &Core, allowed: Allowed) -> Ran {
+    let begun = Instant::now();
+    session.watch.tool_begins(&allowed.call);
+    session.count_tool();
+    let run: BoxFuture<'_, _> = match session.tools.get(&allowed.call.name) {
+        Some(_) if allowed.call.name == task::NAME => task::run(session, &allowed.call.id, allowed.input.clone()),
+        Some(tool) => run_tool(tool.clone(), allowed.input.clone()),
+        None => {
+            let known: Vec<&str> = session.tools.keys().map(String::as_str).collect();
+            let why = format!("there is no tool `{}`; there are {}", allowed.call.name, known.join(", "));
+            async { Err(ToolError::Failed(why)) }.boxed()
+        }
+    };
+    let result = tokio::select! {
+        biased;
+        () = session.cancel.reached(CancelLevel::Immediate) => Err(ToolError::Failed(INTERRUPTED.to_owned())),
+        result = AssertUnwindSafe(run).catch_unwind() => match result {
+            Ok(result) => result,
+            Err(_) => Err(ToolError::Failed("the tool broke down".to_owned())),
+        },
+    };
+    Ran { allowed, result, milliseconds: begun.elapsed().as_millis() as u64 }
+}
+
+fn run_tool(tool: Arc<dyn Tool>, input: Map) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    async move { tool.run(input).await }.boxed()
+}
+
+/// Tells the hooks what came of it, and the model what they made of that.
+async fn conclude(session: &Core, ran: Ran) {
+    let Ran { allowed: Allowed { call, input }, result, milliseconds } = ran;
+    let success = result.is_ok();
+    let result = match result {
+        Ok(output) => {
+            for artifact in &output.artifacts {
+                tell_artifact(session, artifact).await;
+            }
+            output.result
+        }
+        Err(error) => {
+            tell_failure(session, &call.name, &error).await;
+            Map::from_iter([("error".to_owned(), Value::from(error.to_string()))])
+        }
+    };
+    let post =
+        ToolPost::new(call.name.as_str(), input, result, success, milliseconds).with("tool_call_id", call.id.as_str());
+    let text = match session.review(TOOL_POST, post).await {
+        Ok(data) => match data.get("tool_result") {
+            Some(result) => readable(result),
+            None => "a hook left no result".to_owned(),
+        },
+        Err(Stop::Refused(refusal)) => refusal.to_string(),
+        Err(Stop::Failed(why)) => why,
+        Err(Stop::Interrupted) => INTERRUPTED.to_owned(),
+    };
+    session.watch.tool_ended(&call, success, &text);
+    session.push(Message::tool_result(call.id, text));
+}
+
+async fn tell_artifact(session: &Core, artifact: &Artifact) {
+    let Artifact { path, bytes, access } = artifact;
+    let bytes = json!(bytes);
+    let coordinator = &session.coordinator;
+    match access {
+        Access::Read => {
+            coordinator.emit(ARTIFACT_READ, ArtifactRead::new(path.as_str()).with("bytes", bytes)).await.ignore();
+        }
+        Access::Write => {
+            coordinator.emit(ARTIFACT_WRITE, ArtifactWrite::new(path.as_str()).with("bytes", bytes)).await.ignore();
+        }
+    }
+}
+
+async fn tell_failure(session: &Core, tool: &str, error: &ToolError) {
+    let text = error.to_string();
+    if matches!(error, ToolError::Outside(_)) {
+        let violation = PolicyViolation::new("workspace", text.as_str()).with("event", "tool:pre");
+        session.coordinator.emit(POLICY_VIOLATION, violation).await.ignore();
+    }
+    let error = data! { "kind": error.kind(), "message": text };
+    session.coordinator.emit(ERROR_TOOL, ErrorTool::new(tool, error)).await.ignore();
+}

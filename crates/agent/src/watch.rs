@@ -1,0 +1,32 @@
+//! Watching a session from outside, as a terminal does.
+
+use amplifier_core::ToolCall;
+
+use crate::provider::Usage;
+
+/// What a person in front of the agent sees. Hooks are not asked for this: it is what remains after they were.
+pub trait Watch: Send + Sync + 'static {
+    /// The model is being asked.
+    fn thinking(&self) {}
+
+    /// A piece of the answer, as it comes or all at once.
+    fn text(&self, _text: &str) {}
+
+    /// The answer is complete.
+    fn answered(&self, _usage: &Usage) {}
+
+    /// A tool runs.
+    fn tool_begins(&self, _call: &ToolCall) {}
+
+    /// A tool has run, or was not allowed to: what the model reads.
+    fn tool_ended(&self, _call: &ToolCall, _success: bool, _output: &str) {}
+
+    /// Something that a person should know: a retry, a compaction, a sub-agent.
+    fn note(&self, _text: &str) {}
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Watch for Silent {}

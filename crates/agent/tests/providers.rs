@@ -1,0 +1,127 @@
+//! Models behind a network, against servers that speak their wire formats.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+#[path = "providers/anthropic.rs"]
+mod anthropic_messages;
+#[path = "providers/faults.rs"]
+mod faults;
+#[path = "providers/gemini.rs"]
+mod gemini_generate_content;
+#[path = "providers/openai.rs"]
+mod openai_chat_completions;
+#[path = "providers/options.rs"]
+mod options;
+mod wire;
+
+use std::time::Duration;
+
+use amplifier_agent::provider::{
+    Chunk, Kind, Provider, ProviderError, Remote, RemoteOptions, Request, StopReason, ToolSpec, Usage,
+};
+use amplifier_core::{Map, Message, ToolCall, data};
+use futures::StreamExt;
+use serde_json::{Value, json};
+use wire::{Reply, Server, anthropic, gemini, openai};
+
+const KEY: &str = "sk-very-secret";
+/// Short, where silence is tested; elsewhere longer than anything takes.
+const SHORT: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(60);
+
+type Answer = Vec<Result<Chunk, ProviderError>>;
+
+fn remote(kind: Kind, base_url: String) -> Remote {
+    remote_with(kind, base_url, LONG)
+}
+
+fn remote_with(kind: Kind, base_url: String, idle_timeout: Duration) -> Remote {
+    let model = match kind {
+        Kind::Anthropic => "claude-sonnet-4-5",
+        Kind::OpenAi => "gpt-4.1",
+        Kind::Gemini => "gemini-2.5-flash",
+    };
+    let mut options = RemoteOptions::new(kind, model);
+    options.key = Some(KEY.to_owned());
+    options.base_url = Some(base_url);
+    options.idle_timeout = idle_timeout;
+    Remote::new(options).unwrap()
+}
+
+async fn ask(remote: &Remote) -> Answer {
+    ask_for(remote, vec![Message::user("hello")]).await
+}
+
+async fn ask_for(remote: &Remote, messages: Vec<Message>) -> Answer {
+    remote.answer(Request { messages, ..Request::default() }).collect().await
+}
+
+/// What a model of a kind answers if the server says so.
+async fn answer<T: Into<Vec<u8>>>(kind: Kind, events: impl IntoIterator<Item = T>) -> Answer {
+    let server = Server::start([Reply::events(events)]).await;
+    ask(&remote(kind, server.url())).await
+}
+
+async fn failure(kind: Kind, reply: Reply) -> ProviderError {
+    let server = Server::start([reply]).await;
+    let mut answer = ask(&remote(kind, server.url())).await;
+    assert_eq!(answer.len(), 1, "{answer:?}");
+    answer.remove(0).unwrap_err()
+}
+
+fn text(text: &str) -> Result<Chunk, ProviderError> {
+    Ok(Chunk::Text(text.to_owned()))
+}
+
+fn thinking(text: &str) -> Result<Chunk, ProviderError> {
+    Ok(Chunk::Thinking(text.to_owned()))
+}
+
+fn call(id: &str, name: &str, input: Value) -> Result<Chunk, ProviderError> {
+    Ok(Chunk::ToolCall(ToolCall { id: id.to_owned(), name: name.to_owned(), input }))
+}
+
+/// Every fixture counts the same.
+fn end(stop: StopReason) -> Result<Chunk, ProviderError> {
+    Ok(Chunk::End { stop, usage: Usage { input_tokens: 25, output_tokens: 7 } })
+}
+
+/// A conversation with everything in it that is hard to say.
+fn conversation() -> Request {
+    let messages = vec![
+        Message::system("You are careful."),
+        Message::system("Be brief."),
+        Message::user("write it"),
+        Message::system("mind the style guide"),
+        Message::assistant("").calling("call-1", "write", data! { "path": "a.py" }).calling(
+            "call-2",
+            "web_search",
+            Value::Null,
+        ),
+        Message::tool_result("call-1", "written"),
+        Message::system("tests fail"),
+        Message::tool_result("call-2", ""),
+        Message::user("go on"),
+        Message::assistant(" \n"),
+        Message::assistant("Done."),
+        Message::assistant("Really."),
+        Message::user("thanks"),
+    ];
+    let tool = |name: &str| ToolSpec {
+        name: name.to_owned(),
+        description: format!("Does {name}."),
+        input_schema: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
+    };
+    let parameters = data! { "temperature": 0.5, "top_p": 0.9, "stop_sequences": ["END"], "mood": "good" }.into();
+    Request { messages, tools: vec![tool("write"), tool("web_search")], parameters }
+}
+
+async fn sent(kind: Kind) -> wire::Received {
+    let mut server = Server::start([Reply::events([""; 0])]).await;
+    let answer: Answer = remote(kind, server.url()).answer(conversation()).collect().await;
+    assert_eq!(answer, [Err(ProviderError::Truncated)]);
+    server.received().await
+}
+
+fn schema() -> Value {
+    json!({ "type": "object", "properties": { "path": { "type": "string" } } })
+}

@@ -1,0 +1,13 @@
+//! What the tools do, and what they refuse.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod bash;
+mod edit;
+mod place;
+mod read;
+mod search;
+mod spec;
+mod todo;
+mod workspace;
+mod write;
