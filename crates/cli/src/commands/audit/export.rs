@@ -1,0 +1,125 @@
+//! `amplifier audit export`: records for other programs.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use amplifier_audit::Record;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use tempfile::NamedTempFile;
+
+use super::Place;
+use super::filter::Filter;
+use super::output::stdout;
+use super::reader::Reader;
+use super::text::harmless;
+use crate::home::Home;
+
+/// Writes records for other programs, as JSON lines or CSV.
+///
+/// JSON lines are the records as they stand in the log, so that each can still be checked. In CSV, text that a spreadsheet would take
+/// for a formula begins with an apostrophe.
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    filter: Filter,
+    /// The form of the records.
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// Writes to this file, which is there as a whole or not at all; to the standard output if none is given.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replaces the file if there is one.
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// One JSON object a line.
+    Jsonl,
+    /// Comma-separated values with a header.
+    Csv,
+}
+
+impl Export {
+    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        let Self { place, filter, format, output, force } = self;
+        let reader = Reader::open(place.or_home(home))?;
+        match output {
+            None => write(&mut stdout(), reader, &filter, format)?,
+            Some(file) => to_file(&file, force, |out| write(out, reader, &filter, format))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write(out: &mut dyn Write, reader: Reader, filter: &Filter, format: Format) -> anyhow::Result<()> {
+    if let Format::Csv = format {
+        out.write_all(b"seq,time,writer,session,turn,event,kind,digest,body,h\r\n")?;
+    }
+    reader.read(|record| {
+        if filter.fits(record) {
+            match format {
+                Format::Jsonl => writeln!(out, "{}", record.line())?,
+                Format::Csv => write!(out, "{}\r\n", csv(record))?,
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out.flush()?)
+}
+
+/// Writes a file that nobody sees before it is complete.
+fn to_file(file: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let name = file.display();
+    // Told before the work is done; whether it is still so is seen at the end.
+    if !force && file.symlink_metadata().is_ok() {
+        bail!("`{name}` is already there; use `--force` to replace it");
+    }
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let temporary = NamedTempFile::new_in(folder).with_context(|| format!("`{name}` cannot be written"))?;
+    let mut out = std::io::BufWriter::new(temporary);
+    write(&mut out)?;
+    let temporary = out.into_inner().map_err(|error| error.into_error())?;
+    temporary.as_file().sync_all()?;
+    let kept = if force { temporary.persist(file) } else { temporary.persist_noclobber(file) };
+    kept.with_context(|| format!("`{name}` cannot be written"))?;
+    Ok(())
+}
+
+/// A record as a line of CSV (RFC 4180), without its end.
+fn csv(record: &Record<'_>) -> String {
+    let turn = record.turn.map(|turn| turn.to_string()).unwrap_or_default();
+    let cells: [Cow<'_, str>; 10] = [
+        record.seq.to_string().into(),
+        text(&record.time),
+        text(&record.writer),
+        record.session.as_deref().map(text).unwrap_or_default(),
+        turn.into(),
+        record.event.as_deref().map(text).unwrap_or_default(),
+        record.kind.as_str().into(),
+        record.digest.as_deref().map(text).unwrap_or_default(),
+        record.body.get().into(),
+        record.h.to_string().into(),
+    ];
+    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+    cells.join(",")
+}
+
+/// Names come from hooks and tools, and spreadsheets run what looks like a formula.
+fn text(text: &str) -> Cow<'_, str> {
+    let text = harmless(text);
+    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}").into() } else { text }
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}

@@ -1,0 +1,103 @@
+//! Which records are meant.
+
+use std::str::FromStr;
+
+use amplifier_audit::{Kind, Record};
+use amplifier_core::EventName;
+use clap::Args;
+use globset::{Glob, GlobMatcher};
+use serde_json::Value;
+
+/// Which records are meant: those that all of these fit.
+#[derive(Args, Debug)]
+pub(crate) struct Filter {
+    /// Only records of this session.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Only records at this event; `*` stands for any text, as in `tool:*`.
+    #[arg(long, value_name = "NAME")]
+    event: Option<EventPattern>,
+    /// Only records of this kind, such as `intent`; several are separated by commas.
+    #[arg(long, value_name = "KIND", value_parser = kind, value_delimiter = ',')]
+    kind: Vec<Kind>,
+    /// Only what this hook answered, asked for, said or denied.
+    #[arg(long, value_name = "NAME")]
+    hook: Option<String>,
+    /// Only records from this time on (RFC 3339, such as `2026-01-31T09:00:00Z`).
+    #[arg(long, value_name = "TIME")]
+    since: Option<Moment>,
+    /// Only records before this time.
+    #[arg(long, value_name = "TIME")]
+    until: Option<Moment>,
+    /// Only records from this number on.
+    #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
+    from: u64,
+}
+
+impl Filter {
+    /// Whether the record is one of them.
+    pub(crate) fn fits(&self, record: &Record<'_>) -> bool {
+        // Times have one form, so their order is that of their text.
+        record.seq >= self.from
+            && self.since.as_ref().is_none_or(|since| *record.time >= *since.0)
+            && self.until.as_ref().is_none_or(|until| *record.time < *until.0)
+            && (self.kind.is_empty() || self.kind.contains(&record.kind))
+            && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
+            && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.fits(name)))
+            && self.hook.as_deref().is_none_or(|hook| is_of_hook(record, hook))
+    }
+}
+
+fn is_of_hook(record: &Record<'_>, hook: &str) -> bool {
+    let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
+    let says = |field: &str| body[field].as_str();
+    says("hook") == Some(hook)
+        || says("denied_by") == Some(hook)
+        || says("source").and_then(|source| source.strip_prefix("hook:")) == Some(hook)
+}
+
+fn kind(word: &str) -> Result<Kind, String> {
+    Kind::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("there is no such kind; there are {}", words.join(", "))
+    })
+}
+
+/// A name of an event, or a pattern for such names. Aliases count.
+#[derive(Clone, Debug)]
+struct EventPattern {
+    written: GlobMatcher,
+    canonical: GlobMatcher,
+}
+
+impl EventPattern {
+    fn fits(&self, event: &str) -> bool {
+        let canonical = canonical(event);
+        [&self.written, &self.canonical].into_iter().any(|glob| glob.is_match(event) || glob.is_match(&canonical))
+    }
+}
+
+impl FromStr for EventPattern {
+    type Err = globset::Error;
+
+    fn from_str(pattern: &str) -> Result<Self, Self::Err> {
+        let glob = |pattern: &str| Glob::new(pattern).map(|glob| glob.compile_matcher());
+        Ok(Self { written: glob(pattern)?, canonical: glob(&canonical(pattern))? })
+    }
+}
+
+fn canonical(event: &str) -> String {
+    event.parse::<EventName>().map_or_else(|_| event.to_owned(), |name| name.canonical().to_owned())
+}
+
+/// A point in time, in the form that records have.
+#[derive(Clone, Debug)]
+struct Moment(String);
+
+impl FromStr for Moment {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(format!("{:.6}", text.parse::<jiff::Timestamp>()?)))
+    }
+}

@@ -1,0 +1,79 @@
+//! `amplifier audit`: shows, verifies and proves what the audit log says.
+
+mod export;
+mod filter;
+pub(crate) mod output;
+mod prove;
+mod reader;
+mod row;
+mod show;
+mod stats;
+mod summary;
+mod tail;
+pub(crate) mod text;
+mod verify;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::home::Home;
+
+/// Shows, verifies and proves what the audit log says.
+///
+/// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable, or something else went wrong.
+#[derive(Args, Debug)]
+pub struct Audit {
+    // Boxed: other commands have far fewer options, and all stand in one enum.
+    #[command(subcommand)]
+    command: Box<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Show(show::Show),
+    Tail(tail::Tail),
+    Verify(verify::Verify),
+    Stats(stats::Statistics),
+    Prove(prove::Prove),
+    Export(export::Export),
+}
+
+/// Which log is meant.
+#[derive(Args, Debug)]
+struct Place {
+    /// The folder of the log; that of this installation if none is given.
+    folder: Option<PathBuf>,
+}
+
+impl Place {
+    fn or_home(self, home: &Home) -> PathBuf {
+        self.folder.unwrap_or_else(|| home.audit_folder())
+    }
+}
+
+impl Audit {
+    /// Does what was asked for, and says what is wrong on the standard error: the exit code must tell a log that cannot be read (3)
+    /// from one that was changed (1), whatever other commands use these codes for.
+    ///
+    /// # Errors
+    /// If that cannot be said.
+    pub fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        let done = match *self.command {
+            Command::Show(show) => show.run(home),
+            Command::Tail(tail) => tail.run(home),
+            Command::Verify(verify) => verify.run(home),
+            Command::Stats(statistics) => statistics.run(home),
+            Command::Prove(prove) => prove.run(home),
+            Command::Export(export) => export.run(home),
+        };
+        match output::unless_closed(done) {
+            Ok(code) => Ok(code),
+            Err(error) => {
+                output::complain(&error)?;
+                Ok(ExitCode::from(3))
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `amplifier audit prove`: short proofs for someone who has nothing but the public key.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use amplifier_audit::{Checkpoint, Folder, Hash, Kind, Note, Proof, PublicKey, is_consistent, read_tree};
+use anyhow::{Context, anyhow};
+use clap::{ArgGroup, Args};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Place;
+use super::output::{print, print_json};
+use super::reader::Reader;
+use crate::home::Home;
+
+/// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
+///
+/// The proof is printed as JSON; `--check` checks one, and needs no log for that. Exit codes of `--check`: 0 proved, 1 not proved.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("what").required(true).args(["record", "from", "check"]))]
+pub(crate) struct Prove {
+    #[command(flatten)]
+    place: Place,
+    /// Proves that the record with this number is in the log, as of the newest checkpoint.
+    #[arg(long, value_name = "SEQ")]
+    record: Option<u64>,
+    /// Proves that nothing of the first so many records was changed since. A checkpoint must cover exactly these.
+    #[arg(long, value_name = "SIZE")]
+    from: Option<u64>,
+    /// With `--from`: up to the checkpoint over so many records; the newest if none is given.
+    #[arg(long, value_name = "SIZE", requires = "from")]
+    to: Option<u64>,
+    /// Checks the proof in this file.
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "folder")]
+    check: Option<PathBuf>,
+    /// With `--check`: the public key that checkpoints must be signed with. Several, if keys were rotated.
+    #[arg(long, value_name = "PUBLIC_KEY", requires = "check")]
+    key: Vec<PublicKey>,
+    /// With `--check`: prints what came of it as JSON. (A proof is always JSON.)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Prove {
+    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        if let Some(file) = &self.check {
+            return self.checked(file);
+        }
+        let folder = self.place.or_home(home);
+        let reader = Reader::open(folder.clone())?;
+        match (self.record, self.from) {
+            (Some(seq), _) => print_json(&Proof::of(&Folder::new(folder), seq)?),
+            (None, from) => print_json(&Continuation::of(reader, &Folder::new(folder), from.unwrap_or(0), self.to)?),
+        }
+    }
+
+    fn checked(&self, file: &Path) -> anyhow::Result<ExitCode> {
+        let text = std::fs::read(file).with_context(|| format!("`{}`", file.display()))?;
+        let proof: AnyProof = serde_json::from_slice(&text)
+            .map_err(|_| anyhow!("`{}` is no proof as `amplifier audit prove` prints it", file.display()))?;
+        let result = proof.check(&self.key);
+        let code = ExitCode::from(u8::from(result.is_err()));
+        if self.json {
+            print_json(&match result {
+                Ok(proved) => json!({ "proved": true, "what": proved }),
+                Err(problem) => json!({ "proved": false, "problem": problem }),
+            })?;
+        } else {
+            print(match result {
+                Ok(proved) => format!("proved: {proved}\n"),
+                Err(problem) => format!("NOT PROVED: {problem}\n"),
+            })?;
+        }
+        Ok(code)
+    }
+}
+
+/// What `prove` prints.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnyProof {
+    Inclusion(Proof),
+    Continuation(Continuation),
+}
+
+impl AnyProof {
+    /// What it proves, or why it proves nothing.
+    fn check(&self, keys: &[PublicKey]) -> Result<String, String> {
+        match self {
+            Self::Inclusion(proof) => {
+                let mut checked = keys.iter().map(|key| proof.check(key));
+                let first = checked.next().ok_or("no key was given")?;
+                let checkpoint = checked.fold(first, Result::or).map_err(|error| error.to_string())?;
+                let Checkpoint { log, time, .. } = checkpoint;
+                Ok(format!("record {} is in the log {log} as of {time}", proof.seq))
+            }
+            Self::Continuation(proof) => proof.check(keys),
+        }
+    }
+}
+
+/// Two signed checkpoints, and the proof that what the later one covers begins with what the earlier one covers.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Continuation {
+    earlier: String,
+    later: String,
+    /// The hashes of the consistency proof, as RFC 6962 orders them.
+    path: Vec<Hash>,
+}
+
+impl Continuation {
+    fn of(reader: Reader, folder: &Folder, from: u64, to: Option<u64>) -> anyhow::Result<Self> {
+        let mut notes: Vec<(u64, String)> = Vec::new();
+        reader.read(|record| {
+            if matches!(record.kind, Kind::Checkpoint | Kind::Segment) {
+                let body: Value = serde_json::from_str(record.body.get())?;
+                notes.push((record.seq, body["note"].as_str().unwrap_or_default().to_owned()));
+            }
+            Ok(())
+        })?;
+        let to = to.or(notes.last().map(|(size, _)| *size)).unwrap_or(0);
+        let note = |size: u64| {
+            let note = notes.iter().find(|(covered, _)| *covered == size).map(|(_, note)| note.clone());
+            note.ok_or_else(|| match notes.iter().map(|(covered, _)| *covered).min_by_key(|near| near.abs_diff(size)) {
+                Some(near) => anyhow!("no checkpoint covers exactly {size} records; the nearest covers {near}"),
+                None => anyhow!("the log has no checkpoint yet"),
+            })
+        };
+        let path = read_tree(folder)?.consistency(from, to).ok_or_else(|| {
+            anyhow!("there is no proof from {from} to {to} records; the first number must be the smaller")
+        })?;
+        Ok(Self { earlier: note(from)?, later: note(to)?, path })
+    }
+
+    fn check(&self, keys: &[PublicKey]) -> Result<String, String> {
+        let (earlier, later) = (signed(&self.earlier, keys)?, signed(&self.later, keys)?);
+        if earlier.log != later.log {
+            return Err("the checkpoints are of two logs".to_owned());
+        }
+        if !is_consistent(earlier.size, later.size, &self.path, &earlier.root, &later.root) {
+            return Err("the later log does not begin with what the earlier one had".to_owned());
+        }
+        Ok(format!(
+            "the log {} with {} records as of {} begins with the {} records that it had at {}",
+            later.log, later.size, later.time, earlier.size, earlier.time
+        ))
+    }
+}
+
+/// The checkpoint in a note that is signed with one of the keys.
+fn signed(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, String> {
+    let note = Note::parse(text).map_err(|error| error.to_string())?;
+    let checkpoint = Checkpoint::read(&note).map_err(|error| error.to_string())?;
+    let origin = Checkpoint::origin(&checkpoint.log);
+    match keys.iter().any(|key| note.is_signed_by(&origin, key)) {
+        true => Ok(checkpoint),
+        false => Err(format!("the checkpoint over {} records is not signed with that key", checkpoint.size)),
+    }
+}

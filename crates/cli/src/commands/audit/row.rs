@@ -1,0 +1,66 @@
+//! One record as one line.
+
+use amplifier_audit::{Kind, Record};
+use anstyle::{AnsiColor, Style};
+
+use super::output::columns;
+use super::summary::{Weight, summary};
+use super::text::{cut, harmless, padded};
+
+/// Where there is no terminal to say how wide a line may be.
+const WIDEST: usize = 240;
+
+/// Beyond this, a column is cut.
+const WIDEST_NAME: usize = 40;
+
+/// How records are shown.
+pub(crate) enum Form {
+    /// As they stand in the log.
+    Json,
+    /// In columns.
+    Row {
+        /// How wide a line may be.
+        columns: usize,
+    },
+}
+
+impl Form {
+    /// The form that fits the standard output.
+    pub(crate) fn new(json: bool) -> Self {
+        if json { Self::Json } else { Self::Row { columns: columns().unwrap_or(WIDEST) } }
+    }
+
+    /// The line for a record.
+    pub(crate) fn line(&self, record: &Record<'_>) -> String {
+        match self {
+            Self::Json => record.line().to_owned(),
+            Self::Row { columns } => row(record, *columns),
+        }
+    }
+}
+
+fn row(record: &Record<'_>, columns: usize) -> String {
+    let name = |text: Option<&str>, width| padded(&cut(&harmless(text.unwrap_or("-")), WIDEST_NAME), width);
+    let turn = record.turn.map_or_else(|| "-".to_owned(), |turn| turn.to_string());
+    let place =
+        format!("{:>6}  {}  {} {turn:>4}", record.seq, harmless(&record.time), name(record.session.as_deref(), 10),);
+    let event = name(record.event.as_deref(), 18);
+    let kind = padded(record.kind.as_str(), 17);
+    let (weight, text) = summary(record);
+    let taken = unicode_width::UnicodeWidthStr::width(format!("{place}  {event} {kind} ").as_str());
+    // On a narrow terminal the line wraps, so that something can be read at all.
+    let text = harmless(&text);
+    let text = cut(&text, columns.saturating_sub(taken).max(40));
+    let (quiet, style) = (Style::new().dimmed(), style(record.kind, weight));
+    format!("{quiet}{place}{quiet:#}  {event} {style}{kind}{style:#} {style}{text}{style:#}").trim_end().to_owned()
+}
+
+fn style(kind: Kind, weight: Weight) -> Style {
+    match (weight, kind) {
+        (Weight::Bad, _) => AnsiColor::Red.on_default(),
+        (Weight::Good, _) => AnsiColor::Green.on_default(),
+        (_, Kind::ApprovalRequest | Kind::LateAnswer) => AnsiColor::Yellow.on_default(),
+        (_, Kind::Genesis | Kind::Segment | Kind::Checkpoint) => Style::new().dimmed(),
+        _ => Style::new(),
+    }
+}

@@ -1,0 +1,56 @@
+//! `amplifier audit show`: the records, for the eye.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::Place;
+use super::filter::Filter;
+use super::output::stdout;
+use super::reader::Reader;
+use super::row::Form;
+use crate::home::Home;
+
+/// Shows records, one line each: number, time, session, turn, event, kind, and what happened.
+///
+/// Long lines are cut; `--json` has all of it. Hashes are checked, signatures are not: `amplifier audit verify` does that.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    filter: Filter,
+    /// Only the last so many of them.
+    #[arg(long, value_name = "COUNT")]
+    last: Option<usize>,
+    /// Prints the records as they stand in the log.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        let mut out = stdout();
+        let form = Form::new(self.json);
+        let mut lines = VecDeque::new();
+        Reader::open(self.place.or_home(home))?.read(|record| {
+            if !self.filter.fits(record) {
+                return Ok(());
+            }
+            let line = form.line(record);
+            let Some(last) = self.last else { return Ok(writeln!(out, "{line}")?) };
+            lines.push_back(line);
+            if lines.len() > last {
+                lines.pop_front();
+            }
+            Ok(())
+        })?;
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,86 @@
+//! What a record says, in a few words.
+
+use std::time::Duration;
+
+use amplifier_audit::{Kind, Record};
+use serde_json::Value;
+
+/// How a summary is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// As any other.
+    Plain,
+    /// Something was denied, failed or is wrong.
+    Bad,
+    /// A person agreed.
+    Good,
+}
+
+/// What the record says. The text is as the log has it: it can contain anything.
+pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
+    let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
+    let text = |field: &str| plain(&body[field]);
+    let said = |field: &str| match &body[field] {
+        Value::Null => String::new(),
+        value => format!(": {}", plain(value)),
+    };
+    let bad_if = |bad: bool| if bad { Weight::Bad } else { Weight::Plain };
+    if let Some(blob) = body["blob"].as_str() {
+        return (Weight::Plain, format!("{} bytes, kept as {blob}", text("bytes")));
+    }
+    match record.kind {
+        Kind::Event => match body["denied_by"].as_str() {
+            Some(hook) => (Weight::Bad, format!("denied by {hook}{}; {}", said("reason"), text("data"))),
+            None => (bad_if(body["decision"] == "deny"), format!("{}; {}", text("decision"), text("data"))),
+        },
+        Kind::HookReport => {
+            let took = Duration::from_nanos(body["took_ns"].as_u64().unwrap_or(0));
+            let bad = body["answer"] == "deny" || !body["error"].is_null();
+            let why = if body["error"].is_null() { said("reason") } else { said("error") };
+            (bad_if(bad), format!("{} answered {} in {took:.1?}{why}", text("hook"), text("answer")))
+        }
+        Kind::ApprovalRequest => (Weight::Plain, format!("#{} {} asks{}", text("id"), text("hook"), said("prompt"))),
+        Kind::ApprovalDecision => {
+            let (weight, word) = match body["granted"].as_bool() {
+                Some(true) => (Weight::Good, "granted"),
+                _ => (Weight::Bad, "refused"),
+            };
+            (weight, format!("#{} {word} to {} ({}){}", text("id"), text("hook"), text("basis"), said("reason")))
+        }
+        Kind::LateAnswer => (Weight::Plain, format!("#{} to {}, too late{}", text("id"), text("hook"), said("answer"))),
+        Kind::Injection => {
+            let placed = format!("{} as {}, {}", text("hook"), text("role"), text("placement"));
+            (Weight::Plain, format!("{placed}, {} tokens, {}{}", text("tokens"), text("fate"), said("text")))
+        }
+        Kind::Message => {
+            let weight = bad_if(body["level"] == "error");
+            (weight, format!("{} from {}{}", text("level"), text("source"), said("text")))
+        }
+        Kind::Intent => (Weight::Plain, format!("may begin{}", said("tool_call_id"))),
+        Kind::Outcome => {
+            let word = match body["success"].as_bool() {
+                Some(true) => "succeeded",
+                Some(false) => "failed",
+                None => "ended",
+            };
+            (bad_if(word == "failed"), format!("{word}{}", said("tool_call_id")))
+        }
+        Kind::Failure => (Weight::Bad, format!("{}{}", text("part"), said("error"))),
+        Kind::Gap => (Weight::Bad, format!("{} records were lost{}", text("lost"), said("why"))),
+        Kind::Breach => (Weight::Bad, format!("someone was at the log{}", said("what"))),
+        Kind::Recovery => (Weight::Plain, format!("{} torn bytes of segment {}", text("bytes"), text("segment"))),
+        Kind::Seal => (Weight::Plain, format!("{}, after {} records", text("reason"), text("records"))),
+        Kind::Genesis | Kind::KeyRotation => (Weight::Plain, format!("public key {}", text("public_key"))),
+        Kind::Segment | Kind::Checkpoint => (Weight::Plain, format!("covers {} records", record.seq)),
+        Kind::PolicyChange => (Weight::Plain, plain(&body)),
+    }
+}
+
+/// A value as people write it: text without quotes, nothing as a dash, the rest as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,88 @@
+//! `amplifier audit tail`: the end of a log, and what is added to it.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Place;
+use super::filter::Filter;
+use super::output::stdout;
+use super::reader::Reader;
+use super::row::Form;
+use crate::home::Home;
+
+/// How often is looked for new records.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// Shows the last records, and with `--follow` new ones as they are added.
+#[derive(Args, Debug)]
+pub(crate) struct Tail {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    filter: Filter,
+    /// How many records to begin with.
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
+    last: usize,
+    /// Goes on with new records until it is stopped with Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+    /// Prints the records as they stand in the log.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Tail {
+    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        // Before anything is shown: whoever has seen the first line can rely on Ctrl-C.
+        let interrupted = if self.follow { Some(interruption()?) } else { None };
+        let form = Form::new(self.json);
+        let mut out = stdout();
+        let mut reader = Reader::open(self.place.or_home(home))?;
+        for line in reader.last(self.last, |record| self.filter.fits(record).then(|| form.line(record)))? {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+        let Some(interrupted) = interrupted else { return Ok(ExitCode::SUCCESS) };
+        while interrupted.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            reader.advance(|record| match self.filter.fits(record) {
+                true => Ok(writeln!(out, "{}", form.line(record))?),
+                false => Ok(()),
+            })?;
+            out.flush()?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Receives something when the person presses Ctrl-C.
+fn interruption() -> anyhow::Result<Receiver<()>> {
+    let problem = "Ctrl-C cannot be listened for";
+    let (ready, is_ready) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
+    // In a thread of its own, because a command may itself be run by a runtime, which another one cannot be started in.
+    std::thread::Builder::new()
+        .name("ctrl-c".to_owned())
+        .spawn(move || {
+            let waited = tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
+                runtime.block_on(async {
+                    let mut interrupts = signal(SignalKind::interrupt())?;
+                    _ = ready.send(Ok(()));
+                    interrupts.recv().await;
+                    Ok(())
+                })
+            });
+            match waited {
+                Ok(()) => _ = sender.send(()),
+                Err(error) => _ = ready.send(Err(error)),
+            }
+        })
+        .context(problem)?;
+    is_ready.recv().context(problem)?.context(problem)?;
+    Ok(receiver)
+}

@@ -1,0 +1,58 @@
+//! `amplifier audit verify`: whether a log is as it was written.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use amplifier_audit::{PublicKey, Verifier};
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Place;
+use super::output::print;
+use crate::home::Home;
+
+/// Checks every byte, every link and every signature, and says what that proves.
+///
+/// Exit codes: 0 sound, 1 unsound, 2 wrong usage, 3 unreadable.
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    place: Place,
+    /// The public key that the log must be signed with; without one, the log is believed which it is.
+    #[arg(long, value_name = "PUBLIC_KEY")]
+    key: Option<PublicKey>,
+    /// Checkpoints that were kept elsewhere: the file of an anchor. Can be given several times.
+    #[arg(long, value_name = "FILE")]
+    checkpoints: Vec<PathBuf>,
+    /// Prints the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verify {
+    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        let mut verifier = Verifier::new();
+        if let Some(key) = self.key {
+            verifier = verifier.key(key);
+        }
+        for file in &self.checkpoints {
+            let context = || format!("`{}`", file.display());
+            verifier = verifier.checkpoints(&std::fs::read(file).with_context(context)?).with_context(context)?;
+        }
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        bar.set_style(ProgressStyle::with_template("verifying {bar:30} {percent:>3}%  {bytes_per_sec}  {msg}")?);
+        let verifier = verifier.progress(|progress| {
+            bar.set_length(progress.of);
+            bar.set_position(progress.bytes);
+            bar.set_message(format!("{} records", progress.records));
+        });
+        let report = verifier.folder(self.place.or_home(home));
+        bar.finish_and_clear();
+        let report = report?;
+        print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
+        // Whether or not anyone reads it to the end, the exit code tells.
+        Ok(ExitCode::from(report.verdict().exit_code()))
+    }
+}

@@ -1,0 +1,164 @@
+//! `amplifier chat`: an interactive session.
+
+use std::borrow::Cow;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use amplifier_agent::{Cancel, Session, TurnEnd};
+use amplifier_core::HookRegistry;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use reedline::{
+    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, Signal,
+};
+
+use super::run::{report, stop_on_ctrl_c};
+use crate::agent::{self, Prepared};
+use crate::config::{Config, Flags};
+use crate::home::Home;
+use crate::terminal::Screen;
+
+/// Talk with the agent.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Ctrl-C once lets the running tool finish, twice stops the turn at once. Ctrl-D ends the session."
+)]
+pub struct Chat {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// How a conversation begins.
+pub enum Begin {
+    /// Anew.
+    New,
+    /// With a stored session.
+    Resume(String),
+    /// With a branch of a stored session, after a turn.
+    Fork(String, Option<u64>),
+}
+
+impl Chat {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no terminal, or no session.
+    pub async fn run(self, home: &Home) -> Result<ExitCode> {
+        converse(&self.flags, home, Begin::New).await
+    }
+}
+
+/// Lets a person talk with a session until they have had enough.
+///
+/// # Errors
+/// If there is no terminal, or no session.
+pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCode> {
+    if !std::io::stdin().is_terminal() {
+        bail!("a conversation needs a terminal; `amplifier run` does one task without");
+    }
+    let config = Config::load(flags, home)?;
+    let screen = Screen::new();
+    let cancel = Cancel::default();
+    let hooks = HookRegistry::new();
+    let Prepared { builder, log, servers } = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
+    let session = match begin {
+        Begin::New => builder.start().await?,
+        Begin::Resume(id) => builder.resume(&id).await?,
+        Begin::Fork(id, turn) => builder.fork(&id, turn).await?,
+    };
+    screen.note(&format!("session {}; /help shows what you can do, Ctrl-D ends it", session.id()));
+    stop_on_ctrl_c(&cancel, &screen);
+    let result = talk(&session, &screen, home).await;
+    session.end(if result.is_ok() { "user_exit" } else { "error" }).await?;
+    drop(servers);
+    log.close().context("the audit log")?;
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+async fn talk(session: &Session, screen: &Screen, home: &Home) -> Result<()> {
+    std::fs::create_dir_all(home.data()).context("the line history")?;
+    let history = FileBackedHistory::with_file(1_000, home.line_history()).context("the line history")?;
+    let mut editor = Reedline::create().with_history(Box::new(history));
+    loop {
+        let (returned, signal) = tokio::task::spawn_blocking(move || {
+            let signal = editor.read_line(&Line);
+            (editor, signal)
+        })
+        .await?;
+        editor = returned;
+        let line = match signal? {
+            Signal::Success(line) => line,
+            Signal::CtrlD => return Ok(()),
+            // The line is thrown away; nothing runs that could be stopped.
+            _ => continue,
+        };
+        match line.trim() {
+            "" => {}
+            "/exit" | "/quit" => return Ok(()),
+            command if command.starts_with('/') => slash(session, screen, command).await,
+            prompt => {
+                let end = session.prompt(prompt).await;
+                report(screen, &end);
+                if matches!(end, TurnEnd::Answered(_)) {
+                    session.notify("awaiting_input", "the agent has answered").await;
+                }
+            }
+        }
+    }
+}
+
+const HELP: &str = "\
+/help      this
+/hooks     which hooks stand around what
+/history   the conversation so far
+/tokens    how many tokens were used
+/compact   shorten the conversation to a summary
+/exit      end the session (so does Ctrl-D)";
+
+async fn slash(session: &Session, screen: &Screen, command: &str) {
+    match command {
+        "/help" => screen.note(HELP),
+        "/hooks" => screen.note(&super::hooks::table(&session.coordinator().hooks().list_handlers())),
+        "/tokens" => screen.note(&format!("{} tokens", session.tokens())),
+        "/history" => {
+            for message in session.history() {
+                let role = format!("{:?}", message.role).to_lowercase();
+                let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
+                let calls = if calls.is_empty() { String::new() } else { format!(" [{}]", calls.join(", ")) };
+                screen.note(&format!("{role}{calls}: {}", message.content));
+            }
+        }
+        "/compact" => match session.compact().await {
+            Ok(()) => screen.note(&format!("the conversation has {} messages now", session.history().len())),
+            Err(end) => screen.note(&end.text()),
+        },
+        other => screen.note(&format!("there is no command `{other}`; /help shows those there are")),
+    }
+}
+
+/// What stands before the line.
+struct Line;
+
+impl Prompt for Line {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        "> ".into()
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        "· ".into()
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let failing =
+            if matches!(search.status, PromptHistorySearchStatus::Failing) { "nothing found for " } else { "" };
+        format!("({failing}{}) ", search.term).into()
+    }
+}

@@ -1,0 +1,32 @@
+//! `amplifier completions`: what a shell needs to complete commands.
+
+use std::process::ExitCode;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use super::audit::output::print;
+
+/// Prints completions for a shell.
+///
+/// For bash: `amplifier completions bash > ~/.local/share/bash-completion/completions/amplifier`
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Completions {
+    /// Prints the completions of `command`.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn run(self, mut command: Command) -> anyhow::Result<ExitCode> {
+        let name = command.get_name().to_owned();
+        // Into memory: the generator panics if it cannot write.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, name, &mut script);
+        print(script)
+    }
+}

@@ -1,0 +1,174 @@
+//! `amplifier demo`: one session that shows all six things hooks can do.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::tool::{Workspace, standard};
+use amplifier_agent::{Cancel, Session};
+use amplifier_audit::{Durability, Log, Verifier};
+use amplifier_core::{
+    Approval, Event, HookRegistry, HookResult, OnError, PROMPT_SUBMIT, SessionConfig, TOOL_POST, TOOL_PRE, ToolPost,
+    ToolPre,
+};
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+
+use super::run::{exit_code, report, stop_on_ctrl_c};
+use crate::agent::Watcher;
+use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
+
+/// Show what hooks can do, in a minute, without a key or a network.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "The model is played from a script. Everything else is real: the tools, the hooks, the question, the audit log. It \
+                        works in a temporary folder, which is removed afterwards."
+)]
+pub struct Demo {
+    /// Do not pause between words
+    #[arg(long)]
+    fast: bool,
+}
+
+const TASK: &str = "Clean up, check the settings, write a greeting, and deploy it.";
+const SECRET: &str = "sk-live-4f1c9a7be2";
+
+impl Demo {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the temporary folder cannot be used.
+    pub async fn run(self) -> Result<ExitCode> {
+        let folder = tempfile::tempdir().context("there is no temporary folder")?;
+        let workspace = folder.path().join("workspace");
+        prepare(&workspace).context("the temporary workspace")?;
+        let screen = Screen::new();
+        let pace = if self.fast || !std::io::stderr().is_terminal() { 0 } else { 35 };
+        let seen = Arc::new(AtomicUsize::new(0));
+        let log = Log::at(folder.path().join("audit"), folder.path().join("audit.key"))
+            .durability(Durability::Group)
+            .open()?;
+
+        let cancel = Cancel::default();
+        let builder = Session::builder(Arc::new(Scripted::new(script(pace))))
+            .hooks(hooks(&screen, &seen)?)
+            .tools(standard(&Workspace::new(&workspace)?))
+            .display(TerminalDisplay::new(screen.clone()))
+            .watch(Watcher::new(screen.clone()))
+            .audit(log.clone())
+            .config(SessionConfig { audit_required: true, ..SessionConfig::default() })
+            .cancel(cancel.clone());
+        let builder = match screen.can_ask() {
+            true => builder.approvals(TerminalApprovals::new(screen.clone(), workspace.clone())),
+            false => builder.approvals(HeadlessApprovals),
+        };
+        screen.note(&format!("A person asks: {TASK}\n"));
+        let session = builder.start().await?;
+        stop_on_ctrl_c(&cancel, &screen);
+        let end = session.prompt(TASK).await;
+        session.end("complete").await?;
+        log.close()?;
+        report(&screen, &end);
+        show_end(&screen, folder.path(), &workspace, seen.load(Ordering::Relaxed))?;
+        Ok(exit_code(&end))
+    }
+}
+
+fn prepare(workspace: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(workspace.join("build"))?;
+    std::fs::create_dir_all(workspace.join("production"))?;
+    std::fs::write(workspace.join("build/cache.bin"), "0123456789\n")?;
+    std::fs::write(workspace.join("settings.env"), format!("MODE=production\nTOKEN={SECRET}\n"))
+}
+
+fn hooks(screen: &Screen, seen: &Arc<AtomicUsize>) -> Result<HookRegistry> {
+    let hooks = HookRegistry::new();
+
+    let meter = seen.clone();
+    hooks.hook("*").named("meter").observer().run(move |_| {
+        meter.fetch_add(1, Ordering::Relaxed);
+    })?;
+    hooks.hook(PROMPT_SUBMIT).named("policy").run(|event| {
+        let noise = format!("checked {} characters against 4 lists", event.prompt().len());
+        HookResult::proceed().info("the prompt is within policy").with_output(noise).suppress_output()
+    });
+    let (guard, redact, linter, production) = (screen.clone(), screen.clone(), screen.clone(), screen.clone());
+    hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(move |event: Event<ToolPre>| {
+        let command = event.text_at("/tool_input/command").unwrap_or_default();
+        command.contains("rm -rf").then(|| {
+            guard.note("BLOCK   a guard refuses, and the model reads why");
+            HookResult::deny("deleting recursively is not allowed here")
+        })
+    });
+    hooks.hook(TOOL_POST).named("redact").on_error(OnError::Deny).run(move |event: Event<ToolPost>| {
+        let output = event.text_at("/tool_result/output")?;
+        output.contains(SECRET).then(|| {
+            redact.note("MODIFY  a secret is redacted: the model, the transcript and the record never have it");
+            HookResult::set("tool_result", json!({ "output": output.replace(SECRET, "[redacted]") }))
+        })
+    });
+    hooks.hook(TOOL_POST).named("linter").run(move |event: Event<ToolPost>| {
+        let content = event.text_at("/tool_input/content").or(event.text_at("/tool_input/new_string"))?;
+        let line = content.lines().position(|line| line.contains("pritn"))? + 1;
+        linter.note("INJECT  a linter tells the model, which corrects itself within the turn");
+        let problem = format!("greet.py line {line}: undefined name `pritn`; did you mean `print`?");
+        Some(HookResult::inject(problem).warning("1 problem in greet.py"))
+    });
+    hooks.hook(TOOL_PRE).named("production-guard").on_error(OnError::Deny).run(move |event: Event<ToolPre>| {
+        let path = event.text_at("/tool_input/file_path")?;
+        path.starts_with("production/").then(|| {
+            production.note("ASK     a person decides, within a time limit; no answer is a no");
+            let question = Approval::new(format!("Write to `{path}`?")).options(["Allow once", "Allow always", "Deny"]);
+            HookResult::ask(question.timeout(Duration::from_secs(30)))
+                .because("production files need a person's consent")
+        })
+    });
+    Ok(hooks)
+}
+
+fn script(pace: u64) -> Script {
+    let program = "def greet(name):\n    pritn(f\"Hello, {name}!\")\n\ngreet(\"world\")\n";
+    let mut script = Script::of([
+        Answer::text("I clear the build folder first.").calling("Bash", json!({ "command": "rm -rf build" })),
+        Answer::text("That is not allowed, so the folder stays. Now the settings.")
+            .calling("Read", json!({ "file_path": "settings.env" })),
+        Answer::text("The settings are there, and the token is hidden from me. I write the greeting.")
+            .calling("Write", json!({ "file_path": "greet.py", "content": program })),
+        Answer::text("The linter is right: a typing error. I correct it and try it out.")
+            .calling("Edit", json!({ "file_path": "greet.py", "old_string": "pritn", "new_string": "print" }))
+            .calling("Bash", json!({ "command": "cat greet.py | head -2" })),
+        Answer::text("It looks right. I deploy it.").calling(
+            "Write",
+            json!({ "file_path": "production/greet.py", "content": program.replace("pritn", "print") }),
+        ),
+        Answer {
+            when: Some("Denied by hook".to_owned()),
+            ..Answer::text("The deployment was not allowed. Everything else is done: the greeting is in greet.py.")
+        },
+        Answer::text("Everything is done, but for the build folder, which I may not delete: greet.py is deployed."),
+    ]);
+    script.answers.iter_mut().for_each(|answer| answer.delay_ms = pace);
+    script
+}
+
+/// What is left of it: files, and a record that anyone can check.
+fn show_end(screen: &Screen, folder: &Path, workspace: &Path, seen: usize) -> Result<()> {
+    let report = Verifier::new().folder(folder.join("audit"))?;
+    let deployed = if workspace.join("production/greet.py").exists() { "deployed" } else { "not deployed" };
+    let sound = if report.is_sound() { "sound: nothing was changed, removed or added" } else { "NOT SOUND" };
+    screen.note(&format!(
+        "\nOBSERVE a meter saw {seen} events and changed none\n\
+         CONTROL the policy hook's chatter stayed out of sight: you saw one line of it\n\n\
+         build/ is still there, greet.py is {deployed}.\n\
+         The audit log has {} records, hash-chained and signed, and is {sound}.\n\n\
+         Next: set a key and try `amplifier chat`; `amplifier events` lists what hooks can hear; `amplifier doctor` says what is \
+         configured.",
+        report.records
+    ));
+    Ok(())
+}

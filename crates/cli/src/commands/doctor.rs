@@ -1,0 +1,104 @@
+//! `amplifier doctor`: what is configured, and what is missing.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use amplifier_agent::tool::Workspace;
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+use crate::agent;
+use crate::config::{Config, Flags, Setting, Who};
+use crate::home::Home;
+
+/// Say what is configured and what is missing.
+#[derive(Args, Debug)]
+#[command(after_help = "Exit codes: 0 everything is there, 1 something is missing.")]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Something that was looked at.
+struct Finding {
+    what: &'static str,
+    is_well: bool,
+    about: String,
+}
+
+impl Doctor {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the configuration cannot be read.
+    pub fn run(self, home: &Home) -> Result<ExitCode> {
+        let config = Config::load(&self.flags, home)?;
+        let findings = findings(&config, home);
+        let is_well = findings.iter().all(|finding| finding.is_well);
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            let settings = config.settings.iter().map(
+                |Setting { name, value, source }| json!({ "name": name, "value": value, "source": source.to_string() }),
+            );
+            let settings: Vec<_> = settings.collect();
+            let findings = findings
+                .iter()
+                .map(|Finding { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
+            let findings: Vec<_> = findings.collect();
+            writeln!(out, "{}", json!({ "ok": is_well, "settings": settings, "findings": findings }))?;
+        } else {
+            writeln!(out, "Configuration ({})\n", home.config_file().display())?;
+            for Setting { name, value, source } in &config.settings {
+                let value = if value.is_empty() { "-" } else { value };
+                writeln!(out, "  {name:<13} {value:<40} {source}")?;
+            }
+            writeln!(out, "\nWhat was looked at\n")?;
+            for Finding { what, is_well, about } in &findings {
+                writeln!(out, "  {} {what:<13} {about}", if *is_well { "✓" } else { "✗" })?;
+            }
+        }
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+}
+
+fn findings(config: &Config, home: &Home) -> Vec<Finding> {
+    let finding = |what, result: Result<String, String>| match result {
+        Ok(about) => Finding { what, is_well: true, about },
+        Err(about) => Finding { what, is_well: false, about },
+    };
+    let model = match &config.who {
+        Who::Nobody => Err("none is configured; `amplifier demo` needs none".to_owned()),
+        Who::Script(file) if file.is_file() => Ok(format!("plays `{}`", file.display())),
+        Who::Script(file) => Err(format!("the script `{}` is not there", file.display())),
+        Who::Remote { kind, model, base_url, key } => match (key, base_url) {
+            (None, None) => Err(format!("`{kind}` needs a key: please set {}", kind.key_variable())),
+            (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),
+            (Some(_), None) => Ok(format!("{kind}, {model}; {} is set", kind.key_variable())),
+        },
+    };
+    let workspace = Workspace::new(&config.workspace)
+        .map(|_| config.workspace.display().to_string())
+        .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
+    let rules =
+        agent::rules(home).map(|_| home.approval_rules().display().to_string()).map_err(|error| format!("{error:#}"));
+    let data = std::fs::create_dir_all(home.data())
+        .and_then(|()| tempfile::NamedTempFile::new_in(home.data()))
+        .map(|_| format!("can be written to: {}", home.data().display()))
+        .map_err(|error| format!("`{}` cannot be written to: {error}", home.data().display()));
+    let bash = std::process::Command::new("bash").args(["-c", "exit 0"]).status();
+    let bash = match bash {
+        Ok(status) if status.success() => Ok("is there".to_owned()),
+        _ => Err("is missing; the tool `Bash` needs it".to_owned()),
+    };
+    vec![
+        finding("model", model),
+        finding("workspace", workspace),
+        finding("data", data),
+        finding("approvals", rules),
+        finding("bash", bash),
+    ]
+}

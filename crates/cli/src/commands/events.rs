@@ -1,0 +1,242 @@
+//! `amplifier events`: what hooks can listen to.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use amplifier_core::{Answers, EventName, EventSpec, catalog};
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::audit::output::{print, print_json};
+use crate::home::Home;
+
+/// Explains the events that hooks can listen to: when they happen, what they carry, and what an answer means there.
+#[derive(Args, Debug)]
+pub struct Events {
+    /// The event to explain, such as `tool:pre`; all of them are listed if none is given.
+    name: Option<String>,
+    /// Prints JSON: for each event its JSON Schema and what answers mean.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Events {
+    /// Prints the list, or what there is to know about one event.
+    ///
+    /// # Errors
+    /// If there is no event of that name, or it cannot be written.
+    pub fn run(self, _home: &Home) -> anyhow::Result<ExitCode> {
+        match (self.name, self.json) {
+            (None, false) => print(list()),
+            (None, true) => print_json(&catalog().iter().map(to_json).collect::<Vec<_>>()),
+            (Some(name), false) => print(page(find(&name)?)),
+            (Some(name), true) => print_json(&to_json(find(&name)?)),
+        }
+    }
+}
+
+fn find(name: &str) -> anyhow::Result<&'static EventSpec> {
+    let canonical = name.parse::<EventName>().map_or_else(|_| name.to_owned(), |name| name.canonical().to_owned());
+    let spec = catalog().iter().find(|spec| spec.name == canonical);
+    spec.ok_or_else(|| {
+        let names = catalog().iter().map(|spec| spec.name).chain(ALIASES);
+        let nearest = names.min_by_key(|known| distance(name, known)).unwrap_or_default();
+        anyhow!("there is no event `{name}`; did you mean `{nearest}`? `amplifier events` lists all of them")
+    })
+}
+
+/// Other names of an event.
+fn aliases(spec: &EventSpec) -> Vec<&'static str> {
+    let is_alias = |alias: &&str| alias.parse::<EventName>().is_ok_and(|alias| alias.canonical() == spec.name);
+    ALIASES.into_iter().filter(is_alias).collect()
+}
+
+fn to_json(spec: &EventSpec) -> Value {
+    let Meaning { deny, modify, inject, ask } = meaning(spec);
+    json!({
+        "name": spec.name,
+        "aliases": aliases(spec),
+        "when": spec.when.trim(),
+        "answers": { "deny": deny, "modify": modify, "inject_context": inject, "ask_user": ask },
+        "schema": spec.schema(),
+    })
+}
+
+fn list() -> String {
+    let mut text = String::new();
+    for (title, families) in GROUPS {
+        _ = writeln!(text, "{title}");
+        let family = |spec: &EventSpec| spec.name.split_once(':').map_or("", |(family, _)| family);
+        for spec in catalog().iter().filter(|spec| families.contains(&family(spec))) {
+            let observed = if spec.answers == Answers::Observed { "" } else { "*" };
+            _ = writeln!(text, "  {:<28}{observed:<2}{}", spec.name, spec.when.trim());
+        }
+        text.push('\n');
+    }
+    text.push_str("* Hooks can deny or change what happens there. `amplifier events NAME` tells more.\n");
+    text
+}
+
+fn page(spec: &EventSpec) -> String {
+    let mut text = format!("{}: {}\n", spec.name, spec.when.trim());
+    let aliases = aliases(spec);
+    if !aliases.is_empty() {
+        _ = writeln!(text, "Also called {}.", aliases.join(", "));
+    }
+    text.push_str("\nWhat it carries\n");
+    let schema = spec.schema();
+    let common = ["session_id", "timestamp"].map(|name| (name, true));
+    for (name, required) in spec.fields.iter().map(|field| (field.name, field.required)).chain(common) {
+        let field = &schema["properties"][name];
+        let about = field["description"].as_str().unwrap_or_default();
+        let optional = if required { "" } else { "Optional. " };
+        _ = writeln!(text, "  {name:<20} {:<15} {optional}{about}", type_of(field));
+    }
+    text.push_str("\nWhat an answer means\n");
+    let Meaning { deny, modify, inject, ask } = meaning(spec);
+    let ask = if ask { "a person is asked; a refusal denies" } else { "no effect: nobody is asked" };
+    for (answer, means) in [("deny", deny), ("modify", modify), ("inject_context", inject), ("ask_user", ask)] {
+        _ = writeln!(text, "  {answer:<20} {means}");
+    }
+    text
+}
+
+/// The type that a schema describes, in a word or three.
+fn type_of(schema: &Value) -> String {
+    match (schema["type"].as_str(), schema["items"]["type"].as_str()) {
+        (Some("array"), Some(of)) => format!("array of {of}"),
+        (Some(name), _) => name.to_owned(),
+        (None, _) => "any".to_owned(),
+    }
+}
+
+/// How many letters must be added, removed or exchanged to make one word of the other; two that changed places count once.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(64).collect(), other.chars().collect());
+    let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=other.len() {
+            let exchanged = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
+            let mut least = exchanged.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][other.len()]
+}
+
+/// What a hook's answers mean at an event.
+#[derive(Clone, Copy, Debug)]
+struct Meaning {
+    deny: &'static str,
+    /// What can be changed.
+    modify: &'static str,
+    /// Where an injection lands.
+    inject: &'static str,
+    /// Whether a person can be asked.
+    ask: bool,
+}
+
+/// How events are listed: a title, and the first words of the names below it.
+const GROUPS: [(&str, &[&str]); 9] = [
+    ("Session", &["session"]),
+    ("Turn", &["prompt", "execution", "orchestrator"]),
+    ("Model", &["provider", "content_block", "thinking"]),
+    ("Decisions", &["decision"]),
+    ("Tools", &["tool", "artifact"]),
+    ("Sub-agents", &["agent"]),
+    ("Context", &["context"]),
+    ("People and rules", &["user", "approval", "policy", "cancel"]),
+    ("Errors", &["error"]),
+];
+
+/// Other names of known events.
+const ALIASES: [&str; 4] = ["context:pre-compact", "execution:end", "tool:error", "provider:error"];
+
+#[rustfmt::skip] // A table.
+const MEANINGS: &[(&str, Meaning)] = &[
+    ("session:start", all("the session does not start", "session metadata", "stands before the first prompt")),
+    ("session:resume", all("the session is not continued", "session metadata", "stands before the next prompt")),
+    ("session:fork", all("the session does not branch off", "session metadata", "stands before the next prompt")),
+    ("prompt:submit", all("the prompt is not processed; the person sees why", "the prompt", "before the model sees the prompt")),
+    ("provider:request", all("no call; the turn ends and says why", "messages, parameters", "this call")),
+    ("provider:response", all("the response is withheld", "its text, before display and history", "next call")),
+    ("decision:tool_resolution", all("the choice is refused, as at `tool:pre`", "the selected tool", "next call")),
+    ("decision:agent_resolution", all("the choice is refused, as at `agent:spawn`", "the selected agent", "next call")),
+    ("decision:context_resolution", all("the choice is refused", "the strategy", "next call")),
+    ("tool:pre", all("the tool does not run; the model reads `Denied by hook <name>: <reason>` as its result", "`tool_input`", "after this tool's result")),
+    ("tool:post", all("the model gets the reason instead of the result", "`tool_result`, for the model, the transcript and the audit log alike", "after the result")),
+    ("agent:spawn", all("not spawned", "task, configuration", "into the child's context")),
+    ("agent:complete", all("the parent gets the reason", "the result", "into the parent's context")),
+    ("context:pre_compact", Meaning { ask: false, ..all("compaction is put off once", "target", "carried into the compacted context") }),
+];
+
+const fn all(deny: &'static str, modify: &'static str, inject: &'static str) -> Meaning {
+    Meaning { deny, modify, inject, ask: true }
+}
+
+/// What answers mean at that event.
+fn meaning(spec: &EventSpec) -> Meaning {
+    let known = MEANINGS.iter().find(|(name, _)| *name == spec.name).map(|(_, meaning)| *meaning);
+    known.unwrap_or(match spec.answers {
+        Answers::Observed => OBSERVED,
+        Answers::All => all("it does not happen", "its data", "next call"),
+        Answers::NoQuestions => Meaning { ask: false, ..all("it does not happen", "its data", "next call") },
+    })
+}
+
+const OBSERVED: Meaning = Meaning {
+    deny: "no effect: it is recorded",
+    modify: "no effect",
+    inject: "next call, if there is one",
+    ask: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_in_one_group() {
+        let listed = list();
+        for spec in catalog() {
+            let line = format!("  {:<28}", spec.name);
+            assert_eq!(listed.matches(&line).count(), 1, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn every_alias_leads_to_an_event() {
+        let shown: Vec<&str> = catalog().iter().flat_map(aliases).collect();
+        assert_eq!(shown.len(), ALIASES.len());
+        assert!(ALIASES.iter().all(|alias| catalog().iter().all(|spec| spec.name != *alias)));
+    }
+
+    #[test]
+    fn meanings_agree_with_the_answers_that_the_kernel_heeds() {
+        for spec in catalog() {
+            let Meaning { deny, modify, ask, .. } = meaning(spec);
+            let expected = match spec.answers {
+                Answers::All => (true, true, true),
+                Answers::NoQuestions => (true, true, false),
+                Answers::Observed => (false, false, false),
+            };
+            let has_effect = |means: &str| !means.starts_with("no effect");
+            assert_eq!((has_effect(deny), has_effect(modify), ask), expected, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn letters_that_changed_places_count_once() {
+        for (one, other, expected) in
+            [("tool:per", "tool:pre", 1), ("tool", "tool:pre", 4), ("", "ab", 2), ("same", "same", 0)]
+        {
+            assert_eq!(distance(one, other), expected, "{one} {other}");
+        }
+    }
+}

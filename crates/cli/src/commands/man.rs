@@ -1,0 +1,49 @@
+//! `amplifier man`: manual pages.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Command};
+
+use super::audit::output::print;
+
+/// Prints a manual page, or writes all of them.
+///
+/// To read one: `amplifier man audit verify | man -l -`
+#[derive(Args, Debug)]
+pub struct Man {
+    /// The command that the page is about, such as `audit verify`.
+    #[arg(value_name = "COMMAND")]
+    path: Vec<String>,
+    /// Writes the pages of all commands into this folder, such as `~/.local/share/man/man1`.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "path")]
+    output: Option<PathBuf>,
+}
+
+impl Man {
+    /// Prints the page of `command`, or of the one below it that was asked for.
+    ///
+    /// # Errors
+    /// If there is no such command, or the pages cannot be written.
+    pub fn run(self, command: Command) -> anyhow::Result<ExitCode> {
+        let mut command = command.disable_help_subcommand(true);
+        if let Some(folder) = self.output {
+            let problem = || format!("the pages cannot be written to `{}`", folder.display());
+            std::fs::create_dir_all(&folder).with_context(problem)?;
+            clap_mangen::generate_to(command, &folder).with_context(problem)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        // Gives the commands below their full names.
+        command.build();
+        let mut wanted = &command;
+        for name in &self.path {
+            wanted = wanted.find_subcommand(name).with_context(|| {
+                format!("there is no command `{}`; `amplifier --help` lists them", self.path.join(" "))
+            })?;
+        }
+        let mut page = Vec::new();
+        clap_mangen::Man::new(wanted.clone()).render(&mut page)?;
+        print(page)
+    }
+}

@@ -1,0 +1,13 @@
+//! The commands, each in its own file.
+
+pub mod approvals;
+pub mod audit;
+pub mod chat;
+pub mod completions;
+pub mod demo;
+pub mod doctor;
+pub mod events;
+pub mod hooks;
+pub mod man;
+pub mod run;
+pub mod sessions;

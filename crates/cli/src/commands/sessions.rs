@@ -1,0 +1,137 @@
+//! `amplifier sessions`: what is kept of them.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use amplifier_agent::{Store, StoredSession};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::chat::{Begin, converse};
+use crate::config::Flags;
+use crate::home::Home;
+use crate::terminal::{Reading, visible};
+
+/// Look at stored sessions, and go on with them.
+#[derive(Args, Debug)]
+pub struct Sessions {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// An id may be cut short, and `last` is the newest session.
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// All sessions, the newest first
+    List {
+        /// Print JSON, one session a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// One session, to be read
+    Show {
+        /// The session: the beginning of its id, or `last`
+        id: String,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Go on with a session
+    Resume {
+        /// The session: the beginning of its id, or `last`
+        #[arg(default_value = "last")]
+        id: String,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Begin a session that branches off another one
+    Fork {
+        /// The session: the beginning of its id, or `last`
+        id: String,
+        /// After which turn it branches off [default: the last one]
+        #[arg(long)]
+        turn: Option<u64>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Write a session down for others
+    Export {
+        /// The session: the beginning of its id, or `last`
+        id: String,
+        /// How
+        #[arg(long, value_enum, default_value_t = Format::Markdown)]
+        format: Format,
+        /// Where to [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Format {
+    Markdown,
+    Jsonl,
+}
+
+impl Sessions {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no such session, or it cannot be read.
+    pub async fn run(self, home: &Home) -> Result<ExitCode> {
+        let store = home.sessions();
+        let mut out = std::io::stdout().lock();
+        match self.command {
+            Command::List { json: true } => {
+                for session in store.list()? {
+                    writeln!(out, "{}", serde_json::to_string(&session)?)?;
+                }
+            }
+            Command::List { json: false } => list(&mut out, &store)?,
+            Command::Show { id, json } => {
+                let exported = store.export(&id)?;
+                let text = if json { exported.jsonl() } else { visible(&exported.markdown(), Reading::Prose) };
+                out.write_all(text.as_bytes())?;
+            }
+            Command::Resume { id, flags } => {
+                drop(out);
+                return converse(&flags, home, Begin::Resume(id)).await;
+            }
+            Command::Fork { id, turn, flags } => {
+                drop(out);
+                return converse(&flags, home, Begin::Fork(id, turn)).await;
+            }
+            Command::Export { id, format, output } => {
+                let exported = store.export(&id)?;
+                let text = match format {
+                    Format::Markdown => exported.markdown(),
+                    Format::Jsonl => exported.jsonl(),
+                };
+                match output {
+                    None => out.write_all(text.as_bytes())?,
+                    Some(path) if path.exists() => {
+                        bail!("`{}` is there already; please choose another name", path.display())
+                    }
+                    Some(path) => std::fs::write(&path, text).with_context(|| format!("`{}`", path.display()))?,
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(out: &mut impl Write, store: &Store) -> Result<()> {
+    let sessions = store.list()?;
+    if sessions.is_empty() {
+        writeln!(out, "There are no sessions yet. `amplifier chat` or `amplifier run` begins one.")?;
+        return Ok(());
+    }
+    writeln!(out, "{:<36}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "BEGUN", "TURNS", "ENDED")?;
+    for StoredSession { id, created, turns, ended, title, .. } in sessions {
+        let begun = created.get(..16).unwrap_or(&created).replace('T', " ");
+        let title = visible(&title, Reading::Prose);
+        writeln!(out, "{id:<36}  {begun:<16}  {turns:>5}  {:<10}  {title}", ended.as_deref().unwrap_or("open"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Where things are kept.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_agent::Store;
+use anyhow::{Context, Result};
+
+/// The folders of this program: what it keeps, and what the person configures.
+#[derive(Clone, Debug)]
+pub struct Home {
+    data: PathBuf,
+    config: PathBuf,
+}
+
+impl Home {
+    /// `$AMPLIFIER_HOME` for everything, if it is set; else `$XDG_DATA_HOME/amplifier` and `$XDG_CONFIG_HOME/amplifier`.
+    ///
+    /// # Errors
+    /// If there is no home folder either.
+    pub fn from_environment() -> Result<Self> {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        if let Some(home) = std::env::var_os("AMPLIFIER_HOME") {
+            return Ok(Self::at(std::path::absolute(home).context("AMPLIFIER_HOME is no usable path")?));
+        }
+        let user = || variable("HOME").context("there is no home folder; please set HOME or AMPLIFIER_HOME");
+        let data = variable("XDG_DATA_HOME").map_or_else(|| user().map(|home| home.join(".local/share")), Ok)?;
+        let config = variable("XDG_CONFIG_HOME").map_or_else(|| user().map(|home| home.join(".config")), Ok)?;
+        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier") })
+    }
+
+    /// Everything in one folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        Self { data: folder.clone(), config: folder }
+    }
+
+    /// Where things are kept.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The audit log.
+    pub fn audit_folder(&self) -> PathBuf {
+        self.data.join("audit")
+    }
+
+    /// The key that signs the audit log.
+    pub fn audit_key(&self) -> PathBuf {
+        self.data.join("audit.key")
+    }
+
+    /// The stored sessions.
+    pub fn sessions(&self) -> Store {
+        Store::new(self.data.join("sessions"))
+    }
+
+    /// The lines typed in `chat`.
+    pub fn line_history(&self) -> PathBuf {
+        self.data.join("history")
+    }
+
+    /// The configuration file.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    /// The person's standing answers.
+    pub fn approval_rules(&self) -> PathBuf {
+        self.config.join("approvals.json")
+    }
+}

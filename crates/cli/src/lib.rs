@@ -1,0 +1,8 @@
+//! The command line of Amplifier Hooks, as a library, so that its parts can be tested alone.
+
+pub mod agent;
+pub mod commands;
+pub mod config;
+pub mod guards;
+pub mod home;
+pub mod terminal;

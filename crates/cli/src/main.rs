@@ -1,0 +1,89 @@
+//! `amplifier`: an agent with hooks around every step.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use amplifier::commands::approvals::Approvals;
+use amplifier::commands::audit::Audit;
+use amplifier::commands::chat::Chat;
+use amplifier::commands::completions::Completions;
+use amplifier::commands::demo::Demo;
+use amplifier::commands::doctor::Doctor;
+use amplifier::commands::events::Events;
+use amplifier::commands::hooks::Hooks;
+use amplifier::commands::man::Man;
+use amplifier::commands::run::Run;
+use amplifier::commands::sessions::Sessions;
+use amplifier::home::Home;
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// An agent with hooks around every step: they observe, block, modify, inject, ask, and control output.
+#[derive(Parser)]
+#[command(name = "amplifier", version, propagate_version = true)]
+struct Amplifier {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(Demo),
+    Run(Run),
+    Chat(Chat),
+    Sessions(Sessions),
+    Hooks(Hooks),
+    Events(Events),
+    Audit(Audit),
+    Approvals(Approvals),
+    Doctor(Doctor),
+    Completions(Completions),
+    Man(Man),
+}
+
+fn main() -> ExitCode {
+    let Amplifier { command } = Amplifier::parse();
+    match run(command) {
+        Ok(code) => code,
+        // Whoever reads has enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(anstream::stderr(), "amplifier: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    let home = Home::from_environment;
+    match command {
+        Command::Demo(demo) => awaited(demo.run()),
+        Command::Run(run) => awaited(run.run(&home()?)),
+        Command::Chat(chat) => awaited(chat.run(&home()?)),
+        Command::Sessions(sessions) => awaited(sessions.run(&home()?)),
+        Command::Hooks(hooks) => hooks.run(),
+        Command::Events(events) => events.run(&home()?),
+        Command::Audit(audit) => audit.run(&home()?),
+        Command::Approvals(approvals) => approvals.run(&home()?),
+        Command::Doctor(doctor) => doctor.run(&home()?),
+        Command::Completions(completions) => completions.run(Amplifier::command()),
+        Command::Man(man) => man.run(Amplifier::command()),
+    }
+}
+
+/// Most commands are done before a runtime would have started, so only those have one that wait for something.
+fn awaited(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let logs = tracing_subscriber::EnvFilter::try_from_env("AMPLIFIER_LOG").unwrap_or_else(|_| "off".into());
+    tracing_subscriber::fmt().with_env_filter(logs).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(command);
+    // A person may never press another key: what reads the terminal is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

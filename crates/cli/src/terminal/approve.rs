@@ -1,0 +1,195 @@
+//! Questions to the person at the terminal.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use amplifier_core::{ApprovalError, ApprovalRequest, ApprovalSystem};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::action::Action;
+use super::keys::{Key, Keys};
+use super::question;
+use super::screen::Screen;
+
+/// How soon a withdrawn question is noticed.
+const GLANCE: Duration = Duration::from_millis(25);
+/// How much earlier than the kernel the terminal stops waiting: an answer that is shown as given still arrives in time.
+const MARGIN: Duration = Duration::from_millis(50);
+
+/// Asks the person at the terminal: shows what will run, and waits for a key.
+///
+/// One question at a time is on the screen; the others wait, and their time runs.
+pub struct TerminalApprovals {
+    screen: Screen,
+    root: PathBuf,
+}
+
+impl TerminalApprovals {
+    /// Asks on that screen. Files are read below the root of the workspace, to show what a change would change.
+    pub fn new(screen: Screen, root: impl Into<PathBuf>) -> Self {
+        Self { screen, root: root.into() }
+    }
+}
+
+impl ApprovalSystem for TerminalApprovals {
+    /// # Cancel safety
+    /// Dropping the future takes the question away and gives the keyboard back before it returns, which takes the
+    /// fraction of a second that a key is waited for.
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+        let deadline = Instant::now().checked_add(request.timeout.saturating_sub(MARGIN));
+        let asking = self.screen.asking();
+        let _turn = tokio::select! {
+            turn = asking.lock() => turn,
+            () = request.closed() => {
+                let hook = &request.hook;
+                self.screen.note(&format!("a question of hook {hook} ran out of time while another one was open"));
+                return Err(ApprovalError::TimedOut);
+            }
+        };
+        let (answer, answered) = oneshot::channel();
+        let ended = Arc::new(OnceLock::new());
+        let asking = Asking {
+            screen: self.screen.clone(),
+            root: self.root.clone(),
+            request: request.clone(),
+            deadline,
+            ended: ended.clone(),
+        };
+        // A thread of its own starts at once, so whoever waits for its end never waits for its beginning.
+        let thread = std::thread::Builder::new().name("question".into()).spawn(move || {
+            // Nobody waits for the answer to a question that was withdrawn.
+            let _ = answer.send(asking.run());
+        })?;
+        let shown = Shown { ended, thread: Some(thread) };
+        tokio::select! {
+            answered = answered => answered.unwrap_or(Err(ApprovalError::Closed)),
+            () = request.closed() => {
+                // Whoever cancels drops this future, so it is time that has closed the question.
+                let _ = shown.ended.set(Ended::OutOfTime);
+                Err(ApprovalError::TimedOut)
+            }
+        }
+    }
+}
+
+/// Why a question is taken away unanswered.
+enum Ended {
+    OutOfTime,
+    Withdrawn,
+}
+
+/// A question on the screen. Dropping it takes it away, and waits until the keyboard is given back.
+struct Shown {
+    ended: Arc<OnceLock<Ended>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // The first reason stays.
+        let _ = self.ended.set(Ended::Withdrawn);
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has already been told by the missing answer.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that shows a question and reads keys.
+struct Asking {
+    screen: Screen,
+    root: PathBuf,
+    request: Arc<ApprovalRequest>,
+    /// None if that is further away than clocks go.
+    deadline: Option<Instant>,
+    ended: Arc<OnceLock<Ended>>,
+}
+
+impl Asking {
+    fn run(self) -> Result<String, ApprovalError> {
+        let request = &*self.request;
+        let action = Action::of(request.event.as_str(), &request.data, &self.root);
+        let draw = |all| question::rows(request, &action, self.screen.size(), all);
+
+        // Dropped in reverse order: the keyboard is given back before others print in their usual way.
+        let floor = self.screen.take_floor()?;
+        let mut keys = Keys::take()?;
+        floor.rows(&draw(false))?;
+        floor.last_row(&question::settling())?;
+        keys.forget()?;
+
+        let mut last_row = question::settling();
+        let (ending, answer) = loop {
+            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let out_of_time = (left == Some(Duration::ZERO)).then_some(&Ended::OutOfTime);
+            match self.ended.get().or(out_of_time) {
+                Some(Ended::OutOfTime) => {
+                    break (question::timed_out(request.default), Err(ApprovalError::TimedOut));
+                }
+                Some(Ended::Withdrawn) => break (question::withdrawn(), Err(ApprovalError::Closed)),
+                None => {}
+            }
+            let row = if keys.count() { question::waiting(request, left) } else { question::settling() };
+            if row != last_row {
+                floor.last_row(&row)?;
+                last_row = row;
+            }
+            let option = match keys.next(GLANCE)? {
+                Some(Key::Character('+')) => {
+                    floor.rows(&draw(true))?;
+                    floor.last_row(&last_row)?;
+                    continue;
+                }
+                Some(Key::Character(key)) => question::chosen(&request.options, key),
+                Some(Key::Refuse) => match question::refusal(&request.options) {
+                    None => {
+                        let refused = ApprovalError::Failed("the person refused, and no option says so".into());
+                        break (question::refused(), Err(refused));
+                    }
+                    option => option,
+                },
+                None => None,
+            };
+            if let Some(option) = option {
+                break (question::answered(option.effect), Ok(option.label.clone()));
+            }
+        };
+        floor.rows(&[ending])?;
+        answer
+    }
+}
+
+/// Where nobody can be asked: every question is denied, and the reason says what to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadlessApprovals;
+
+impl ApprovalSystem for HeadlessApprovals {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+        let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
+        Err(ApprovalError::Failed(format!(
+            "there is no terminal to ask on; run in a terminal, or answer for good with the approval rule \
+             `{rule}: \"allow\"`"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_core::{Coordinator, HookRegistry, HookResult, TOOL_PRE, Verdict, data};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_terminal_a_question_is_denied_and_the_reason_says_what_to_do() {
+        let hooks = HookRegistry::new();
+        hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("Run \"ls\"?"));
+        let session = Coordinator::builder(hooks).approvals(HeadlessApprovals).build();
+        let verdict = session.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": {} }).await;
+        let reason = "Approval failed (there is no terminal to ask on; run in a terminal, or answer for good with the \
+                      approval rule `\"guard:Run \\\"ls\\\"?\": \"allow\"`): Run \"ls\"?";
+        assert_eq!(verdict, Verdict::Denied { by: "guard".into(), reason: reason.into() });
+    }
+}

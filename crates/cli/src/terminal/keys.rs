@@ -1,0 +1,92 @@
+//! Keys, one by one, without waiting for Enter.
+
+use std::io::{self, stderr};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
+};
+use crossterm::execute;
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+
+/// How long the keyboard has to be quiet before a key counts.
+///
+/// Who types on while a question appears means something else by it, and nobody reads a question faster than this. A
+/// held key repeats within that time, so it never answers.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// What the person pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Character(char),
+    /// Esc or Ctrl-C.
+    Refuse,
+}
+
+/// The keyboard while a question is open: raw mode, until it is dropped.
+pub(super) struct Keys {
+    counts_from: Instant,
+}
+
+impl Keys {
+    /// Takes the keyboard. What was typed before is thrown away.
+    pub(super) fn take() -> io::Result<Self> {
+        enable_raw_mode()?;
+        let keys = Self { counts_from: Instant::now() + QUIET };
+        // Pasted text arrives as one piece then, and not as keys that answer.
+        execute!(stderr(), EnableBracketedPaste)?;
+        Ok(keys)
+    }
+
+    /// Throws away what was typed so far, and waits for quiet again.
+    pub(super) fn forget(&mut self) -> io::Result<()> {
+        while event::poll(Duration::ZERO)? {
+            event::read()?;
+        }
+        self.counts_from = Instant::now() + QUIET;
+        Ok(())
+    }
+
+    /// Whether a key would count now.
+    pub(super) fn count(&self) -> bool {
+        Instant::now() >= self.counts_from
+    }
+
+    /// The next key that counts, if one comes within that time.
+    pub(super) fn next(&mut self, within: Duration) -> io::Result<Option<Key>> {
+        if !event::poll(within)? {
+            return Ok(None);
+        }
+        let Event::Key(event) = event::read()? else { return Ok(None) };
+        // Ctrl-C is never meant for something else.
+        if !self.count() && !is_interrupt(&event) {
+            self.counts_from = Instant::now() + QUIET;
+            return Ok(None);
+        }
+        Ok(meaning(event))
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // Both are tried, whatever becomes of the other.
+        let _ = execute!(stderr(), DisableBracketedPaste);
+        let _ = disable_raw_mode();
+    }
+}
+
+fn meaning(event: KeyEvent) -> Option<Key> {
+    if event.kind != KeyEventKind::Press {
+        return None;
+    }
+    match (event.code, event.modifiers) {
+        _ if is_interrupt(&event) => Some(Key::Refuse),
+        (KeyCode::Esc, KeyModifiers::NONE) => Some(Key::Refuse),
+        (KeyCode::Char(character), KeyModifiers::NONE | KeyModifiers::SHIFT) => Some(Key::Character(character)),
+        _ => None,
+    }
+}
+
+fn is_interrupt(event: &KeyEvent) -> bool {
+    event.code == KeyCode::Char('c') && event.modifiers == KeyModifiers::CONTROL
+}

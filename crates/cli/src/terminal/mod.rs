@@ -1,0 +1,26 @@
+//! The terminal: what the person sees, and how the person answers.
+//!
+//! One [`Screen`] owns the terminal. Everything that is shown goes through it, so that the text of the model, messages
+//! of hooks, the progress line and questions never garble each other. What a model, a tool or a hook says is shown
+//! through [`Line`] and [`visible`], which make visible what a terminal would hide or obey.
+
+mod action;
+mod approve;
+mod diff;
+mod display;
+mod edit;
+mod keys;
+mod line;
+mod place;
+mod question;
+mod sanitize;
+mod screen;
+mod working;
+
+pub use action::Action;
+pub use approve::{HeadlessApprovals, TerminalApprovals};
+pub use display::TerminalDisplay;
+pub use line::Line;
+pub use sanitize::{Reading, visible};
+pub use screen::{Look, Screen};
+pub use working::Working;

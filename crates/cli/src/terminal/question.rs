@@ -1,0 +1,344 @@
+//! What a question looks like, and what a key means.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use amplifier_core::{ApprovalOption, ApprovalRequest, DefaultDecision, Effect};
+
+use super::action::Action;
+use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW, folded};
+
+/// How many options are offered: each has a key of its own, and however many there are, they do not push what they are
+/// about off the screen.
+const OFFERED: usize = 9;
+/// How many rows the words of a hook may fill, or the fields of an action.
+const ASIDE: usize = 8;
+/// What can be done about rows that are not shown.
+const MORE: &str = ", press + to see all";
+/// Rows around the action that should stay on the screen with it.
+const AROUND: usize = 14;
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// The rows of a question, without the last one, which shows the time. With `all`, however many there are.
+///
+/// Every row of the action stands behind a bar, so that no text can pass for a part of the frame.
+pub(super) fn rows(request: &ApprovalRequest, action: &Action, size: Size, all: bool) -> Vec<Line> {
+    let room = size.columns.saturating_sub(3).max(20);
+    let limit = |rows: usize| if all { usize::MAX } else { rows };
+    let asks = Line::new().exact(YELLOW.bold(), "╭─ approval needed").exact(DIM, "  hook ");
+    let asks = asks.exact(DIM, &*request.hook).exact(DIM, " asks at ").exact(DIM, request.event.as_str());
+    let mut rows = vec![asks.cut(size.columns)];
+
+    // What stands directly behind the bar is ours. The action itself is further in, so none of it can pass for that.
+    rows.extend(action.title.wrapped(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
+    let height = size.rows.saturating_sub(AROUND).clamp(10, 40);
+    for (mark, lines, height) in
+        [("! ", &action.notes, ASIDE), ("  ", &action.body, height), ("· ", &action.fields, ASIDE)]
+    {
+        let marked: Vec<Line> = lines.iter().flat_map(|line| marked(mark, line, room)).collect();
+        rows.extend(folded(marked, limit(height), MORE).iter().map(|row| bar(" ").then(row)));
+    }
+
+    rows.push(bar(""));
+    let mut said = says(request, "says", &request.prompt, room);
+    let reason = request.reason.as_deref().filter(|reason| !reason.is_empty());
+    said.extend(reason.into_iter().flat_map(|reason| says(request, "gives as its reason", reason, room)));
+    rows.extend(folded(said, limit(ASIDE), MORE).iter().map(|row| bar(" ").then(row)));
+
+    rows.push(bar(""));
+    rows.extend(options(request, room).iter().map(|row| bar(" ").then(row)));
+    rows
+}
+
+/// The last row while the question waits for an answer.
+pub(super) fn waiting(request: &ApprovalRequest, left: Option<Duration>) -> Line {
+    let offered = offered(&request.options);
+    let numbers = if offered.len() == 1 { "1".to_owned() } else { format!("1–{}", offered.len()) };
+    let letters: String = letters(offered).iter().map(|letter| format!(", {letter}")).collect();
+    let line = end().exact(PLAIN, "press ").exact(BOLD, numbers + &letters);
+    let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, " denies");
+    let Some(left) = left else { return line };
+    let (style, by_itself) = match request.default {
+        DefaultDecision::Allow => (YELLOW, "allows"),
+        DefaultDecision::Deny => (DIM, "denies"),
+    };
+    line.exact(PLAIN, " · ").exact(style, format!("{by_itself} in {}", clock(left)))
+}
+
+/// The last row while keys that were typed too early are thrown away.
+pub(super) fn settling() -> Line {
+    end().exact(DIM, "…")
+}
+
+/// What stays after an answer.
+pub(super) fn answered(effect: Effect) -> Line {
+    match effect {
+        Effect::AllowOnce => end().exact(GREEN, "✓ allowed once"),
+        Effect::AllowAlways => end().exact(GREEN, "✓ allowed for this session"),
+        Effect::Deny => end().exact(RED, "✗ denied"),
+        Effect::DenyAlways => end().exact(RED, "✗ denied for this session"),
+    }
+}
+
+/// What stays when nobody answered in time.
+pub(super) fn timed_out(default: DefaultDecision) -> Line {
+    match default {
+        DefaultDecision::Allow => end().exact(YELLOW, "✓ allowed by default: nobody answered in time"),
+        DefaultDecision::Deny => end().exact(RED, "✗ denied by default: nobody answered in time"),
+    }
+}
+
+/// What stays of a question that nobody waits for any more.
+pub(super) fn withdrawn() -> Line {
+    end().exact(DIM, "○ withdrawn: the operation was cancelled")
+}
+
+/// What stays when the person refused and no option says so.
+pub(super) fn refused() -> Line {
+    end().exact(RED, "✗ denied")
+}
+
+/// The option that a key stands for: its number, or the first letter of its label if no other begins with it.
+pub(super) fn chosen(options: &[ApprovalOption], key: char) -> Option<&ApprovalOption> {
+    let options = offered(options);
+    let number = key.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
+    match number {
+        Some(number) => options.get(number.checked_sub(1)?),
+        None => {
+            let key = key.to_lowercase().next()?;
+            let mut meant = options.iter().filter(|option| first_letter(option) == Some(key));
+            meant.next().filter(|_| meant.next().is_none())
+        }
+    }
+}
+
+/// The option that refuses, for this time if there is such a one.
+pub(super) fn refusal(options: &[ApprovalOption]) -> Option<&ApprovalOption> {
+    let with = |effect| options.iter().find(|option| option.effect == effect);
+    with(Effect::Deny).or_else(|| with(Effect::DenyAlways))
+}
+
+fn offered(options: &[ApprovalOption]) -> &[ApprovalOption] {
+    &options[..options.len().min(OFFERED)]
+}
+
+fn first_letter(option: &ApprovalOption) -> Option<char> {
+    option.label.chars().next()?.to_lowercase().next().filter(|letter| letter.is_alphabetic())
+}
+
+fn letters(options: &[ApprovalOption]) -> Vec<char> {
+    let mut count = HashMap::new();
+    let letters: Vec<_> = options.iter().filter_map(first_letter).collect();
+    for letter in &letters {
+        *count.entry(*letter).or_insert(0) += 1;
+    }
+    letters.into_iter().filter(|letter| count.get(letter) == Some(&1)).collect()
+}
+
+/// The words of the hook, marked as such.
+fn says(request: &ApprovalRequest, how: &str, words: &str, room: usize) -> Vec<Line> {
+    let who = Line::new().exact(DIM, "hook ").exact(CYAN, &*request.hook).exact(DIM, format!(" {how}: "));
+    let mut lines = words.split('\n').enumerate();
+    let first = lines.next().map(|(_, line)| who.exact(PLAIN, line));
+    let all = first.into_iter().chain(lines.map(|(_, line)| Line::new().exact(PLAIN, line)));
+    let rows = all.flat_map(|line| line.wrapped(room - 2, Break::Words)).enumerate();
+    rows.map(|(row, line)| if row == 0 { line } else { Line::new().exact(PLAIN, "  ").then(&line) }).collect()
+}
+
+/// The options, each with what it really does: the kernel decides by the effect and never by the label.
+fn options(request: &ApprovalRequest, room: usize) -> Vec<Line> {
+    let offered = offered(&request.options);
+    let labels: Vec<Line> = offered.iter().map(|option| Line::new().exact(BOLD, &option.label).cut(30)).collect();
+    let widest = labels.iter().map(Line::width).max().unwrap_or(0);
+    let mut rows = Vec::new();
+    for (number, (option, label)) in (1..).zip(offered.iter().zip(&labels)) {
+        let padding = " ".repeat(widest - label.width() + 3);
+        let head = Line::new().exact(BOLD, format!("{number}  ")).then(label).exact(PLAIN, padding);
+        let indent = head.width();
+        let style = if option.effect.allows() { GREEN } else { RED };
+        let effect = Line::new().exact(style, effect(request, option.effect));
+        for (row, line) in effect.wrapped(room.saturating_sub(indent).max(16), Break::Words).iter().enumerate() {
+            let head = if row == 0 { head.clone() } else { Line::new().exact(PLAIN, " ".repeat(indent)) };
+            rows.push(head.then(line));
+        }
+    }
+    let more = request.options.len() - offered.len();
+    if more > 0 {
+        rows.push(Line::new().exact(YELLOW, format!("… {more} more that cannot be chosen at a terminal")));
+    }
+    rows
+}
+
+fn effect(request: &ApprovalRequest, effect: Effect) -> String {
+    let does = match effect {
+        Effect::AllowOnce => "allows it, this once",
+        Effect::AllowAlways => "allows it",
+        Effect::Deny | Effect::DenyAlways => "denies it",
+    };
+    if effect.is_lasting() {
+        let (hook, event) = (&request.hook, request.event.as_str());
+        format!("{does}, and for this session whatever hook {hook} asks in these words at {event}")
+    } else {
+        does.to_owned()
+    }
+}
+
+/// A line of the action in rows; those that only go on are marked, so that they do not pass for lines of their own.
+fn marked(mark: &str, line: &Line, room: usize) -> Vec<Line> {
+    let rows = line.wrapped(room - 2, Break::Anywhere).into_iter().enumerate();
+    rows.map(|(row, line)| Line::new().exact(DIM, if row == 0 { mark } else { "↪ " }).then(&line)).collect()
+}
+
+fn bar(space: &str) -> Line {
+    Line::new().exact(YELLOW, "│").exact(PLAIN, space)
+}
+
+fn end() -> Line {
+    Line::new().exact(YELLOW, "╰─ ")
+}
+
+/// Minutes and seconds; the last second counts until it is over.
+fn clock(left: Duration) -> String {
+    let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use amplifier_core::{Approval, Coordinator, HookRegistry, HookResult, TOOL_PRE, approval_channel, data};
+
+    use super::*;
+
+    const SIZE: Size = Size { columns: 80, rows: 24 };
+
+    /// The request that the kernel makes of a hook's question about a command.
+    async fn request(command: &str, reason: &str, approval: Approval) -> Arc<ApprovalRequest> {
+        let (approvals, mut inbox) = approval_channel();
+        let hooks = HookRegistry::new();
+        let result = HookResult::ask(approval).because(reason);
+        hooks.hook(TOOL_PRE).named("guard").run(move |_| result.clone());
+        let session = Coordinator::builder(hooks).approvals(approvals).build();
+        let data = data! { "tool_name": "Bash", "tool_input": { "command": command } };
+        let emission = tokio::spawn(async move { session.emit(TOOL_PRE, data).await });
+        let question = inbox.next().await.unwrap();
+        let request = question.request.clone();
+        drop(question);
+        let _ = emission.await.unwrap();
+        request
+    }
+
+    fn text(request: &ApprovalRequest, all: bool) -> String {
+        let action = Action::of(request.event.as_str(), &request.data, Path::new("."));
+        let lines: Vec<_> = rows(request, &action, SIZE, all).iter().map(|row| row.render(false)).collect();
+        lines.join("\n")
+    }
+
+    fn three() -> Approval {
+        Approval::new("Publish?\x1b[2K").options(["Allow once", "Allow always", "Deny"])
+    }
+
+    #[tokio::test]
+    async fn a_question_shows_the_action_the_words_of_the_hook_and_what_each_option_does() {
+        let request = request("cargo publish", "It cannot\nbe undone.", three()).await;
+        let expected = "\
+╭─ approval needed  hook guard asks at tool:pre
+│ Bash
+│   cargo publish
+│
+│ hook guard says: Publish?␛[2K
+│ hook guard gives as its reason: It cannot
+│   be undone.
+│
+│ 1  Allow once     allows it, this once
+│ 2  Allow always   allows it, and for this session whatever hook guard asks in
+│                   these words at tool:pre
+│ 3  Deny           denies it";
+        assert_eq!(text(&request, false), expected);
+    }
+
+    #[test]
+    fn no_line_of_an_action_can_pass_for_a_word_about_it() {
+        let line = |text: &str| Line::new().exact(PLAIN, text);
+        let rows: Vec<_> = [("  ", line("! x")), ("! ", line("x")), ("· ", line("x"))]
+            .iter()
+            .flat_map(|(mark, line)| marked(mark, line, 20))
+            .map(|row| row.render(false))
+            .collect();
+        assert_eq!(rows, ["  ! x", "! x", "· x"]);
+    }
+
+    #[tokio::test]
+    async fn a_long_command_is_folded_until_all_of_it_is_asked_for() {
+        let command: Vec<_> = (1..=30).map(|number| format!("step {number}")).collect();
+        let request = request(&command.join("\n"), "", Approval::new("?")).await;
+        let folded = text(&request, false);
+        assert!(folded.contains("│   step 6\n│ … 21 more lines here, press + to see all …\n│   step 28\n"), "{folded}");
+        let whole = text(&request, true);
+        assert!(command.iter().all(|step| whole.contains(&format!("│   {step}\n"))), "{whole}");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_goes_on_does_not_pass_for_a_new_one() {
+        let request = request(&"x".repeat(80), "", Approval::new("?")).await;
+        let expected = format!("│   {}\n│ ↪ {}\n", "x".repeat(75), "x".repeat(5));
+        assert!(text(&request, false).contains(&expected));
+    }
+
+    #[tokio::test]
+    async fn an_option_does_what_the_kernel_says_whatever_its_label_promises() {
+        let options = [ApprovalOption::new("Cancel", Effect::AllowAlways), ApprovalOption::new("Go\non", Effect::Deny)];
+        let request = request("ls", "", Approval::new("?").options(options)).await;
+        let expected = "\
+│ 1  Cancel   allows it, and for this session whatever hook guard asks in these
+│             words at tool:pre
+│ 2  Go␊on    denies it";
+        assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
+    }
+
+    #[tokio::test]
+    async fn no_more_options_are_offered_than_there_are_keys() {
+        let options = (1..=11).map(|number| ApprovalOption::new(format!("option {number}"), Effect::Deny));
+        let request = request("ls", "", Approval::new("?").options(options)).await;
+        let expected = "│ 9  option 9   denies it\n│ … 2 more that cannot be chosen at a terminal";
+        assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
+        assert_eq!(waiting(&request, None).render(false), "╰─ press 1–9 · Esc denies");
+    }
+
+    #[tokio::test]
+    async fn the_last_row_says_which_keys_count_and_what_time_will_decide() {
+        let request = request("ls", "", three()).await;
+        let shown = |left| waiting(&request, left).render(false);
+        assert_eq!(shown(None), "╰─ press 1–3, d · Esc denies");
+        let left = Duration::from_millis(298_500);
+        assert_eq!(shown(Some(left)), "╰─ press 1–3, d · Esc denies · denies in 4:59");
+        assert_eq!(shown(Some(Duration::from_secs(3661))), "╰─ press 1–3, d · Esc denies · denies in 1:01:01");
+    }
+
+    #[tokio::test]
+    async fn a_key_means_an_option_only_if_it_means_no_other() {
+        let request = request("ls", "", three()).await;
+        let label = |key| chosen(&request.options, key).map(|option| option.label.as_str());
+        let meant = ['0', '1', '2', '3', '4', 'a', 'd', 'D', 'x', '+'].map(label);
+        let (once, always, deny) = (Some("Allow once"), Some("Allow always"), Some("Deny"));
+        assert_eq!(meant, [None, once, always, deny, None, None, deny, deny, None, None]);
+    }
+
+    #[test]
+    fn a_refusal_for_this_time_goes_before_a_lasting_one() {
+        let option = |label: &str| ApprovalOption::from(label);
+        let label = |options: &[ApprovalOption]| refusal(options).map(|option| option.label.clone());
+        assert_eq!(label(&[option("Never"), option("No")]), Some("No".into()));
+        assert_eq!(label(&[option("Yes"), option("Never")]), Some("Never".into()));
+        assert_eq!(label(&[option("Yes")]), None);
+    }
+}

@@ -1,0 +1,529 @@
+//! `amplifier audit`: what people and programs see of a log.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, SystemTime};
+
+use amplifier_audit::{FileAnchor, Log, LogOptions, SigningKey, Verifier};
+use amplifier_core::{AuditEntry, AuditRecord, EventName, Level, TOOL_POST, TOOL_PRE, data};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longer than anything here takes; a test that waits for it has failed.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A folder for a log, its key, and what else a test needs.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.at(name).display().to_string()
+    }
+
+    fn options(&self) -> LogOptions {
+        // Nothing is signed but at the end, so that the number of records does not depend on how long a test takes.
+        Log::at(self.at("audit"), self.at("key")).checkpoint_after(Duration::from_secs(3600))
+    }
+
+    fn segment(&self) -> PathBuf {
+        self.at("audit").join("seg-000001.jsonl")
+    }
+
+    fn public_key(&self) -> String {
+        SigningKey::load(&self.at("key")).unwrap().public().to_string()
+    }
+
+    /// Runs `amplifier audit COMMAND FOLDER …`.
+    fn audit(&self, command: &str, arguments: &[&str]) -> Ran {
+        run(&[&["audit", command, &self.text("audit")], arguments].concat())
+    }
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    error: String,
+}
+
+impl Ran {
+    /// What it printed, if all went well.
+    fn fine(self) -> String {
+        assert_eq!((self.code, self.error.as_str()), (0, ""), "{}", self.out);
+        self.out
+    }
+
+    fn json(self) -> Value {
+        serde_json::from_str(&self.fine()).unwrap()
+    }
+}
+
+fn amplifier(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amplifier"));
+    command.args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> Ran {
+    finished(&mut amplifier(arguments))
+}
+
+fn finished(command: &mut Command) -> Ran {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code().unwrap(), out: text(output.stdout), error: text(output.stderr) }
+}
+
+fn record(second: u64, session: &str, event: EventName, entry: AuditEntry) -> AuditRecord {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+    AuditRecord { at, session: Some(session.to_owned()), turn: 1, event, entry }
+}
+
+fn message(second: u64, session: &str, text: &str) -> AuditRecord {
+    let entry = AuditEntry::Message {
+        shown: true,
+        source: "hook:greeter".to_owned(),
+        level: Level::Info,
+        text: text.to_owned(),
+    };
+    record(second, session, TOOL_PRE.name(), entry)
+}
+
+fn report(second: u64, session: &str, hook: &str, answer: &'static str) -> AuditRecord {
+    let entry = AuditEntry::HookReport {
+        hook: hook.to_owned(),
+        answer,
+        took: Duration::from_millis(2),
+        reason: (answer == "deny").then(|| "no rm".to_owned()),
+        error: None,
+        suppressed_output: false,
+    };
+    record(second, session, TOOL_PRE.name(), entry)
+}
+
+fn event(second: u64, session: &str, decision: &'static str, denied_by: Option<&str>) -> AuditRecord {
+    let entry = AuditEntry::Event {
+        data: data! { "tool_name": "Bash" },
+        decision,
+        denied_by: denied_by.map(str::to_owned),
+        reason: denied_by.map(|_| "no rm".to_owned()),
+    };
+    record(second, session, TOOL_PRE.name(), entry)
+}
+
+/// Genesis and checkpoint, seven records of two sessions, a seal of the first, and a checkpoint.
+fn sample() -> Place {
+    let place = Place::new();
+    let log = place.options().anchor(FileAnchor::new(place.at("anchored"))).open().unwrap();
+    let intent = AuditEntry::Intent { digest: None, tool_call_id: Some("call-1".to_owned()) };
+    let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: Some("call-1".to_owned()) };
+    for record in [
+        event(10, "s-1", "continue", None),
+        report(11, "s-1", "guard", "continue"),
+        record(12, "s-1", TOOL_PRE.name(), intent),
+        record(13, "s-1", TOOL_POST.name(), outcome),
+        event(14, "s-2", "deny", Some("guard")),
+        report(15, "s-2", "guard", "deny"),
+        message(16, "s-2", "red \u{1b}[31m, turned \u{202e}, and hidden \u{200b}"),
+    ] {
+        log.take(&record).unwrap();
+    }
+    log.seal_blocking("s-1", "complete").unwrap();
+    log.close().unwrap();
+    place
+}
+
+/// The numbers at the beginning of the lines.
+fn numbers(rows: &str) -> Vec<u64> {
+    rows.lines().map(|row| row.split_whitespace().next().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn records_are_shown_in_columns() {
+    let shown = sample().audit("show", &["--from", "2", "--until", "2000-01-01T00:00:00Z"]).fine();
+    let expected = "     \
+     2  1970-01-01T00:00:10.000000Z  s-1           1  tool:pre           event             continue; {\"tool_name\":\"Bash\"}
+     3  1970-01-01T00:00:11.000000Z  s-1           1  tool:pre           hook_report       guard answered continue in 2.0ms
+     4  1970-01-01T00:00:12.000000Z  s-1           1  tool:pre           intent            may begin: call-1
+     5  1970-01-01T00:00:13.000000Z  s-1           1  tool:post          outcome           succeeded: call-1
+     6  1970-01-01T00:00:14.000000Z  s-2           1  tool:pre           event             denied by guard: no rm; {\"tool_name\":\"Bash\"}
+     7  1970-01-01T00:00:15.000000Z  s-2           1  tool:pre           hook_report       guard answered deny in 2.0ms: no rm
+     8  1970-01-01T00:00:16.000000Z  s-2           1  tool:pre           message           info from hook:greeter: red \\u{1b}[31m, turned \\u{202e}, and hidden \\u{200b}
+";
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn records_are_chosen_by_session_event_kind_hook_time_and_number() {
+    let place = sample();
+    for (arguments, expected) in [
+        (&[][..], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10][..]),
+        (&["--session", "s-2"], &[6, 7, 8]),
+        (&["--event", "tool:post"], &[5]),
+        (&["--event", "tool:*", "--session", "s-1"], &[2, 3, 4, 5]),
+        (&["--event", "session:*"], &[]),
+        (&["--kind", "intent"], &[4]),
+        (&["--kind", "intent,outcome", "--kind", "seal"], &[4, 5, 9]),
+        (&["--hook", "guard"], &[3, 6, 7]),
+        (&["--hook", "greeter"], &[8]),
+        (&["--since", "1970-01-01T00:00:15Z", "--until", "1970-01-01T01:00:16+01:00"], &[7]),
+        (&["--from", "9"], &[9, 10]),
+        (&["--last", "2"], &[9, 10]),
+        (&["--last", "1", "--session", "s-1"], &[9]),
+        (&["--last", "0"], &[]),
+    ] {
+        let found = numbers(&place.audit("show", arguments).fine());
+        assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_apart_and_says_what_there_is() {
+    let place = sample();
+    for (arguments, said) in [
+        (&["--kind", "nonsense"][..], "approval_request"),
+        (&["--since", "yesterday"], "yesterday"),
+        (&["--event", "tool:{"], "tool:{"),
+    ] {
+        let Ran { code, error, .. } = place.audit("show", arguments);
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(said), "{error}");
+    }
+    assert_eq!(place.audit("prove", &[]).code, 2);
+    assert_eq!(place.audit("prove", &["--record", "1", "--from", "2"]).code, 2);
+    assert_eq!(place.audit("verify", &["--key", "abc"]).code, 2);
+}
+
+#[test]
+fn json_is_what_stands_in_the_log() {
+    let place = sample();
+    let log = fs::read_to_string(place.segment()).unwrap();
+    assert_eq!(place.audit("show", &["--json"]).fine(), log);
+    assert_eq!(place.audit("tail", &["--json"]).fine(), log);
+    assert_eq!(place.audit("export", &[]).fine(), log);
+}
+
+#[test]
+fn colours_are_for_terminals_and_a_log_has_none_of_its_own() {
+    let place = sample();
+    let plain = place.audit("show", &[]).fine();
+    assert!(!plain.contains('\u{1b}'));
+    let coloured = finished(amplifier(&["audit", "show", &place.text("audit")]).env("CLICOLOR_FORCE", "1")).fine();
+    assert!(coloured.contains("\u{1b}[31mdenied by guard"), "{coloured}");
+    assert!(coloured.contains("red \\u{1b}[31m"), "{coloured}");
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_code_three() {
+    let place = Place::new();
+    let commands = [
+        &["show"][..],
+        &["tail"],
+        &["stats"],
+        &["export"],
+        &["verify"],
+        &["prove", "--from", "1"],
+        &["prove", "--record", "1"],
+    ];
+    for command in commands {
+        let Ran { code, out, error } = place.audit(command[0], &command[1..]);
+        assert_eq!((code, out.as_str()), (3, ""), "{command:?}");
+        assert!(error.contains("no file `seg-….jsonl`"), "{error}");
+        assert!(!place.at("audit").exists(), "looking makes nothing");
+    }
+
+    let place = sample();
+    let whole = fs::read_to_string(place.segment()).unwrap();
+    fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
+    let Ran { code, out, error } = place.audit("show", &["--from", "2"]);
+    assert_eq!((code, numbers(&out)), (3, vec![2, 3]), "what comes before is shown");
+    let told = "error: line 5 of `seg-000001.jsonl`; `amplifier audit verify` says what that means: its bytes do not have the hash \
+                it carries\n";
+    assert_eq!(error, told);
+
+    fs::write(place.segment(), format!("{whole}{{")).unwrap();
+    let Ran { code, out, error } = place.audit("show", &[]);
+    assert_eq!((code, numbers(&out).len()), (3, 11));
+    assert!(error.contains("ends in half a record"), "{error}");
+}
+
+#[test]
+fn verifying_says_what_is_proved_and_what_is_not() {
+    let place = sample();
+    let said = place.audit("verify", &[]).fine();
+    assert!(said.starts_with("sound: 11 records in 1 segments, log "), "{said}");
+    for part in ["say which key", "compare with an anchor", "1 sessions sealed, 1 not"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let report = place
+        .audit("verify", &["--key", &place.public_key(), "--checkpoints", &place.text("anchored"), "--json"])
+        .json();
+    assert_eq!((&report["verdict"], &report["trust"]), (&json!("sound"), &json!("key_known")));
+    assert_eq!((&report["anchored"], &report["unanchored"]), (&json!(10), &json!(1)));
+}
+
+#[test]
+fn exit_codes_tell_sound_unsound_and_unreadable_apart() {
+    let place = sample();
+    let whole = fs::read_to_string(place.segment()).unwrap();
+    fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
+    let Ran { code, out, .. } = place.audit("verify", &[]);
+    assert_eq!(code, 1);
+    assert!(out.starts_with("UNSOUND") && out.contains("seg-000001.jsonl:5: its bytes do not have the hash"), "{out}");
+
+    // Whether or not anyone reads it.
+    let mut child = amplifier(&["audit", "verify", &place.text("audit")]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+
+    fs::write(place.segment(), format!("{whole}{{")).unwrap();
+    let Ran { code, out, .. } = place.audit("verify", &[]);
+    assert_eq!(code, 3);
+    assert!(out.starts_with("UNREADABLE"), "{out}");
+}
+
+#[test]
+fn whoever_has_seen_enough_may_stop_reading() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    // More than fits into a pipe.
+    for number in 0..2000 {
+        log.take(&message(number, "s", &"long ".repeat(30))).unwrap();
+    }
+    log.close().unwrap();
+    for command in ["show", "export"] {
+        let mut child = amplifier(&["audit", command, &place.text("audit")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        assert!(first.contains("genesis"), "{first}");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{command}");
+    }
+}
+
+#[test]
+fn statistics_count_what_there_is() {
+    let place = sample();
+    let mut numbers = place.audit("stats", &["--json"]).json();
+    let size = |name: &str| fs::metadata(place.at("audit").join(name)).unwrap().len();
+    assert_eq!(numbers["bytes"], size("seg-000001.jsonl") + size("checkpoints"));
+    for varying in ["bytes", "first_time", "last_time"] {
+        assert!(!numbers[varying].is_null());
+        numbers.as_object_mut().unwrap().remove(varying);
+    }
+    let expected = json!({
+        "records": 11,
+        "segments": 1,
+        "kinds": {
+            "genesis": 1, "checkpoint": 2, "event": 2, "hook_report": 2, "intent": 1, "outcome": 1, "message": 1, "seal": 1,
+        },
+        "events": { "tool:pre": 6, "tool:post": 1 },
+        "sessions": { "s-1": 5, "s-2": 3 },
+        "hooks": { "guard": 2 },
+        "decisions": { "allow": 1, "deny": 1, "asked": 0, "cancelled": 0 },
+        "approvals": { "granted": 0, "refused": 0 },
+        "unsealed": ["s-2"],
+    });
+    assert_eq!(numbers, expected);
+
+    let table = place.audit("stats", &["--session", "s-2"]).fine();
+    for line in [
+        "records    3 in 1 segments",
+        "first      1970-01-01T00:00:14.000000Z",
+        "last       1970-01-01T00:00:16.000000Z",
+        "decisions  0 allow, 1 deny, 0 asked, 0 cancelled",
+        "hook_report                                     1",
+    ] {
+        assert!(table.lines().any(|found| found == line), "{line}: {table}");
+    }
+}
+
+#[test]
+fn a_record_can_be_proved_to_someone_who_has_only_the_key() {
+    let place = sample();
+    let proof = place.audit("prove", &["--record", "4"]).fine();
+    let (key, other) = (place.public_key(), SigningKey::generate().unwrap().public().to_string());
+    let check = |text: &str, keys: &[&str]| {
+        fs::write(place.at("proof"), text).unwrap();
+        let file = place.text("proof");
+        let keys = keys.iter().flat_map(|key| ["--key", key]);
+        run(&["audit", "prove", "--check", &file].into_iter().chain(keys).collect::<Vec<_>>())
+    };
+    let said = check(&proof, &[&key]).fine();
+    assert!(said.starts_with("proved: record 4 is in the log "), "{said}");
+    check(&proof, &[&other, &key]).fine();
+    for (altered, keys, why) in [
+        (proof.replace("call-1", "call-2"), &key, "the record is not as it was written"),
+        (proof.replacen("\"seq\": 4", "\"seq\": 3", 1), &key, "the record is not as it was written"),
+        (proof.clone(), &other, "the checkpoint is not signed with that key"),
+    ] {
+        let Ran { code, out, .. } = check(&altered, &[keys]);
+        assert_eq!((code, out), (1, format!("NOT PROVED: {why}\n")));
+    }
+    assert_eq!(check("{}", &[&key]).code, 3);
+    assert_eq!(check(&proof, &[]).code, 2, "a proof without a key proves nothing");
+
+    let Ran { code, error, .. } = place.audit("prove", &["--record", "10"]);
+    let told = "error: record 10 is not there, or no checkpoint covers it yet\n";
+    assert_eq!((code, error.as_str()), (3, told));
+}
+
+#[test]
+fn a_log_can_be_proved_to_continue_an_earlier_one() {
+    let place = sample();
+    let log = place.options().open().unwrap();
+    log.take(&message(20, "s-3", "later")).unwrap();
+    log.close().unwrap();
+    let proof = place.audit("prove", &["--from", "10"]).fine();
+    let check = |text: &str| {
+        fs::write(place.at("proof"), text).unwrap();
+        run(&["audit", "prove", "--check", &place.text("proof"), "--key", &place.public_key(), "--json"])
+    };
+    let Ran { code, out, .. } = check(&proof);
+    let result: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &result["proved"]), (0, &json!(true)));
+    let what = result["what"].as_str().unwrap();
+    assert!(what.contains(" with 12 records ") && what.contains(" begins with the 10 records "), "{what}");
+
+    let mut altered: Value = serde_json::from_str(&proof).unwrap();
+    altered["path"].as_array_mut().unwrap().pop();
+    let Ran { code, out, .. } = check(&altered.to_string());
+    let problem = "the later log does not begin with what the earlier one had";
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&out).unwrap()),
+        (1, json!({ "proved": false, "problem": problem }))
+    );
+
+    let Ran { code, error, .. } = place.audit("prove", &["--from", "9"]);
+    let told = "error: no checkpoint covers exactly 9 records; the nearest covers 10\n";
+    assert_eq!((code, error.as_str()), (3, told));
+}
+
+#[test]
+fn records_are_exported_as_csv() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    log.take(&message(1, "=cmd()", "a, \"b\"")).unwrap();
+    log.close().unwrap();
+    let csv = place.audit("export", &["--format", "csv", "--kind", "message"]).fine();
+    let mut lines = csv.split("\r\n");
+    assert_eq!(lines.next(), Some("seq,time,writer,session,turn,event,kind,digest,body,h"));
+    let line = lines.next().unwrap();
+    let body = r#""{""shown"":true,""source"":""hook:greeter"",""level"":""info"",""text"":""a, \""b\""""}""#;
+    assert!(line.starts_with("2,1970-01-01T00:00:01.000000Z,"), "{line}");
+    assert!(line.contains(&format!(",'=cmd(),1,tool:pre,message,,{body},")), "{line}");
+    assert_eq!((lines.next(), lines.next()), (Some(""), None));
+}
+
+#[test]
+fn a_file_is_replaced_only_by_force_and_only_as_a_whole() {
+    let place = sample();
+    let whole = fs::read_to_string(place.segment()).unwrap();
+    let file = place.text("exported");
+    place.audit("export", &["--output", &file]).fine();
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole);
+
+    let Ran { code, error, .. } = place.audit("export", &["--output", &file, "--kind", "seal"]);
+    let told = format!("error: `{file}` is already there; use `--force` to replace it\n");
+    assert_eq!((code, error), (3, told));
+
+    fs::write(place.segment(), format!("{whole}{{")).unwrap();
+    assert_eq!(place.audit("export", &["--output", &file, "--force", "--kind", "seal"]).code, 3);
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole);
+
+    fs::write(place.segment(), &whole).unwrap();
+    place.audit("export", &["--output", &file, "--force", "--kind", "seal"]).fine();
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1);
+    let left: Vec<_> = fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".tmp")), "{left:?}");
+}
+
+/// `amplifier audit tail --follow`, and the lines that it prints.
+struct Follower {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Follower {
+    fn of(place: &Place, arguments: &[&str]) -> Self {
+        let mut child = amplifier(&[&["audit", "tail", "--follow", &place.text("audit")], arguments].concat())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, lines }
+    }
+
+    fn next(&self) -> String {
+        self.lines.recv_timeout(LIMIT).unwrap()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_end_is_shown_from_as_many_segments_as_needed() {
+    let place = Place::new();
+    let log = place.options().segment_bytes(2000).open().unwrap();
+    for number in 0..30 {
+        log.take(&message(number, "s", &format!("number {number}"))).unwrap();
+        log.flush_blocking(Default::default()).unwrap();
+    }
+    log.close().unwrap();
+    assert!(Verifier::new().folder(place.at("audit")).unwrap().segments > 3);
+    let texts = |arguments: &[&str]| {
+        let rows = place.audit("tail", &[&["--kind", "message"], arguments].concat()).fine();
+        rows.lines().map(|row| row.split_whitespace().last().unwrap().parse().unwrap()).collect::<Vec<u64>>()
+    };
+    assert_eq!(texts(&[]), (10..30).collect::<Vec<_>>());
+    assert_eq!(texts(&["--last", "3"]), [27, 28, 29]);
+    assert_eq!(texts(&["-n", "100"]), (0..30).collect::<Vec<_>>());
+    assert_eq!(texts(&["-n", "0"]), Vec::<u64>::new());
+}
+
+#[test]
+fn new_records_are_shown_as_they_come_in_new_segments_too_until_ctrl_c() {
+    let place = Place::new();
+    let log = place.options().segment_bytes(2000).open().unwrap();
+    log.take(&message(0, "s", "number 0")).unwrap();
+    log.flush_blocking(Default::default()).unwrap();
+    let mut follower = Follower::of(&place, &["--kind", "message"]);
+    assert!(follower.next().ends_with("number 0"));
+    for number in 1..30 {
+        log.take(&message(number, "s", &format!("number {number}"))).unwrap();
+        log.flush_blocking(Default::default()).unwrap();
+    }
+    for number in 1..30 {
+        let line = follower.next();
+        assert!(line.ends_with(&format!("number {number}")), "{line}");
+    }
+    assert!(place.at("audit").join("seg-000003.jsonl").exists());
+
+    let interrupted = Command::new("kill").args(["-INT", &follower.child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(follower.child.wait().unwrap().code(), Some(0));
+    assert!(follower.lines.recv_timeout(LIMIT).is_err(), "nothing comes after that");
+}

@@ -1,0 +1,139 @@
+//! `amplifier events`, `completions` and `man`: what is said about hooks and commands.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+
+use std::process::Command;
+
+use amplifier_core::catalog;
+use serde_json::{Value, json};
+
+/// Runs it; gives its exit code, what it printed, and what it said about errors.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_amplifier")).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn fine(arguments: &[&str]) -> String {
+    let (code, out, error) = run(arguments);
+    assert_eq!((code, error.as_str()), (0, ""), "{arguments:?}");
+    out
+}
+
+#[test]
+fn all_events_are_listed_with_when_they_happen() {
+    let list = fine(&["events"]);
+    for spec in catalog() {
+        let line = list.lines().find(|line| line.split_whitespace().next() == Some(spec.name));
+        assert!(line.is_some_and(|line| line.ends_with(spec.when.trim())), "{}: {list}", spec.name);
+    }
+    assert!(list.starts_with("Session\n  session:start               * A session begins.\n"), "{list}");
+}
+
+#[test]
+fn an_event_is_explained() {
+    let expected = "\
+tool:pre: A tool is about to run.
+
+What it carries
+  tool_name            string          The tool that is called.
+  tool_input           object          Its parameters.
+  tool_call_id         string          Optional. Which call this is, so that it can be paired with its `tool:post`.
+  session_id           string          The session this event belongs to.
+  timestamp            string          When it happened: UTC, RFC 3339.
+
+What an answer means
+  deny                 the tool does not run; the model reads `Denied by hook <name>: <reason>` as its result
+  modify               `tool_input`
+  inject_context       after this tool's result
+  ask_user             a person is asked; a refusal denies
+";
+    assert_eq!(fine(&["events", "tool:pre"]), expected);
+}
+
+#[test]
+fn every_name_of_an_event_leads_to_it() {
+    let page = fine(&["events", "error:tool"]);
+    assert!(page.contains("Also called tool:error.\n"), "{page}");
+    assert_eq!(fine(&["events", "tool:error"]), page);
+    assert_eq!(fine(&["events", "context:pre-compact"]), fine(&["events", "context:pre_compact"]));
+}
+
+#[test]
+fn programs_get_the_schema_and_what_answers_mean() {
+    let event: Value = serde_json::from_str(&fine(&["events", "execution:end", "--json"])).unwrap();
+    let expected = json!({
+        "name": "execution:complete",
+        "aliases": ["execution:end"],
+        "when": "The orchestrator has finished a turn.",
+        "answers": {
+            "deny": "no effect: it is recorded",
+            "modify": "no effect",
+            "inject_context": "next call, if there is one",
+            "ask_user": false,
+        },
+        "schema": {
+            "title": "execution:complete",
+            "description": "The orchestrator has finished a turn.",
+            "type": "object",
+            "properties": {
+                "session_id": { "type": "string", "description": "The session this event belongs to." },
+                "timestamp": { "type": "string", "format": "date-time", "description": "When it happened: UTC, RFC 3339." },
+                "status": { "type": "string", "description": "How it ended: `success`, `error` or `interrupted`." },
+                "response": { "type": "string", "description": "What the turn came to." },
+            },
+            "required": ["status"],
+            "additionalProperties": true,
+        },
+    });
+    assert_eq!(event, expected);
+
+    let all: Vec<Value> = serde_json::from_str(&fine(&["events", "--json"])).unwrap();
+    assert_eq!(all.iter().map(|event| event["name"].as_str().unwrap()).collect::<Vec<_>>(), {
+        catalog().iter().map(|spec| spec.name).collect::<Vec<_>>()
+    });
+}
+
+#[test]
+fn a_name_that_is_none_leads_to_the_nearest() {
+    for (written, nearest) in
+        [("tool:per", "tool:pre"), ("Tool:post", "tool:post"), ("sesion:start", "session:start"), ("tool", "tool:pre")]
+    {
+        let (code, out, error) = run(&["events", written]);
+        assert_ne!(code, 0);
+        assert_eq!(out, "");
+        let told =
+            format!("there is no event `{written}`; did you mean `{nearest}`? `amplifier events` lists all of them");
+        assert!(error.contains(&told), "{error}");
+    }
+}
+
+#[test]
+fn shells_are_told_how_to_complete() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = fine(&["completions", shell]);
+        assert!(script.contains("amplifier") && script.contains("verify"), "{shell}");
+    }
+    assert_eq!(run(&["completions", "nonsense"]).0, 2);
+}
+
+#[test]
+fn there_is_a_manual_page_for_every_command() {
+    let page = fine(&["man"]);
+    assert!(page.contains(".TH amplifier 1"), "{page}");
+    let page = fine(&["man", "audit", "verify"]);
+    assert!(page.contains(".TH amplifier-audit-verify 1") && page.contains("PUBLIC_KEY"), "{page}");
+    let (code, _, error) = run(&["man", "audit", "nonsense"]);
+    assert_ne!(code, 0);
+    assert!(error.contains("there is no command `audit nonsense`"), "{error}");
+
+    let folder = tempfile::tempdir().unwrap();
+    fine(&["man", "--output", &folder.path().join("man1").display().to_string()]);
+    let names: Vec<String> = std::fs::read_dir(folder.path().join("man1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for name in ["amplifier.1", "amplifier-audit.1", "amplifier-audit-show.1", "amplifier-events.1"] {
+        assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
+    }
+}
