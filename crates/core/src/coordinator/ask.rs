@@ -21,7 +21,7 @@ use crate::ports::BoxFuture;
 use crate::ports::approval::{ApprovalError, ApprovalRequest};
 use crate::ports::audit::AuditEntry;
 use crate::registry::{self, FromHook};
-use crate::result::Approval;
+use crate::result::{Approval, DefaultDecision};
 use crate::sync::lock;
 
 /// How long after its time limit a question is watched for a late answer.
@@ -88,6 +88,7 @@ impl Coordinator {
             Ok(digest) => digest,
             Err(too_deep) => return (None, Ruling::failed(&question.prompt, &too_deep)),
         };
+        let forbids_default = self.shared.config.forbid_default_allow;
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
         let (open, still_open) = watch::channel(());
         let request = Arc::new(ApprovalRequest {
@@ -98,7 +99,8 @@ impl Coordinator {
             reason,
             options: approval.offered(),
             timeout: approval.timeout,
-            default: approval.default,
+            // What will count, not only what the hook wants.
+            default: if forbids_default { DefaultDecision::Deny } else { approval.default },
             data: data.clone(),
             digest,
             open: still_open,
@@ -138,7 +140,7 @@ impl Coordinator {
         };
         cancelled.disarm();
         drop(open);
-        (Some(id), Ruling::on_answer(approval, answer, self.shared.config.forbid_default_allow))
+        (Some(id), Ruling::on_answer(approval, answer, forbids_default))
     }
 
     /// A late answer changes nothing, but it is recorded.
