@@ -510,3 +510,43 @@ fn both_refuse_a_record_with_its_keys_in_another_order() {
     sample.files = with_lines(sample.files, FIRST, &lines);
     check(&[Sample { codes: Some((3, 3)), ..sample }]);
 }
+
+/// Where no signature is at issue, forty lines of Python see the same.
+#[test]
+fn forty_lines_of_python_agree() {
+    let python = |folder: &str| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chain.py");
+        assert!(fs::read_to_string(script).unwrap().lines().count() <= 40);
+        Command::new("python3").args([script, folder]).output().unwrap().status.success()
+    };
+    let place = Place::new();
+    let log = place.options().segment_bytes(20_000).checkpoint_every(16).open().unwrap();
+    for number in 0..100 {
+        log.take(&message("s", &format!("number {number}"))).unwrap();
+    }
+    log.close().unwrap();
+    let folder = place.log().display().to_string();
+    assert!(place.verify().is_sound() && python(&folder));
+    fs::remove_file(place.log().join("checkpoints")).unwrap();
+
+    let whole = fs::read_to_string(place.segment(2)).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for at in (0..lines.len() - 1).step_by(7) {
+        let mut edited: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        edited[at] = edited[at].replacen("\"v\":1", "\"v\":2", 1);
+        let mut deleted = lines.clone();
+        deleted.remove(at);
+        let mut swapped = lines.clone();
+        swapped.swap(at, at + 1);
+        let mut repeated = lines.clone();
+        repeated.insert(at, lines[at]);
+        for altered in [edited.concat(), deleted.concat(), swapped.concat(), repeated.concat()] {
+            fs::write(place.segment(2), altered).unwrap();
+            assert!(!place.verify().is_sound() && !python(&folder), "record {at} of the segment");
+        }
+    }
+    fs::write(place.segment(2), &whole[..whole.len() - 3]).unwrap();
+    assert!(!place.verify().is_sound() && !python(&folder));
+    fs::write(place.segment(2), &whole).unwrap();
+    assert!(place.verify().is_sound() && python(&folder));
+}
