@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use amplifier_core::{
-    AGENT_COMPLETE, AGENT_SPAWN, AgentComplete, AgentSpawn, ContextManager, DECISION_AGENT_RESOLUTION,
-    DecisionAgentResolution, InjectedMessage, Map, Message,
+    AGENT_COMPLETE, AGENT_SPAWN, AgentComplete, AgentSpawn, DECISION_AGENT_RESOLUTION, DecisionAgentResolution,
+    InjectedMessage, Map, Message,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -78,24 +78,23 @@ pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<
 
 async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput, Stop> {
     let begun = Instant::now();
-    let choice = DecisionAgentResolution::new(input.agent_name.as_str()).with("reason", "the model asked for it");
-    let choice = parent.gate(DECISION_AGENT_RESOLUTION, choice).await?;
-    let agent = choice.text("agent_name").unwrap_or(&input.agent_name).to_owned();
-
     let id = new_id();
-    let spawn = AgentSpawn::new(parent.id.as_str(), agent.as_str(), input.task)
-        .with("config_override", Map::new())
-        .with("child_session_id", id.as_str())
-        .with("tool_call_id", call);
     let (spawn, injected) = {
         let _alone = parent.delegating.lock().await;
+        let choice = DecisionAgentResolution::new(input.agent_name.as_str()).with("reason", "the model asked for it");
+        let choice = parent.gate(DECISION_AGENT_RESOLUTION, choice).await?;
+        let agent = choice.text("agent_name").unwrap_or(&input.agent_name);
+        let spawn = AgentSpawn::new(parent.id.as_str(), agent, input.task)
+            .with("config_override", Map::new())
+            .with("child_session_id", id.as_str())
+            .with("tool_call_id", call);
         parent.context.catch(true);
         let allowed = parent.gate(AGENT_SPAWN, spawn).await;
         let injected = parent.context.caught();
         (allowed?, injected)
     };
     let text = |field| spawn.text(field).map(str::to_owned);
-    let agent = text("agent_name").unwrap_or(agent);
+    let agent = text("agent_name").unwrap_or(input.agent_name);
     let task = text("task").ok_or_else(|| turn::unreadable("there is no `task`"))?;
     let config = spawn.get("config_override").cloned().unwrap_or_default();
 
@@ -130,10 +129,7 @@ async fn run_child(
 ) -> TurnEnd {
     parent.watch.note(&format!("delegates to `{agent}`"));
     let child = child(parent, id, agent, config);
-    for message in injected {
-        // A conversation in memory always takes a message.
-        let _ = child.context.add_message(message).await;
-    }
+    child.inject(injected).await;
     let end = match child.start("startup").await {
         Ok(()) => turn::run(&child, task, Map::new()).await,
         Err(error) => TurnEnd::Failed(error.to_string()),

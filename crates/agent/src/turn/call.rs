@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use amplifier_core::{
     CONTENT_BLOCK_DELTA, CONTENT_BLOCK_END, CONTENT_BLOCK_START, ContentBlockDelta, ContentBlockEnd, ContentBlockStart,
-    ERROR_PROVIDER, ErrorProvider, HookRole, Map, Message, PROVIDER_REQUEST, PROVIDER_RESPONSE, PROVIDER_RETRY,
-    PROVIDER_THROTTLE, ProviderRequest, ProviderResponse, ProviderRetry, ProviderThrottle, THINKING_DELTA,
-    THINKING_FINAL, ThinkingDelta, ThinkingFinal, ToolCall, data,
+    ERROR_PROVIDER, ErrorProvider, HookRole, InjectedMessage, Map, Message, PROVIDER_REQUEST, PROVIDER_RESPONSE,
+    PROVIDER_RETRY, PROVIDER_THROTTLE, ProviderRequest, ProviderResponse, ProviderRetry, ProviderThrottle,
+    THINKING_DELTA, THINKING_FINAL, ThinkingDelta, ThinkingFinal, ToolCall, data,
 };
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
@@ -30,6 +30,8 @@ pub(crate) enum Asking {
 pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) tool_calls: Vec<ToolCall>,
+    /// What hooks said about it. It stands behind the answer.
+    pub(crate) injected: Vec<InjectedMessage>,
     thinking: String,
     usage: Usage,
     stop: Option<StopReason>,
@@ -80,11 +82,10 @@ fn is_reviewed(session: &Core) -> bool {
 /// Puts the request to the hooks, and makes of it what they say.
 async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
     let conversation = &session.context.conversation;
-    let (messages, tools) = match asking {
-        Asking::Conversation => (conversation.upcoming(), session.tool_specs()),
-        Asking::Aside(messages) => (messages, Vec::new()),
+    let (is_conversation, messages, tools) = match asking {
+        Asking::Conversation => (true, conversation.upcoming(), session.tool_specs()),
+        Asking::Aside(messages) => (false, messages, Vec::new()),
     };
-    let is_conversation = !tools.is_empty() || session.tools.is_empty();
     let shown = json!(messages);
     let parameters = session.options.parameters.clone();
     let data = ProviderRequest::new(session.provider.name())
@@ -197,10 +198,19 @@ async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
         .with("tool_calls", json!(answer.tool_calls))
         .with("usage", json!(answer.usage))
         .with("stop_reason", stop);
-    let data = session.review(PROVIDER_RESPONSE, response).await?;
+    session.context.catch(true);
+    let reviewed = session.review(PROVIDER_RESPONSE, response).await;
+    let injected = session.context.caught();
+    let data = match reviewed {
+        Ok(data) => data,
+        Err(stop) => {
+            session.inject(injected).await;
+            return Err(stop);
+        }
+    };
     let text = read("content", data.get("content"))?;
     let tool_calls = read("tool_calls", data.get("tool_calls"))?;
-    Ok(Answer { text, tool_calls, ..answer })
+    Ok(Answer { text, tool_calls, injected, ..answer })
 }
 
 /// Tells about an answer while it comes.

@@ -6,15 +6,16 @@
 mod call;
 mod tools;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use amplifier_core::{
-    CANCEL_COMPLETED, CANCEL_REQUESTED, CancelCompleted, CancelRequested, ERROR_ORCHESTRATION, EXECUTION_COMPLETE,
-    EXECUTION_START, ErrorOrchestration, EventData, EventType, ExecutionComplete, ExecutionStart, Map, Message,
-    ORCHESTRATOR_COMPLETE, OrchestratorComplete, PROMPT_COMPLETE, PROMPT_SUBMIT, Payload, PromptComplete, PromptSubmit,
-    Verdict, data,
+    CANCEL_COMPLETED, CANCEL_REQUESTED, CancelCompleted, CancelRequested, ContextManager, ERROR_ORCHESTRATION,
+    EXECUTION_COMPLETE, EXECUTION_START, ErrorOrchestration, EventData, EventType, ExecutionComplete, ExecutionStart,
+    InjectedMessage, Map, Message, ORCHESTRATOR_COMPLETE, OrchestratorComplete, PROMPT_COMPLETE, PROMPT_SUBMIT,
+    Payload, PromptComplete, PromptSubmit, Verdict, data,
 };
 use serde_json::{Value, json};
 
@@ -103,16 +104,23 @@ pub(crate) async fn run(session: &Core, prompt: &str, metadata: Map) -> TurnEnd 
         Err(stop) => return stop.into(),
     };
     session.coordinator.emit(EXECUTION_START, ExecutionStart::new(prompt.as_str())).await.ignore();
-    let end = steps(session).await.map_or_else(TurnEnd::from, TurnEnd::Answered);
+    let mut told = CancelLevel::No;
+    let end = tokio::select! {
+        biased;
+        end = steps(session) => end.map_or_else(TurnEnd::from, TurnEnd::Answered),
+        never = tell_cancel(session, &mut told) => match never {},
+    };
 
     let status = end.status();
     match &end {
         TurnEnd::Answered(_) => {}
-        TurnEnd::Interrupted => interrupted(session).await,
-        TurnEnd::Refused(refusal) => session.push(Message::assistant(refusal.to_string())),
+        TurnEnd::Interrupted => {
+            session.push(instead_of_an_answer(&end));
+            tell_cancelled(session, told).await;
+        }
+        TurnEnd::Refused(_) => session.push(instead_of_an_answer(&end)),
         TurnEnd::Failed(error) => {
-            // The history goes on with an answer, so that the next prompt follows one.
-            session.push(Message::assistant(end.text()));
+            session.push(instead_of_an_answer(&end));
             let error = data! { "kind": "orchestration", "message": error.as_str() };
             session.coordinator.emit(ERROR_ORCHESTRATION, ErrorOrchestration::new(error)).await.ignore();
             session.notify("error", &end.text()).await;
@@ -149,6 +157,7 @@ async fn steps(session: &Core) -> Result<String, Stop> {
         let answer = ask(session, Asking::Conversation).await?;
         let message = Message { tool_calls: answer.tool_calls.clone(), ..Message::assistant(answer.text.as_str()) };
         session.push(message);
+        session.inject(answer.injected).await;
         if answer.tool_calls.is_empty() {
             return Ok(answer.text);
         }
@@ -156,12 +165,36 @@ async fn steps(session: &Core) -> Result<String, Stop> {
     }
 }
 
-/// Says that the turn was stopped, to hooks and to the model.
-async fn interrupted(session: &Core) {
-    session.push(Message::assistant(INTERRUPTED));
-    let level = session.cancel.level().as_str();
-    session.coordinator.emit(CANCEL_REQUESTED, CancelRequested::new(level)).await.ignore();
-    session.coordinator.emit(CANCEL_COMPLETED, CancelCompleted::new(level)).await.ignore();
+/// The history goes on with an answer, so that the next prompt follows one.
+fn instead_of_an_answer(end: &TurnEnd) -> Message {
+    let metadata = Map::from_iter([("source".to_owned(), Value::from("kernel"))]);
+    Message { metadata, ..Message::assistant(end.text()) }
+}
+
+/// Tells hooks that a person wants the turn to stop, as soon as they do. `told` is what they know.
+async fn tell_cancel(session: &Core, told: &mut CancelLevel) -> Infallible {
+    for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
+        session.cancel.reached(level).await;
+        // A sub-agent stops with the one that delegates, which tells it.
+        if session.depth == 0 && *told < level {
+            *told = session.cancel.level();
+            let requested = CancelRequested::new(told.as_str());
+            session.coordinator.emit(CANCEL_REQUESTED, requested).await.ignore();
+        }
+    }
+    std::future::pending().await
+}
+
+/// Tells hooks that the turn has stopped.
+async fn tell_cancelled(session: &Core, told: CancelLevel) {
+    let level = session.cancel.level();
+    if session.depth > 0 {
+        return;
+    }
+    if told < level {
+        session.coordinator.emit(CANCEL_REQUESTED, CancelRequested::new(level.as_str())).await.ignore();
+    }
+    session.coordinator.emit(CANCEL_COMPLETED, CancelCompleted::new(level.as_str())).await.ignore();
 }
 
 impl Core {
@@ -177,6 +210,15 @@ impl Core {
             verdict = self.coordinator.emit(event, data) => verdict,
         };
         verdict.allowed()
+    }
+
+    /// Adds what hooks said to the conversation.
+    pub(crate) async fn inject(&self, injected: Vec<InjectedMessage>) {
+        for message in injected {
+            // A conversation in memory always takes a message.
+            let _ = self.context.add_message(message).await;
+        }
+        self.save();
     }
 
     /// The same for what has happened already: it is heard to its end, so that the record has an outcome.

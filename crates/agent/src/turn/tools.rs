@@ -67,7 +67,12 @@ async fn prepare(session: &Core, call: ToolCall) -> Stage {
     match allowed(session, &call).await {
         Ok(allowed) => Stage::Allowed(allowed),
         Err(Stop::Refused(refusal)) => Stage::Skipped(call, refusal.to_string()),
-        Err(Stop::Failed(why)) => Stage::Skipped(call, why),
+        Err(Stop::Failed(problem)) => {
+            let error = ToolError::Input { tool: call.name.clone(), problem };
+            let text = format!("Error: {error}");
+            tell_failure(session, &call.name, &error, &text).await;
+            Stage::Skipped(call, text)
+        }
         Err(Stop::Interrupted) => Stage::Skipped(call, INTERRUPTED.to_owned()),
     }
 }
@@ -83,7 +88,7 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
     let input = match &call.input {
         Value::Object(input) => input.clone(),
         Value::Null => Map::new(),
-        other => return Err(Stop::Failed(format!("Error: the input of `{name}` must be an object, not {other}"))),
+        other => return Err(Stop::Failed(format!("it must be an object, not {other}"))),
     };
     let operation = ToolPre::new(name, input).with("tool_call_id", call.id.as_str());
     let operation = session.gate(TOOL_PRE, operation).await?;
@@ -109,9 +114,16 @@ async fn execute(session: &Core, allowed: Allowed) -> Ran {
             async { Err(ToolError::Failed(why)) }.boxed()
         }
     };
+    // Another agent stops by itself, and says what became of its own tools.
+    let stopped = async {
+        match allowed.call.name.as_str() {
+            task::NAME => std::future::pending().await,
+            _ => session.cancel.reached(CancelLevel::Immediate).await,
+        }
+    };
     let result = tokio::select! {
         biased;
-        () = session.cancel.reached(CancelLevel::Immediate) => Err(ToolError::Failed(INTERRUPTED.to_owned())),
+        () = stopped => Err(ToolError::Failed(INTERRUPTED.to_owned())),
         result = AssertUnwindSafe(run).catch_unwind() => match result {
             Ok(result) => result,
             Err(_) => Err(ToolError::Failed("the tool broke down".to_owned())),
@@ -127,19 +139,16 @@ fn run_tool(tool: Arc<dyn Tool>, input: Map) -> BoxFuture<'static, Result<ToolOu
 /// Tells the hooks what came of it, and the model what they made of that.
 async fn conclude(session: &Core, ran: Ran) {
     let Ran { allowed: Allowed { call, input }, result, milliseconds } = ran;
-    let success = result.is_ok();
-    let result = match result {
+    let (result, failure) = match result {
         Ok(output) => {
             for artifact in &output.artifacts {
                 tell_artifact(session, artifact).await;
             }
-            output.result
+            (output.result, None)
         }
-        Err(error) => {
-            tell_failure(session, &call.name, &error).await;
-            Map::from_iter([("error".to_owned(), Value::from(error.to_string()))])
-        }
+        Err(error) => (Map::from_iter([("error".to_owned(), Value::from(error.to_string()))]), Some(error)),
     };
+    let success = failure.is_none();
     let post =
         ToolPost::new(call.name.as_str(), input, result, success, milliseconds).with("tool_call_id", call.id.as_str());
     let text = match session.review(TOOL_POST, post).await {
@@ -151,6 +160,10 @@ async fn conclude(session: &Core, ran: Ran) {
         Err(Stop::Failed(why)) => why,
         Err(Stop::Interrupted) => INTERRUPTED.to_owned(),
     };
+    if let Some(error) = &failure {
+        // In the words that hooks let through: they may have taken a secret out.
+        tell_failure(session, &call.name, error, &text).await;
+    }
     session.watch.tool_ended(&call, success, &text);
     session.push(Message::tool_result(call.id, text));
 }
@@ -169,10 +182,9 @@ async fn tell_artifact(session: &Core, artifact: &Artifact) {
     }
 }
 
-async fn tell_failure(session: &Core, tool: &str, error: &ToolError) {
-    let text = error.to_string();
+async fn tell_failure(session: &Core, tool: &str, error: &ToolError, text: &str) {
     if matches!(error, ToolError::Outside(_)) {
-        let violation = PolicyViolation::new("workspace", text.as_str()).with("event", "tool:pre");
+        let violation = PolicyViolation::new("workspace", text).with("event", "tool:pre");
         session.coordinator.emit(POLICY_VIOLATION, violation).await.ignore();
     }
     let error = data! { "kind": error.kind(), "message": text };
