@@ -1,11 +1,12 @@
 //! `amplifier`: an agent with hooks around every step.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use amplifier::agent::NOBODY;
 use amplifier::commands::approvals::Approvals;
 use amplifier::commands::audit::Audit;
-use amplifier::commands::chat::Chat;
+use amplifier::commands::chat::{Begin, Chat, converse};
 use amplifier::commands::completions::Completions;
 use amplifier::commands::demo::Demo;
 use amplifier::commands::doctor::Doctor;
@@ -14,16 +15,18 @@ use amplifier::commands::hooks::Hooks;
 use amplifier::commands::man::Man;
 use amplifier::commands::run::Run;
 use amplifier::commands::sessions::Sessions;
+use amplifier::config::{Config, Flags, Who};
 use amplifier::home::Home;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 /// An agent with hooks around every step: they observe, block, modify, inject, ask, and control output.
 #[derive(Parser)]
 #[command(name = "amplifier", version, propagate_version = true)]
 struct Amplifier {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -43,7 +46,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let Amplifier { command } = Amplifier::parse();
-    match run(command) {
+    match command.map_or_else(begin, run) {
         Ok(code) => code,
         // Whoever reads has enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -52,6 +55,21 @@ fn main() -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// Without a command: a conversation if there is a model, else what this is about.
+fn begin() -> Result<ExitCode> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        Amplifier::command().print_help()?;
+        return Ok(ExitCode::from(2));
+    }
+    let flags = Flags::default();
+    let home = Home::from_environment()?;
+    if Config::load(&flags, &home)?.who == Who::Nobody {
+        writeln!(anstream::stderr(), "Welcome: {NOBODY}.\n\nHere is the demonstration.")?;
+        return awaited(Demo::default().run());
+    }
+    awaited(converse(&flags, &home, Begin::New))
 }
 
 fn run(command: Command) -> Result<ExitCode> {
@@ -73,13 +91,22 @@ fn run(command: Command) -> Result<ExitCode> {
 
 /// Most commands are done before a runtime would have started, so only those have one that wait for something.
 fn awaited(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
-    let logs = tracing_subscriber::EnvFilter::try_from_env("AMPLIFIER_LOG").unwrap_or_else(|_| "off".into());
-    tracing_subscriber::fmt().with_env_filter(logs).with_writer(std::io::stderr).init();
+    logs()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command);
     // A person may never press another key: what reads the terminal is not waited for.
     runtime.shutdown_background();
     result
+}
+
+/// Logs go to standard error, as far as `AMPLIFIER_LOG` wants any: `info`, `amplifier_agent=debug`.
+fn logs() -> Result<()> {
+    let wanted = std::env::var("AMPLIFIER_LOG").unwrap_or_else(|_| "off".to_owned());
+    let wanted = EnvFilter::builder().parse(wanted).context("AMPLIFIER_LOG is no log filter")?;
+    // It logs what providers send, and that may hold a key.
+    let wanted = wanted.add_directive("genai=off".parse()?);
+    tracing_subscriber::fmt().with_env_filter(wanted).with_writer(std::io::stderr).init();
+    Ok(())
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

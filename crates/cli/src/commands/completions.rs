@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use super::audit::output::print;
 
-/// Prints completions for a shell.
+/// Print completions for a shell.
 ///
 /// For bash: `amplifier completions bash > ~/.local/share/bash-completion/completions/amplifier`
 #[derive(Args, Debug)]

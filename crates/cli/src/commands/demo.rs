@@ -24,7 +24,7 @@ use crate::agent::Watcher;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
 
 /// Show what hooks can do, in a minute, without a key or a network.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(
     after_help = "The model is played from a script. Everything else is real: the tools, the hooks, the question, the audit log. It \
                         works in a temporary folder, which is removed afterwards."
@@ -67,7 +67,7 @@ impl Demo {
             true => builder.approvals(TerminalApprovals::new(screen.clone(), workspace.clone())),
             false => builder.approvals(HeadlessApprovals),
         };
-        screen.note(&format!("A person asks: {TASK}\n"));
+        screen.heading("TASK", TASK);
         let session = builder.start().await?;
         stop_on_ctrl_c(&cancel, &screen);
         let end = session.prompt(TASK).await;
@@ -83,7 +83,7 @@ fn prepare(workspace: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(workspace.join("build"))?;
     std::fs::create_dir_all(workspace.join("production"))?;
     std::fs::write(workspace.join("build/cache.bin"), "0123456789\n")?;
-    std::fs::write(workspace.join("settings.env"), format!("MODE=production\nTOKEN={SECRET}\n"))
+    std::fs::write(workspace.join("settings.env"), format!("TOKEN={SECRET}\nMODE=production\n"))
 }
 
 fn hooks(screen: &Screen, seen: &Arc<AtomicUsize>) -> Result<HookRegistry> {
@@ -101,28 +101,28 @@ fn hooks(screen: &Screen, seen: &Arc<AtomicUsize>) -> Result<HookRegistry> {
     hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(move |event: Event<ToolPre>| {
         let command = event.text_at("/tool_input/command").unwrap_or_default();
         command.contains("rm -rf").then(|| {
-            guard.note("BLOCK   a guard refuses, and the model reads why");
+            guard.heading("BLOCK", "a guard refuses, and the model reads why");
             HookResult::deny("deleting recursively is not allowed here")
         })
     });
     hooks.hook(TOOL_POST).named("redact").on_error(OnError::Deny).run(move |event: Event<ToolPost>| {
         let output = event.text_at("/tool_result/output")?;
         output.contains(SECRET).then(|| {
-            redact.note("MODIFY  a secret is redacted: the model, the transcript and the record never have it");
+            redact.heading("MODIFY", "a secret is redacted: the model, the transcript and the record never have it");
             HookResult::set("tool_result", json!({ "output": output.replace(SECRET, "[redacted]") }))
         })
     });
     hooks.hook(TOOL_POST).named("linter").run(move |event: Event<ToolPost>| {
         let content = event.text_at("/tool_input/content").or(event.text_at("/tool_input/new_string"))?;
         let line = content.lines().position(|line| line.contains("pritn"))? + 1;
-        linter.note("INJECT  a linter tells the model, which corrects itself within the turn");
+        linter.heading("INJECT", "a linter tells the model, which corrects itself within the turn");
         let problem = format!("greet.py line {line}: undefined name `pritn`; did you mean `print`?");
         Some(HookResult::inject(problem).warning("1 problem in greet.py"))
     });
     hooks.hook(TOOL_PRE).named("production-guard").on_error(OnError::Deny).run(move |event: Event<ToolPre>| {
         let path = event.text_at("/tool_input/file_path")?;
         path.starts_with("production/").then(|| {
-            production.note("ASK     a person decides, within a time limit; no answer is a no");
+            production.heading("ASK", "a person decides, within a time limit; no answer is a no");
             let question = Approval::new(format!("Write to `{path}`?")).options(["Allow once", "Allow always", "Deny"]);
             HookResult::ask(question.timeout(Duration::from_secs(30)))
                 .because("production files need a person's consent")
@@ -161,14 +161,14 @@ fn show_end(screen: &Screen, folder: &Path, workspace: &Path, seen: usize) -> Re
     let report = Verifier::new().folder(folder.join("audit"))?;
     let deployed = if workspace.join("production/greet.py").exists() { "deployed" } else { "not deployed" };
     let sound = if report.is_sound() { "sound: nothing was changed, removed or added" } else { "NOT SOUND" };
+    screen.heading("OBSERVE", &format!("a meter saw {seen} events and changed none"));
+    screen.heading("CONTROL", "the policy hook was noisy; you saw one clean line of it");
+    screen.heading("RECORD", &format!("{} records, hash-chained and signed; the log is {sound}", report.records));
     screen.note(&format!(
-        "\nOBSERVE a meter saw {seen} events and changed none\n\
-         CONTROL the policy hook's chatter stayed out of sight: you saw one line of it\n\n\
-         build/ is still there, greet.py is {deployed}.\n\
-         The audit log has {} records, hash-chained and signed, and is {sound}.\n\n\
-         Next: set a key and try `amplifier chat`; `amplifier events` lists what hooks can hear; `amplifier doctor` says what is \
-         configured.",
-        report.records
+        "\nWhat is left: build/ is still there, greet.py is {deployed}, and the token never reached the model.\n\n\
+         Next:  amplifier chat      talk with a model of your own (`amplifier doctor` says what it needs)\n       \
+         amplifier events    what hooks can hear, and what their answers mean\n       \
+         amplifier --help    everything else"
     ));
     Ok(())
 }

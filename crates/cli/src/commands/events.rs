@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::audit::output::{print, print_json};
 use crate::home::Home;
 
-/// Explains the events that hooks can listen to: when they happen, what they carry, and what an answer means there.
+/// Explain the events that hooks can listen to: when they happen, what they carry, and what an answer means there.
 #[derive(Args, Debug)]
 pub struct Events {
     /// The event to explain, such as `tool:pre`; all of them are listed if none is given.

@@ -8,7 +8,7 @@ use clap::{Args, Command};
 
 use super::audit::output::print;
 
-/// Prints a manual page, or writes all of them.
+/// Print a manual page, or write all of them.
 ///
 /// To read one: `amplifier man audit verify | man -l -`
 #[derive(Args, Debug)]

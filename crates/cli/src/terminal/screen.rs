@@ -178,6 +178,15 @@ impl Screen {
         self.print_paragraph(head.exact(BOLD, source).exact(PLAIN, ": "), "  ", PLAIN, text)
     }
 
+    /// Shows what comes next, with room above it.
+    pub fn heading(&self, label: &str, text: &str) {
+        let head = Line::new().exact(CYAN.bold(), format!("{label:<8}"));
+        let mut state = self.lock();
+        let _ = state.print(vec![Line::new()]);
+        drop(state);
+        let _ = self.print_paragraph(head, "        ", BOLD, text);
+    }
+
     /// Shows a remark of the program itself.
     pub fn note(&self, text: &str) {
         let _ = self.print_paragraph(Line::new(), "", DIM, text);

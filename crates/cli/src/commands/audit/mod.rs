@@ -20,7 +20,7 @@ use clap::{Args, Subcommand};
 
 use crate::home::Home;
 
-/// Shows, verifies and proves what the audit log says.
+/// Show, verify and prove what the audit log says.
 ///
 /// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable, or something else went wrong.
 #[derive(Args, Debug)]
