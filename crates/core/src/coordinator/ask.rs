@@ -115,9 +115,9 @@ impl Coordinator {
             digest,
         });
         // If this future is dropped before there is a decision, that is on the record.
-        let cancelled = OnDrop(Some(|| {
-            let _ = self.record(&question.event, decision(Some(id), question, &Ruling::cancelled(&question.prompt)));
-        }));
+        let cancelled = OnDrop::new(|| {
+            self.record(&question.event, decision(Some(id), question, &Ruling::cancelled(&question.prompt)))
+        });
         let labels: Vec<String> = request.options.iter().map(|option| option.label.clone()).collect();
         let required = ApprovalRequired::new(&*question.hook, question.event.as_str(), question.prompt.as_str())
             .with("options", labels)
@@ -199,15 +199,19 @@ fn decision(id: Option<u64>, question: &Question, ruling: &Ruling) -> AuditEntry
 }
 
 /// Does something if it is dropped before it is disarmed.
-struct OnDrop<F: FnOnce()>(Option<F>);
+pub(super) struct OnDrop<F: FnOnce() -> R, R>(Option<F>);
 
-impl<F: FnOnce()> OnDrop<F> {
-    fn disarm(mut self) {
+impl<F: FnOnce() -> R, R> OnDrop<F, R> {
+    pub(super) fn new(act: F) -> Self {
+        Self(Some(act))
+    }
+
+    pub(super) fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl<F: FnOnce()> Drop for OnDrop<F> {
+impl<F: FnOnce() -> R, R> Drop for OnDrop<F, R> {
     fn drop(&mut self) {
         if let Some(act) = self.0.take() {
             act();

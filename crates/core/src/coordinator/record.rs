@@ -65,16 +65,16 @@ impl<'a> Recording<'a> {
         self.hung.contains(&part)
     }
 
-    /// Intent before an operation that was let through; outcome after it, also if its result is withheld.
-    pub(super) fn record_operation(&mut self, data: &EventData, proceeds: bool) {
+    /// Intent before an operation that was let through; outcome after it, also if its result is withheld. Gives what is to be recorded
+    /// if the operation is given up before it can begin.
+    pub(super) fn record_operation(&mut self, data: &EventData, proceeds: bool) -> Option<AuditEntry> {
         // A digest reads all of the data, so it is made only for someone who keeps it.
-        if self.session.shared.audit.is_none() {
-            return;
-        }
+        self.session.shared.audit.as_ref()?;
         let tool_call_id = || data.text("tool_call_id").map(str::to_owned);
         match self.event.as_str() {
             "tool:pre" | "provider:request" | "agent:spawn" if proceeds => {
                 self.record(AuditEntry::Intent { digest: data.digest().ok(), tool_call_id: tool_call_id() });
+                return Some(AuditEntry::Outcome { success: Some(false), tool_call_id: tool_call_id() });
             }
             "tool:post" | "provider:response" | "agent:complete" => {
                 let success = data.get("success").and_then(serde_json::Value::as_bool);
@@ -83,6 +83,7 @@ impl<'a> Recording<'a> {
             "error:provider" => self.record(AuditEntry::Outcome { success: Some(false), tool_call_id: None }),
             _ => {}
         }
+        None
     }
 
     /// Waits until everything is safe; gives the failure, if there was one.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::ask::OnDrop;
 use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
@@ -87,8 +88,12 @@ impl Coordinator {
         for FromHook { hook, said } in outputs {
             self.show_output(&mut recording, &hook, &said).await;
         }
-        recording.record_operation(&data, verdict.is_proceed());
-        if let Some(problem) = recording.finish().await {
+        let given_up = recording.record_operation(&data, verdict.is_proceed());
+        // If this future is dropped here, the operation never begins, and the record must not leave that open.
+        let given_up = OnDrop::new(|| given_up.map(|outcome| self.record(event, outcome)));
+        let problem = recording.finish().await;
+        given_up.disarm();
+        if let Some(problem) = problem {
             let text = format!("the audit log failed: {problem}");
             if let Some(display) = self.shared.display.as_ref().filter(|_| !recording.has_hung("display")) {
                 let message = DisplayMessage { text: text.clone(), level: Level::Error, source: "kernel".to_owned() };
