@@ -42,10 +42,14 @@ impl Default for Cancel {
 impl Cancel {
     /// Asks to stop: gracefully at first, at once when asked again. Says what was asked for.
     pub fn request(&self) -> CancelLevel {
+        let mut asked = CancelLevel::Graceful;
         self.level.send_modify(|level| {
-            *level = if *level == CancelLevel::No { CancelLevel::Graceful } else { CancelLevel::Immediate };
+            if *level != CancelLevel::No {
+                asked = CancelLevel::Immediate;
+            }
+            *level = asked;
         });
-        self.level()
+        asked
     }
 
     /// How the agent is to stop.

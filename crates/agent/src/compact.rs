@@ -10,81 +10,65 @@ use serde_json::Value;
 
 use crate::context::is_cut;
 use crate::session::Core;
-use crate::tokens::count_messages;
+use crate::tokens::{at_most, count_messages};
 use crate::turn::{Asking, Stop, VerdictExt, ask};
-
-/// The `source` of a message that stands for those it took the place of.
-pub(crate) const SOURCE: &str = "compaction";
 
 const INSTRUCTION: &str = "The conversation so far has to be shortened. Summarise it for yourself, so that you can go on with it alone: what \
 the person wants, what was decided and why, what was done to which files, what was found out, and what is still to do. Keep names, \
 paths, numbers and open questions exactly. Answer with the summary only.";
 
-/// Shortens the conversation if it is about to outgrow the model.
-pub(crate) async fn if_needed(session: &Core) -> Result<(), Stop> {
-    let limit = session.provider.context_limit() as f64;
-    let history = session.context.conversation.history();
-    // Counting takes time, and text has at most one token a byte: most conversations are told apart by their size.
-    let bytes: usize = history.iter().map(|message| message.content.len() + 4 * PER_CALL).sum();
-    if (bytes as f64) < limit * session.options.compact_above {
-        return Ok(());
-    }
-    let tokens = count_messages(&history);
-    if (tokens as f64) < limit * session.options.compact_above {
-        return Ok(());
-    }
-    compact(session, history, tokens, "auto").await
+/// What is summarised takes up this part of what the model can read, at most.
+const QUESTION: f64 = 0.9;
+
+/// No message is cut to less than this for the summary.
+const SHORT: usize = 256;
+
+/// Who wants the conversation to be shorter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trigger {
+    /// It is about to outgrow the model.
+    Auto,
+    /// A person.
+    Manual,
 }
 
-const PER_CALL: usize = 64;
+/// Shortens the conversation if it is about to outgrow the model.
+pub(crate) async fn if_needed(session: &Core) -> Result<(), Stop> {
+    let limit = session.provider.context_limit() as f64 * session.options.compact_above;
+    let history = session.context.conversation.history();
+    // Counting takes time: most conversations are told apart by their size.
+    if (at_most(&history) as f64) < limit || (count_messages(&history) as f64) < limit {
+        return Ok(());
+    }
+    compact(session, history, Trigger::Auto).await
+}
 
 /// Shortens the conversation because a person wants it.
 pub(crate) async fn now(session: &Core) -> Result<(), Stop> {
     let history = session.context.conversation.history();
-    let tokens = count_messages(&history);
-    compact(session, history, tokens, "manual").await
+    compact(session, history, Trigger::Manual).await
 }
 
-async fn compact(session: &Core, history: Vec<Message>, tokens: usize, trigger: &str) -> Result<(), Stop> {
-    let decision = DecisionContextResolution::new("summarize")
-        .with("reason", format!("{tokens} of {} tokens are used", session.provider.context_limit()));
-    let put_off = match session.gate(DECISION_CONTEXT_RESOLUTION, decision).await {
-        Ok(_) => None,
-        Err(Stop::Refused(refusal)) => Some(refusal),
-        Err(stop) => return Err(stop),
-    };
-    let target = (session.provider.context_limit() as f64 * session.options.compact_to) as u64;
-    let pre = ContextPreCompact::new(trigger, tokens as u64, target, history.len() as u64);
-    session.context.catch(false);
-    let allowed = match put_off {
-        Some(refusal) => Err(Stop::Refused(refusal)),
-        None => session.gate(CONTEXT_PRE_COMPACT, pre).await,
-    };
-    let carried: Vec<Message> = session.context.caught().into_iter().map(Message::from).collect();
-    let target = match allowed {
-        Ok(data) => data.get("target_tokens").and_then(Value::as_u64).unwrap_or(target),
-        // It can be put off once; a conversation that never gets shorter stops for good.
-        Err(Stop::Refused(refusal)) if !session.put_off.swap(true, Ordering::Relaxed) => {
-            session.watch.note(&format!("compaction is put off: {refusal}"));
-            return Ok(());
-        }
-        Err(Stop::Refused(_)) => target,
-        Err(stop) => return Err(stop),
-    };
-    session.put_off.store(false, Ordering::Relaxed);
+async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Result<(), Stop> {
+    let system = history.iter().take_while(|message| message.role == Speaker::System && is_own(message)).count();
+    let (system, rest) = history.split_at(system);
+    if rest.is_empty() {
+        return match trigger {
+            Trigger::Auto => Ok(()),
+            Trigger::Manual => Err(Stop::Failed("there is nothing to shorten yet".to_owned())),
+        };
+    }
+    let tokens = count_messages(&history);
+    let Some(target) = target(session, &history, tokens, trigger).await? else { return Ok(()) };
+
     session.watch.note("the conversation is being shortened");
+    let (summarised, kept) = rest.split_at(cut(rest, target / 2));
+    let summary = summary(session, system, summarised).await?;
 
-    let (system, summarised, kept) = parts(&history, target as usize);
-    let mut question = system.clone();
-    question.extend_from_slice(summarised);
-    question.push(Message::user(INSTRUCTION));
-    let summary = ask(session, Asking::Aside(question)).await?.text;
-
-    let metadata = Map::from_iter([("source".to_owned(), Value::from(SOURCE))]);
-    let summary = format!("Summary of the conversation so far:\n\n{summary}");
-    let mut shortened = system;
-    shortened.push(Message { metadata, ..Message::user(summary) });
-    shortened.extend(carried);
+    let mut shortened = system.to_vec();
+    shortened.push(summary);
+    // What hooks injected since then.
+    shortened.extend(session.context.conversation.history_since(history.len()));
     shortened.extend_from_slice(kept);
     let now = count_messages(&shortened);
     let messages = shortened.len();
@@ -94,22 +78,95 @@ async fn compact(session: &Core, history: Vec<Message>, tokens: usize, trigger: 
     Ok(())
 }
 
-/// What stays in front, what is summarised, and what stays at the end: the newest messages, as far as they take up half of what is aimed
-/// for, beginning where no call is parted from its result.
-fn parts(history: &[Message], target: usize) -> (Vec<Message>, &[Message], &[Message]) {
-    let system = history.iter().take_while(|message| message.role == Speaker::System && is_own(message)).count();
-    let (system, rest) = history.split_at(system);
-    let mut room = target / 2;
-    let mut begin = rest.len();
-    for (at, message) in rest.iter().enumerate().rev() {
+/// Puts it to the hooks: what to aim for, or nothing if it is put off.
+async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Trigger) -> Result<Option<usize>, Stop> {
+    let limit = session.provider.context_limit();
+    let decision =
+        DecisionContextResolution::new("summarize").with("reason", format!("{tokens} of {limit} tokens are used"));
+    let (word, full) = match trigger {
+        Trigger::Auto => ("auto", limit),
+        // A person wants it shorter than it is, however short that is.
+        Trigger::Manual => ("manual", limit.min(tokens)),
+    };
+    let target = (full as f64 * session.options.compact_to) as u64;
+    let pre = ContextPreCompact::new(word, tokens as u64, target, history.len() as u64);
+    let allowed = match session.gate(DECISION_CONTEXT_RESOLUTION, decision).await {
+        Ok(_) => session.gate(CONTEXT_PRE_COMPACT, pre).await,
+        refused => refused,
+    };
+    let target = match allowed {
+        Ok(data) => data.get("target_tokens").and_then(Value::as_u64).unwrap_or(target),
+        // It can be put off once; a conversation that never gets shorter stops for good.
+        Err(Stop::Refused(refusal)) if !session.put_off.swap(true, Ordering::Relaxed) => {
+            session.watch.note(&format!("compaction is put off: {refusal}"));
+            return match trigger {
+                Trigger::Auto => Ok(None),
+                Trigger::Manual => Err(Stop::Refused(refusal)),
+            };
+        }
+        Err(Stop::Refused(_)) => target,
+        Err(stop) => return Err(stop),
+    };
+    session.put_off.store(false, Ordering::Relaxed);
+    Ok(Some(target as usize))
+}
+
+/// Where the messages begin that stay as they are: the newest that have room, without parting a call from its result. At least one
+/// message is summarised.
+fn cut(messages: &[Message], mut room: usize) -> usize {
+    let mut begin = messages.len();
+    for (at, message) in messages.iter().enumerate().skip(1).rev() {
         let Some(left) = room.checked_sub(count_messages(std::slice::from_ref(message))) else { break };
         room = left;
-        if is_cut(rest, at) && at > 0 {
+        if is_cut(messages, at) {
             begin = at;
         }
     }
-    let (summarised, kept) = rest.split_at(begin);
-    (system.to_vec(), summarised, kept)
+    begin
+}
+
+/// Asks the model for the message that takes the place of these.
+async fn summary(session: &Core, system: &[Message], summarised: &[Message]) -> Result<Message, Stop> {
+    session.spend_step()?;
+    let instruction = Message::user(INSTRUCTION);
+    // The answer needs some of it, too.
+    let room = (session.provider.context_limit() as f64 * QUESTION) as usize;
+    let room = room.saturating_sub(count_messages(system) + count_messages(std::slice::from_ref(&instruction)));
+    let mut question = system.to_vec();
+    question.extend(fitted(summarised.iter().map(told).collect(), room));
+    question.push(instruction);
+    let answer = ask(session, Asking::Aside(question)).await?;
+    session.inject(answer.injected).await;
+    if answer.text.trim().is_empty() {
+        return Err(Stop::Failed("the model gave no summary; the conversation stays as it is".to_owned()));
+    }
+    let metadata = Map::from_iter([("source".to_owned(), Value::from("compaction"))]);
+    Ok(Message { metadata, ..Message::user(format!("Summary of the conversation so far:\n\n{}", answer.text)) })
+}
+
+/// The message in words: no tools can be used in a summary, and providers take no calls where there are no tools.
+fn told(message: &Message) -> Message {
+    let mut content = message.content.clone();
+    for call in &message.tool_calls {
+        content.push_str(&format!("\n[used {} with {}]", call.name, call.input));
+    }
+    match message.role {
+        Speaker::Tool => Message::user(format!("[the result was: {content}]")),
+        role => Message { role, ..Message::user(content.trim_start()) },
+    }
+}
+
+/// Leaves out the ends of the longest messages until all have room: a conversation that outgrew the model can be summarised, too.
+fn fitted(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
+    let mut longest = messages.iter().map(|message| message.content.len()).max().unwrap_or(0);
+    while longest > SHORT && at_most(&messages) > room && count_messages(&messages) > room {
+        longest = (longest / 2).max(SHORT);
+        for message in messages.iter_mut().filter(|message| message.content.len() > longest) {
+            message.content.truncate(message.content.floor_char_boundary(longest));
+            message.content.push_str(" […]");
+        }
+    }
+    messages
 }
 
 /// Whether a message is the session's own, and not of a hook.

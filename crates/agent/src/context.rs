@@ -51,3 +51,20 @@ impl ContextManager for Context {
 pub(crate) fn is_cut(messages: &[Message], at: usize) -> bool {
     messages.get(at).is_none_or(|message| message.tool_call_id.is_none())
 }
+
+/// Gives every call that has no result one, where it belongs: a crash came before the result, or the turn was given up.
+pub(crate) fn with_all_results(history: Vec<Message>) -> Vec<Message> {
+    let unfinished = |id: String| Message::tool_result(id, "The session ended before this was done.");
+    let mut whole = Vec::with_capacity(history.len());
+    let mut open: Vec<String> = Vec::new();
+    for message in history {
+        match &message.tool_call_id {
+            Some(id) => open.retain(|call| call != id),
+            None => whole.extend(open.drain(..).map(unfinished)),
+        }
+        open.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+        whole.push(message);
+    }
+    whole.extend(open.into_iter().map(unfinished));
+    whole
+}

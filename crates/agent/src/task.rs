@@ -95,14 +95,16 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
     };
     let text = |field| spawn.text(field).map(str::to_owned);
     let agent = text("agent_name").unwrap_or(input.agent_name);
-    let task = text("task").ok_or_else(|| turn::unreadable("there is no `task`"))?;
     let config = spawn.get("config_override").cloned().unwrap_or_default();
-
-    let end = run_child(parent, id, &agent, &task, &config, injected).await;
+    let task = text("task");
+    let end = match &task {
+        Some(task) => run_child(parent, id, &agent, task, &config, injected).await,
+        None => TurnEnd::Failed("hooks left no `task`".to_owned()),
+    };
     let complete = AgentComplete::new(
         parent.id.as_str(),
         agent,
-        task,
+        task.unwrap_or_default(),
         json!({ "output": end.text() }),
         begun.elapsed().as_millis() as u64,
         end.status(),

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use amplifier_core::{Message, Speaker, ToolCall};
+use amplifier_core::{Map, Message, Speaker, ToolCall};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use super::{Chunk, Provider, ProviderError, Request, StopReason, Usage};
 
@@ -46,7 +47,7 @@ pub struct Answer {
     pub tools: Vec<Call>,
     /// It fails in this way instead.
     pub error: Option<Fault>,
-    /// How long it takes for each word.
+    /// How long it takes for each piece: a thought, a word, a tool call, the end.
     pub delay_ms: u64,
 }
 
@@ -60,8 +61,12 @@ pub struct Call {
     /// The tool.
     pub name: String,
     /// Its input.
-    #[serde(default)]
+    #[serde(default = "no_input")]
     pub input: Value,
+}
+
+fn no_input() -> Value {
+    Value::Object(Map::new())
 }
 
 /// How an answer of a script fails.
@@ -91,13 +96,19 @@ pub enum InvalidScript {
         error: std::io::Error,
     },
     /// It is no script.
-    #[error("the script `{path}` is not as expected: {error}")]
+    #[error("the script `{path}` is not as expected{}: {error}", within(.field.as_deref()))]
     Malformed {
         /// Where it is.
         path: String,
+        /// The field in which it is wrong: `answers[1].tools[0].name`.
+        field: Option<String>,
         /// What is wrong, and where.
         error: serde_json::Error,
     },
+}
+
+fn within(field: Option<&str>) -> String {
+    field.map_or_else(String::new, |field| format!(", at `{field}`"))
 }
 
 impl Script {
@@ -108,7 +119,13 @@ impl Script {
     pub fn load(path: &Path) -> Result<Self, InvalidScript> {
         let shown = || path.display().to_string();
         let text = std::fs::read(path).map_err(|error| InvalidScript::Unreadable { path: shown(), error })?;
-        serde_json::from_slice(&text).map_err(|error| InvalidScript::Malformed { path: shown(), error })
+        let mut json = serde_json::Deserializer::from_slice(&text);
+        let script = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let is_field = error.path().iter().any(|part| !matches!(part, Segment::Unknown));
+            (is_field.then(|| error.path().to_string()), error.into_inner())
+        });
+        let whole = script.and_then(|script| json.end().map(|()| script).map_err(|error| (None, error)));
+        whole.map_err(|(field, error)| InvalidScript::Malformed { path: shown(), field, error })
     }
 
     /// A script of these answers.
@@ -178,11 +195,16 @@ impl Scripted {
         let last = request.messages.last().map_or("", |message| message.content.as_str()).to_owned();
         asked.push(request);
         let answers = agent.as_ref().and_then(|agent| script.agents.get(agent)).unwrap_or(&script.answers);
-        let next = given.entry(agent).or_default();
+        let next = given.entry(agent.clone()).or_default();
         let fits = |answer: &Answer| answer.when.as_ref().is_none_or(|wanted| last.contains(wanted));
         let found = answers.iter().enumerate().skip(*next).find(|(_, answer)| fits(answer));
         let Some((at, answer)) = found else {
-            return Err(ProviderError::Script(format!("all {} answers were given", answers.len())));
+            let whose = agent.map_or_else(String::new, |agent| format!(" of agent `{agent}`"));
+            let why = match answers.len() - *next {
+                0 => format!("all {} answers{whose} were given", answers.len()),
+                left => format!("none of the {left} answers{whose} that are left is for this message"),
+            };
+            return Err(ProviderError::Script(why));
         };
         *next = at + 1;
         let mut answer = answer.clone();

@@ -11,10 +11,11 @@ use amplifier_core::{
 };
 use serde_json::{Value, json};
 
-use super::store::{Journal, Meta, Store, StoreError};
+use super::journal::{Journal, replay};
+use super::store::{Meta, Store, StoreError};
 use super::{Core, Orchestrator, Session, SessionOptions, Spent};
 use crate::cancel::Cancel;
-use crate::context::Context;
+use crate::context::{Context, with_all_results};
 use crate::provider::Provider;
 use crate::task::Task;
 use crate::tokens::Tokenizer;
@@ -89,7 +90,7 @@ impl SessionBuilder {
         self
     }
 
-    /// What the model is told before everything else.
+    /// What the model is told before everything else. A session that goes on, or branches off, has been told already.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = Some(text.into());
         self
@@ -165,73 +166,79 @@ impl SessionBuilder {
     /// Starts a new session.
     ///
     /// # Errors
-    /// If a hook does not allow it, or it cannot be stored.
+    /// If a hook does not allow it, or it cannot be stored. Nothing is left of it then but its record.
     pub async fn start(self) -> Result<Session, SessionError> {
-        let id = new_id();
-        let core = self.core(id)?;
-        core.start("startup").await?;
-        Ok(Session { core })
+        let (store, meta, system) = (self.store.clone(), self.meta(), self.system.clone());
+        let mut core = self.core(&meta);
+        if let Some(system) = system {
+            core.context.conversation.push(Message::system(system));
+        }
+        let begun = core.opened("startup").await.and_then(|mount_plan| match store {
+            Some(store) => core.keep(store.create(Meta { mount_plan, ..meta }, Vec::new(), &core.context.conversation)),
+            None => Ok(()),
+        });
+        begun_or_ended(core, begun).await
     }
 
-    /// Goes on with a stored session.
+    /// Goes on with a stored session: by its id, the beginning of it, or `last`.
     ///
     /// # Errors
-    /// If there is none of that id, a hook does not allow it, or it cannot be stored.
+    /// If there is none of that id, somebody else goes on with it, a hook does not allow it, or it cannot be stored. It is left as it
+    /// was then.
     pub async fn resume(self, id: &str) -> Result<Session, SessionError> {
-        let store = self.stored()?;
-        let (meta, history) = store.load(id)?;
-        let journal = store.reopen(&meta, history.len())?;
-        let core = self.core_with(meta.id.clone(), Some(journal), meta.turns);
-        core.context.conversation.restore(history.clone());
-        // What was cut off gets an end, so that every call has a result.
-        close_calls(&core, &history);
-        core.start("resume").await?;
-        let resumed = SessionResume::new(meta.id).with("messages_count", history.len());
-        core.gate(SESSION_RESUME, resumed).await.map_err(refused)?;
-        Ok(Session { core })
+        let (journal, stored, history) = self.stored()?.reopen(id)?;
+        let Meta { provider, model, .. } = self.meta();
+        let mut core = self.core(&stored);
+        core.context.conversation.restore(with_all_results(history.clone()));
+        let resumed = SessionResume::new(stored.id).with("messages_count", core.context.conversation.history().len());
+        let opened = match core.opened("resume").await {
+            Ok(mount_plan) => core.gate(SESSION_RESUME, resumed).await.map(|_| mount_plan).map_err(refused),
+            refused => refused,
+        };
+        let begun = opened.and_then(|mount_plan| {
+            let journal = journal.go_on(&history, &core.context.conversation, |meta| {
+                *meta = Meta { provider, model, mount_plan, ended: None, ..meta.clone() };
+            });
+            core.keep(journal)
+        });
+        begun_or_ended(core, begun).await
     }
 
     /// Starts a session that branches off a stored one: after all of it, or after one of its turns.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume).
+    /// If there is none of that id or no such turn, a hook does not allow it, or it cannot be stored. Nothing is left of it then but
+    /// its record.
     pub async fn fork(self, id: &str, turn: Option<u64>) -> Result<Session, SessionError> {
         let store = self.stored()?;
-        let (parent, history) = store.load_until(id, turn)?;
+        let (parent, lines) = store.load(id, turn)?;
         let turns = turn.unwrap_or(parent.turns);
-        let mut core = self.core(new_id())?;
-        core.turns = turns.into();
-        core.restore(history.clone());
-        close_calls(&core, &history);
-        core.start("startup").await?;
-        let forked = SessionFork::new(parent.id.as_str()).with("turn", turns);
-        core.gate(SESSION_FORK, forked).await.map_err(refused)?;
-        core.journal(|journal| journal.update(|meta| meta.parent = Some(parent.id)));
-        Ok(Session { core })
+        let meta = Meta { turns, parent: Some(parent.id.clone()), ..self.meta() };
+        let mut core = self.core(&meta);
+        core.context.conversation.restore(with_all_results(replay(&lines)));
+        let forked = SessionFork::new(parent.id).with("turn", turns);
+        let opened = match core.opened("startup").await {
+            Ok(mount_plan) => core.gate(SESSION_FORK, forked).await.map(|_| mount_plan).map_err(refused),
+            refused => refused,
+        };
+        let begun = opened.and_then(|mount_plan| {
+            // All lines are copied, so that it can be exported, and forked in turn, without the other one.
+            core.keep(store.create(Meta { mount_plan, ..meta }, lines, &core.context.conversation))
+        });
+        begun_or_ended(core, begun).await
     }
 
     fn stored(&self) -> Result<Store, StoreError> {
         self.store.clone().ok_or(StoreError::None)
     }
 
-    fn core(self, id: String) -> Result<Core, SessionError> {
-        let journal = match &self.store {
-            Some(store) => Some(store.create(Meta {
-                provider: self.provider.name().to_owned(),
-                model: self.provider.model().to_owned(),
-                ..Meta::new(&id)
-            })?),
-            None => None,
-        };
-        let system = self.system.clone();
-        let core = self.core_with(id, journal, 0);
-        if let Some(system) = system {
-            core.push(Message::system(system));
-        }
-        Ok(core)
+    /// What is known about a new session.
+    fn meta(&self) -> Meta {
+        let (provider, model) = (self.provider.name().to_owned(), self.provider.model().to_owned());
+        Meta { provider, model, ..Meta::new(&new_id()) }
     }
 
-    fn core_with(self, id: String, journal: Option<Journal>, turns: u64) -> Core {
+    fn core(self, meta: &Meta) -> Core {
         let task: Arc<dyn Tool> = Arc::new(Task);
         let tools = self.tools.into_iter().chain([task]).map(|tool| (tool.spec().name, tool));
         let tools: BTreeMap<String, Arc<dyn Tool>> = tools.collect();
@@ -246,8 +253,8 @@ impl SessionBuilder {
             defaults.into_iter().for_each(|(key, value)| _ = plan.entry(key).or_insert(value));
         }
         Core {
-            coordinator: self.coordinator.session_id(id.as_str()).build(),
-            id,
+            coordinator: self.coordinator.session_id(meta.id.as_str()).build(),
+            id: meta.id.clone(),
             context: self.context,
             provider: self.provider,
             tools,
@@ -260,12 +267,12 @@ impl SessionBuilder {
             spent: Arc::new(Spent::default()),
             mount_plan: plan,
             begun: Instant::now(),
-            turns: turns.into(),
+            turns: meta.turns.into(),
             tool_calls: 0.into(),
             own_tokens: 0.into(),
             put_off: false.into(),
             delegating: tokio::sync::Mutex::default(),
-            journal: journal.map(Mutex::new),
+            journal: None,
         }
     }
 }
@@ -273,13 +280,32 @@ impl SessionBuilder {
 impl Core {
     /// Puts the start to the hooks.
     pub(crate) async fn start(&self, source: &str) -> Result<(), SessionError> {
+        self.opened(source).await.map(drop)
+    }
+
+    /// The same, and what they made of the mount plan.
+    async fn opened(&self, source: &str) -> Result<Value, SessionError> {
         let start = SessionStart::new(self.mount_plan.clone(), source);
         let data = self.gate(SESSION_START, start).await.map_err(refused)?;
-        let plan = data.get("mount_plan").cloned().unwrap_or_default();
-        self.journal(|journal| journal.update(|meta| meta.mount_plan = plan));
-        self.save();
+        Ok(data.get("mount_plan").cloned().unwrap_or_default())
+    }
+
+    /// From now on, the conversation is written down.
+    fn keep(&mut self, journal: Result<Journal, StoreError>) -> Result<(), SessionError> {
+        self.journal = Some(Mutex::new(journal?));
         Ok(())
     }
+}
+
+/// The session, or the end of one that did not begin.
+async fn begun_or_ended(mut core: Core, begun: Result<(), SessionError>) -> Result<Session, SessionError> {
+    let Err(error) = begun else { return Ok(Session::new(core)) };
+    core.journal = None;
+    // Why it did not begin says more than that its record has no end.
+    if let Err(not_sealed) = core.end("error").await {
+        tracing::error!(error = %not_sealed, "a session that did not begin is not sealed");
+    }
+    Err(error)
 }
 
 fn refused(stop: Stop) -> SessionError {
@@ -287,15 +313,6 @@ fn refused(stop: Stop) -> SessionError {
         Stop::Refused(refusal) => SessionError::Refused(refusal),
         Stop::Failed(reason) => SessionError::Refused(Refusal { by: "kernel".into(), reason }),
         Stop::Interrupted => SessionError::Interrupted,
-    }
-}
-
-/// Gives every call that has no result one.
-fn close_calls(core: &Core, history: &[Message]) {
-    let has_result = |id: &str| history.iter().any(|message| message.tool_call_id.as_deref() == Some(id));
-    let calls = history.iter().flat_map(|message| &message.tool_calls);
-    for call in calls.filter(|call| !has_result(&call.id)) {
-        core.push(Message::tool_result(call.id.as_str(), "The session ended before this was done."));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod builder;
 mod export;
+mod journal;
 mod store;
 
 pub(crate) use builder::new_id;
@@ -10,6 +11,7 @@ pub use export::Exported;
 pub use store::{Store, StoreError, StoredSession};
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 use amplifier_audit::Log;
 use amplifier_core::{Coordinator, Map, Message, SESSION_END, SessionEnd, USER_NOTIFICATION, UserNotification, data};
 
-use self::store::Journal;
+use self::journal::Journal;
 use crate::cancel::Cancel;
 use crate::compact;
 use crate::context::Context;
@@ -102,6 +104,8 @@ impl Default for SessionOptions {
 /// ```
 pub struct Session {
     core: Core,
+    /// One turn at a time: two would tear the conversation apart.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// What a turn works with.
@@ -141,6 +145,10 @@ pub(crate) struct Spent {
 }
 
 impl Session {
+    fn new(core: Core) -> Self {
+        Self { core, turn: tokio::sync::Mutex::default() }
+    }
+
     /// Begins a session with a model.
     pub fn builder(provider: Arc<dyn Provider>) -> SessionBuilder {
         SessionBuilder::new(provider)
@@ -171,7 +179,7 @@ impl Session {
         self.core.spent.tokens.load(Ordering::Relaxed)
     }
 
-    /// Runs a turn: from a prompt to an answer.
+    /// Runs a turn: from a prompt to an answer. A turn that runs already is waited for.
     ///
     /// # Cancel safety
     /// Dropping the future stops tools and calls at once, but leaves their end out of the record; use [`cancel`](Self::cancel) to
@@ -185,14 +193,17 @@ impl Session {
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
     pub async fn prompt_with(&self, prompt: &str, metadata: Map) -> TurnEnd {
+        let _alone = self.turn.lock().await;
         turn::run(&self.core, prompt, metadata).await
     }
 
-    /// Shortens the conversation to a summary now.
+    /// Shortens the conversation to a summary now. A turn that runs is waited for.
     ///
     /// # Errors
-    /// What kept it from being shortened.
+    /// What kept it from being shortened; it is as it was then.
     pub async fn compact(&self) -> Result<(), TurnEnd> {
+        let _alone = self.turn.lock().await;
+        self.core.begin();
         compact::now(&self.core).await.map_err(Into::into)
     }
 
@@ -215,12 +226,24 @@ impl Core {
     pub(crate) fn begin_turn(&self) -> u64 {
         if self.depth == 0 {
             self.coordinator.begin_turn();
-            self.cancel.clear();
-            self.spent.steps.store(0, Ordering::Relaxed);
+            self.begin();
         }
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
-        self.journal(|journal| journal.turn = turn);
+        self.journal(|journal| {
+            // What is new belongs to the turn before.
+            let written = journal.save(&self.context.conversation);
+            journal.turn = turn;
+            written
+        });
         turn
+    }
+
+    /// Leaves behind what is over: that somebody stopped the last turn, the calls that it took, and a catch of injections that was
+    /// given up with it.
+    fn begin(&self) {
+        self.cancel.clear();
+        self.spent.steps.store(0, Ordering::Relaxed);
+        drop(self.context.caught());
     }
 
     /// Takes one call to the model from what is left.
@@ -259,31 +282,38 @@ impl Core {
 
     /// Puts another history in the place of the one so far.
     pub(crate) fn restore(&self, history: Vec<Message>) {
+        self.save();
         self.context.conversation.restore(history);
-        let history = self.context.conversation.history();
-        self.journal(|journal| journal.replace(&history));
+        self.journal(|journal| journal.replace(&self.context.conversation));
     }
 
     /// Writes down what was added to the conversation.
     pub(crate) fn save(&self) {
-        self.journal(|journal| {
-            let new = self.context.conversation.history_since(journal.saved);
-            journal.append(&new);
-        });
+        self.journal(|journal| journal.save(&self.context.conversation));
     }
 
-    fn journal(&self, act: impl FnOnce(&mut Journal)) {
-        if let Some(journal) = &self.journal {
+    /// Whoever watches is told when the conversation cannot be written down any more, and when it can be again.
+    fn journal(&self, act: impl FnOnce(&mut Journal) -> io::Result<()>) {
+        let Some(journal) = &self.journal else { return };
+        let written = {
             let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-            act(&mut journal);
-            if let Some(error) = journal.failure.take() {
-                self.watch.note(&format!("the conversation could not be written down: {error}"));
-            }
+            let written = act(&mut journal);
+            let is_news = journal.is_failing != written.is_err();
+            journal.is_failing = written.is_err();
+            is_news.then_some(written)
+        };
+        match written {
+            Some(Err(error)) => self.watch.note(&format!(
+                "the conversation cannot be written down: {error}; it is tried again with every message"
+            )),
+            Some(Ok(())) => self.watch.note("the conversation is written down again, nothing of it is missing"),
+            None => {}
         }
     }
 
     pub(crate) async fn notify(&self, kind: &str, message: &str) {
-        self.coordinator.emit(USER_NOTIFICATION, UserNotification::new(kind, message)).await.ignore();
+        let notification = UserNotification::new(kind, message).with("metadata", Map::new());
+        self.coordinator.emit(USER_NOTIFICATION, notification).await.ignore();
     }
 
     pub(crate) async fn end(&self, reason: &str) -> Result<(), SessionError> {
@@ -294,8 +324,7 @@ impl Core {
         };
         let duration = self.begun.elapsed().as_millis() as u64;
         self.coordinator.emit(SESSION_END, SessionEnd::new(reason, duration, stats)).await.ignore();
-        self.save();
-        self.journal(|journal| journal.end(reason));
+        self.journal(|journal| journal.end(&self.context.conversation, reason));
         match &self.audit {
             Some(log) => log.seal(&self.id, reason).await.map_err(SessionError::NotSealed),
             None => Ok(()),

@@ -1,21 +1,20 @@
 //! Conversations on disk: a folder for each session, with what is known about it and every message as a line.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use amplifier_core::{Message, Speaker};
+use amplifier_core::{Conversation, Message};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::export::Exported;
+use super::journal::{Entry, Journal, Line, at, now, replay, title};
 
-const META: &str = "session.json";
+pub(super) const META: &str = "session.json";
 const MESSAGES: &str = "messages.jsonl";
-/// So much of the first prompt tells sessions apart.
-const TITLE: usize = 80;
 
 /// Why a stored session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,11 +47,19 @@ pub enum StoreError {
         /// The turn that was asked for.
         turn: u64,
     },
-    /// A file is not as it was written.
-    #[error("`{path}` is damaged: {problem}")]
+    /// Somebody else goes on with it.
+    #[error("session `{id}` is in use; end it there, or fork it")]
+    InUse {
+        /// The session.
+        id: String,
+    },
+    /// A line is not as it was written.
+    #[error("`{path}`, line {line}, is damaged: {problem}; mend the line or take it away")]
     Damaged {
         /// The file.
         path: String,
+        /// The line, counted from 1.
+        line: usize,
         /// What is wrong.
         problem: String,
     },
@@ -102,7 +109,7 @@ pub(crate) use StoredSession as Meta;
 
 impl Meta {
     pub(super) fn new(id: &str) -> Self {
-        let now = Timestamp::now().to_string();
+        let now = now();
         Self {
             id: id.to_owned(),
             created: now.clone(),
@@ -118,22 +125,6 @@ impl Meta {
     }
 }
 
-/// A line of the messages.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    turn: u64,
-    #[serde(flatten)]
-    entry: Entry,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Entry {
-    Message(Message),
-    /// The conversation was shortened, or begins with that of another session: this takes the place of everything before.
-    History(Vec<Message>),
-}
-
 /// The folder where sessions are kept.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -146,17 +137,19 @@ impl Store {
         Self { folder: folder.into() }
     }
 
-    /// Every session, the newest first.
+    /// Every session, the one that was used last first.
+    ///
+    /// Of a session whose `session.json` is missing or damaged, as after a crash, what its messages tell is listed.
     ///
     /// # Errors
-    /// If one cannot be read.
+    /// If files cannot be read.
     pub fn list(&self) -> Result<Vec<StoredSession>, StoreError> {
         let mut all = self.ids()?.iter().map(|id| self.meta(id)).collect::<Result<Vec<_>, _>>()?;
-        all.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| b.id.cmp(&a.id)));
+        all.sort_by(|a, b| (&b.updated, &b.id).cmp(&(&a.updated, &a.id)));
         Ok(all)
     }
 
-    /// One session, by its id or the beginning of it; `last` is the newest.
+    /// One session, by its id or the beginning of it; `last` is the one that was used last.
     ///
     /// # Errors
     /// If there is none, more than one, or it cannot be read.
@@ -165,91 +158,106 @@ impl Store {
         if id == "last" {
             return self.list()?.into_iter().next().ok_or_else(unknown);
         }
-        let mut meant: Vec<String> = self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
-        match meant.len() {
-            1 => self.meta(&meant.remove(0)),
-            0 => Err(unknown()),
-            count => Err(StoreError::Ambiguous { id: id.to_owned(), count }),
+        if id.is_empty() {
+            return Err(unknown());
+        }
+        let ids = self.ids()?;
+        let mut meant: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
+        meant.sort_unstable();
+        match meant[..] {
+            [] => Err(unknown()),
+            // The shortest comes first: all of an id is no beginning.
+            [first, ..] if meant.len() == 1 || first == id => self.meta(first),
+            _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: meant.len() }),
         }
     }
 
     /// All of a session, to be shown or kept elsewhere: every message, also those that compaction took out of the conversation.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// As [`find`](Self::find), and if a line is damaged.
     pub fn export(&self, id: &str) -> Result<Exported, StoreError> {
-        let session = self.find(id)?;
-        let mut messages = Vec::new();
-        for line in self.lines(&session.id)? {
-            match line.entry {
-                Entry::Message(message) => messages.push((line.turn, message)),
-                Entry::History(history) if messages.is_empty() => {
-                    messages.extend(history.into_iter().map(|message| (line.turn, message)));
-                }
+        let (session, lines) = self.load(id, None)?;
+        let mut messages: Vec<(u64, Message)> = Vec::new();
+        for Line { turn, entry } in lines {
+            match entry {
+                Entry::Message(message) => messages.push((turn, message)),
+                // Most of it has been seen: what is new is the summary.
                 Entry::History(history) => {
-                    messages.extend(history.into_iter().filter(is_summary).map(|message| (line.turn, message)));
+                    for message in history {
+                        if !messages.iter().any(|(_, seen)| *seen == message) {
+                            messages.push((turn, message));
+                        }
+                    }
                 }
             }
         }
         Ok(Exported { session, messages })
     }
 
-    pub(super) fn load(&self, id: &str) -> Result<(Meta, Vec<Message>), StoreError> {
-        self.load_until(id, None)
-    }
-
-    /// The conversation as it was after a turn.
-    pub(super) fn load_until(&self, id: &str, turn: Option<u64>) -> Result<(Meta, Vec<Message>), StoreError> {
-        let meta = self.find(id)?;
-        if let Some(turn) = turn.filter(|turn| *turn > meta.turns) {
-            return Err(StoreError::NoTurn { id: meta.id, turns: meta.turns, turn });
-        }
-        let mut history = Vec::new();
-        for line in self.lines(&meta.id)?.into_iter().filter(|line| turn.is_none_or(|turn| line.turn <= turn)) {
-            match line.entry {
-                Entry::Message(message) => history.push(message),
-                Entry::History(replaced) => history = replaced,
+    /// The lines of a session, all or those until the end of a turn.
+    pub(super) fn load(&self, id: &str, turn: Option<u64>) -> Result<(Meta, Vec<Line>), StoreError> {
+        let mut meta = self.find(id)?;
+        let path = self.folder.join(&meta.id).join(MESSAGES);
+        let text = fs::read(&path).map_err(|error| failed(&path, error))?;
+        let (mut lines, _) = read(&path, &text)?;
+        meta.turns = turns(&meta, &lines);
+        if let Some(turn) = turn {
+            if turn > meta.turns {
+                return Err(StoreError::NoTurn { id: meta.id, turns: meta.turns, turn });
             }
+            lines.retain(|line| line.turn <= turn);
         }
-        Ok((meta, history))
+        Ok((meta, lines))
     }
 
-    pub(super) fn create(&self, meta: Meta) -> Result<Journal, StoreError> {
+    /// Begins the files of a session: with these lines, and what the conversation has beyond them.
+    pub(super) fn create(
+        &self,
+        meta: Meta,
+        lines: Vec<Line>,
+        conversation: &Conversation,
+    ) -> Result<Journal, StoreError> {
         let folder = self.folder.join(&meta.id);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| io(&folder, error))?;
-        let file = open(&folder.join(MESSAGES))?;
-        let mut journal = Journal { folder, file, turn: meta.turns, meta, saved: 0, failure: None };
-        journal.update(|_| ());
-        match journal.failure.take() {
-            Some(error) => Err(io(&journal.folder, error)),
-            None => Ok(journal),
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| failed(&folder, error))?;
+        let begun = begin(&folder, meta, lines, conversation);
+        if begun.is_err()
+            && let Err(error) = fs::remove_dir_all(&folder)
+        {
+            tracing::warn!(%error, "the folder of a session that did not begin is still there");
         }
+        begun
     }
 
-    /// Goes on with the messages of a session. A line that was cut off when they were last written is taken away.
-    pub(super) fn reopen(&self, meta: &Meta, saved: usize) -> Result<Journal, StoreError> {
+    /// Goes on with the files of a session. Nothing is written yet.
+    pub(super) fn reopen(&self, id: &str) -> Result<(Journal, Meta, Vec<Message>), StoreError> {
+        let mut meta = self.find(id)?;
         let folder = self.folder.join(&meta.id);
         let path = folder.join(MESSAGES);
-        let text = fs::read(&path).map_err(|error| io(&path, error))?;
-        let file = open(&path)?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(|error| io(&path, error))?;
-        }
-        let meta = Meta { ended: None, ..meta.clone() };
-        Ok(Journal { folder, file, turn: meta.turns, meta, saved, failure: None })
+        let failed = |error| failed(&path, error);
+        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
+        // Before it is read, so that nobody adds to it behind our back.
+        lock(&file, &meta.id)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(failed)?;
+        let (lines, length) = read(&path, &text)?;
+        meta.turns = turns(&meta, &lines);
+        self.set_damaged_meta_aside(&meta.id)?;
+        let history = replay(&lines);
+        let journal = Journal::new(folder, file, meta.clone(), length, history.len()).map_err(failed)?;
+        Ok((journal, meta, history))
     }
 
     fn ids(&self) -> Result<Vec<String>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(io(&self.folder, error)),
+            Err(error) => return Err(failed(&self.folder, error)),
         };
         let mut ids = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|error| io(&self.folder, error))?;
-            if entry.path().join(META).is_file() {
+            let entry = entry.map_err(|error| failed(&self.folder, error))?;
+            if [META, MESSAGES].iter().any(|file| entry.path().join(file).is_file()) {
                 ids.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
@@ -258,107 +266,93 @@ impl Store {
 
     fn meta(&self, id: &str) -> Result<Meta, StoreError> {
         let path = self.folder.join(id).join(META);
-        let text = fs::read(&path).map_err(|error| io(&path, error))?;
-        serde_json::from_slice(&text).map_err(|error| damaged(&path, &error))
+        match fs::read(&path) {
+            Ok(text) => match serde_json::from_slice::<Meta>(&text) {
+                // The folder may have been copied: its name counts.
+                Ok(meta) => Ok(Meta { id: id.to_owned(), ..meta }),
+                Err(_) => self.rebuilt(id),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rebuilt(id),
+            Err(error) => Err(failed(&path, error)),
+        }
     }
 
-    fn lines(&self, id: &str) -> Result<Vec<Line>, StoreError> {
+    /// What messages tell about a session of which nothing else is known any more.
+    fn rebuilt(&self, id: &str) -> Result<Meta, StoreError> {
         let path = self.folder.join(id).join(MESSAGES);
-        let text = fs::read(&path).map_err(|error| io(&path, error))?;
-        let whole = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        whole.map(|line| serde_json::from_slice(line).map_err(|error| damaged(&path, &error))).collect()
+        let text = fs::read(&path).map_err(|error| failed(&path, error))?;
+        let modified = fs::metadata(&path).and_then(|about| about.modified()).map_err(|error| failed(&path, error))?;
+        let modified = Timestamp::try_from(modified).unwrap_or_default();
+        // Damaged lines are an error where they count: when the session goes on.
+        let lines: Vec<Line> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
+        let meta = Meta::new(id);
+        Ok(Meta {
+            created: at(begun(id).unwrap_or(modified)),
+            updated: at(modified),
+            title: lines.iter().find_map(title).unwrap_or_default(),
+            turns: turns(&meta, &lines),
+            ..meta
+        })
+    }
+
+    /// It is about to be written anew, and whatever is left of it may be of use to somebody.
+    fn set_damaged_meta_aside(&self, id: &str) -> Result<(), StoreError> {
+        let path = self.folder.join(id).join(META);
+        let is_damaged = fs::read(&path).is_ok_and(|text| serde_json::from_slice::<Meta>(&text).is_err());
+        if is_damaged {
+            let aside = path.with_extension("json.damaged");
+            fs::copy(&path, &aside).map_err(|error| failed(&aside, error))?;
+        }
+        Ok(())
     }
 }
 
-/// Whether a message stands for those that compaction took out.
-fn is_summary(message: &Message) -> bool {
-    message.metadata.get("source").is_some_and(|source| source == crate::compact::SOURCE)
+fn begin(folder: &Path, meta: Meta, lines: Vec<Line>, conversation: &Conversation) -> Result<Journal, StoreError> {
+    let path = folder.join(MESSAGES);
+    let failed = |error| failed(&path, error);
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+    lock(&file, &meta.id)?;
+    let history = replay(&lines);
+    let mut journal = Journal::new(folder.to_owned(), file, meta, 0, history.len()).map_err(failed)?;
+    journal.write(lines).map_err(failed)?;
+    journal.go_on(&history, conversation, |_| ())
 }
 
-/// Where a session writes down what happens in it.
-pub(crate) struct Journal {
-    folder: PathBuf,
-    file: File,
-    meta: Meta,
-    pub(crate) turn: u64,
-    /// How many messages of the conversation are written down.
-    pub(crate) saved: usize,
-    /// What went wrong last, for whoever looks.
-    pub(crate) failure: Option<io::Error>,
+/// When a session began, as its id tells.
+fn begun(id: &str) -> Option<Timestamp> {
+    let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
+    Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()
 }
 
-impl Journal {
-    pub(crate) fn append(&mut self, messages: &[Message]) {
-        if messages.is_empty() {
-            return;
-        }
-        let mut lines = Vec::new();
-        for message in messages {
-            self.line(&mut lines, Entry::Message(message.clone()));
-        }
-        if let Some(prompt) = messages.iter().find(|message| message.role == Speaker::User)
-            && self.meta.title.is_empty()
-        {
-            self.meta.title =
-                prompt.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TITLE).collect();
-        }
-        self.write(&lines, messages.len());
-    }
+/// The lines of a file, and how long the whole ones are together. The last one does not count if it was cut off.
+fn read(path: &Path, text: &[u8]) -> Result<(Vec<Line>, u64), StoreError> {
+    let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let whole = text[..length].split_inclusive(|byte| *byte == b'\n');
+    let lines = whole.enumerate().map(|(at, line)| {
+        serde_json::from_slice(line).map_err(|error| {
+            let problem = error.to_string();
+            // It is asked about one line, so it always speaks of the first.
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let problem = problem.strip_suffix(&place).unwrap_or(&problem).to_owned();
+            StoreError::Damaged { path: path.display().to_string(), line: at + 1, problem }
+        })
+    });
+    Ok((lines.collect::<Result<_, _>>()?, length as u64))
+}
 
-    pub(crate) fn replace(&mut self, history: &[Message]) {
-        let mut line = Vec::new();
-        self.line(&mut line, Entry::History(history.to_vec()));
-        self.saved = 0;
-        self.write(&line, history.len());
-    }
+/// How many turns there are. A crash may have come between a message and the count.
+fn turns(meta: &Meta, lines: &[Line]) -> u64 {
+    lines.iter().map(|line| line.turn).max().unwrap_or(0).max(meta.turns)
+}
 
-    pub(crate) fn end(&mut self, reason: &str) {
-        let reason = reason.to_owned();
-        self.update(|meta| meta.ended = Some(reason));
-    }
-
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Meta)) {
-        change(&mut self.meta);
-        self.meta.turns = self.turn;
-        self.meta.updated = Timestamp::now().to_string();
-        let path = self.folder.join(META);
-        let written = serde_json::to_vec_pretty(&self.meta).map_err(io::Error::other).and_then(|text| {
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            file.write_all(&text)?;
-            file.persist(&path)?;
-            Ok(())
-        });
-        self.failure = written.err().or(self.failure.take());
-    }
-
-    fn line(&self, lines: &mut Vec<u8>, entry: Entry) {
-        let line = Line { turn: self.turn, entry };
-        if let Ok(text) = serde_json::to_vec(&line) {
-            lines.extend_from_slice(&text);
-            lines.push(b'\n');
-        }
-    }
-
-    fn write(&mut self, lines: &[u8], messages: usize) {
-        match self.file.write_all(lines) {
-            Ok(()) => {
-                self.saved += messages;
-                self.update(|_| ());
-            }
-            Err(error) => self.failure = Some(error),
-        }
+/// Keeps others from writing to the file as long as it is open. Where files cannot be locked, nothing does.
+fn lock(file: &File, id: &str) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { id: id.to_owned() }),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
-fn open(path: &Path) -> Result<File, StoreError> {
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-    file.map_err(|error| io(path, error))
-}
-
-fn io(path: &Path, error: io::Error) -> StoreError {
+pub(super) fn failed(path: &Path, error: io::Error) -> StoreError {
     StoreError::Io { path: path.display().to_string(), error }
-}
-
-fn damaged(path: &Path, problem: &serde_json::Error) -> StoreError {
-    StoreError::Damaged { path: path.display().to_string(), problem: problem.to_string() }
 }

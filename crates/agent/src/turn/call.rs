@@ -48,14 +48,11 @@ pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> 
     let answer = match attempts(session, request, is_live).await {
         Ok(answer) => answer,
         Err(stop) => {
-            // The record must not leave it open what became of the call.
             let (kind, message) = match &stop {
                 Failure::Interrupted => ("cancelled", "stopped by the person".to_owned()),
                 Failure::Provider(error) => (error.kind(), error.to_string()),
             };
-            let error = data! { "kind": kind, "message": message.as_str() };
-            let failed = ErrorProvider::new(session.provider.name(), error);
-            session.coordinator.emit(ERROR_PROVIDER, failed).await.ignore();
+            tell_failure(session, kind, &message).await;
             return Err(match stop {
                 Failure::Interrupted => Stop::Interrupted,
                 Failure::Provider(_) => Stop::Failed(message),
@@ -71,6 +68,12 @@ pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> 
         session.watch.answered(&answer.usage);
     }
     Ok(answer)
+}
+
+/// The record must not leave it open what became of a call.
+async fn tell_failure(session: &Core, kind: &str, message: &str) {
+    let failed = ErrorProvider::new(session.provider.name(), data! { "kind": kind, "message": message });
+    session.coordinator.emit(ERROR_PROVIDER, failed).await.ignore();
 }
 
 /// Whether a hook may change or withhold an answer: then nobody sees it before that hook has.
@@ -92,26 +95,35 @@ async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
         .with("model", session.provider.model())
         .with("messages", shown.clone())
         .with("parameters", parameters);
-    session.context.catch(false);
+    // Injections of this very event are part of the call. Those for this call only must not be part of another one.
+    session.context.catch(!is_conversation);
     let allowed = session.gate(PROVIDER_REQUEST, data).await;
     let injected = session.context.caught();
+    if !is_conversation {
+        session.inject(injected.iter().filter(|one| !one.placement.is_ephemeral()).cloned().collect()).await;
+    }
     let data = allowed?;
-    let messages = match data.get("messages") {
-        // Injections of this very event are part of the call.
-        Some(unchanged) if *unchanged == shown && is_conversation => conversation.next_call(),
-        changed => {
-            let mut messages: Vec<Message> = read("messages", changed)?;
-            if is_conversation {
-                // They have been in the messages that hooks were shown.
-                drop(conversation.next_call());
-            }
-            messages.extend(injected.into_iter().map(Message::from));
-            messages
+    let changed = |injected: Vec<InjectedMessage>| {
+        let mut messages: Vec<Message> = read("messages", data.get("messages"))?;
+        messages.extend(injected.into_iter().map(Message::from));
+        Ok(messages)
+    };
+    let messages = match is_conversation {
+        true => {
+            let seen = conversation.next_call();
+            if data.get("messages") == Some(&shown) { Ok(seen) } else { changed(injected) }
         }
+        false => changed(injected),
     };
     session.save();
-    let parameters: Map = read("parameters", data.get("parameters"))?;
-    Ok(Request { messages, tools, parameters })
+    let made = messages.and_then(|messages| {
+        let parameters: Map = read("parameters", data.get("parameters"))?;
+        Ok(Request { messages, tools, parameters })
+    });
+    if let Err(Stop::Refused(refusal)) = &made {
+        tell_failure(session, "unusable", &refusal.reason).await;
+    }
+    made
 }
 
 fn read<T: DeserializeOwned>(field: &str, value: Option<&Value>) -> Result<T, Stop> {
@@ -201,16 +213,18 @@ async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
     session.context.catch(true);
     let reviewed = session.review(PROVIDER_RESPONSE, response).await;
     let injected = session.context.caught();
-    let data = match reviewed {
-        Ok(data) => data,
+    let made = reviewed.and_then(|data| {
+        let text = read("content", data.get("content"))?;
+        let tool_calls = read("tool_calls", data.get("tool_calls"))?;
+        Ok((text, tool_calls))
+    });
+    match made {
+        Ok((text, tool_calls)) => Ok(Answer { text, tool_calls, injected, ..answer }),
         Err(stop) => {
             session.inject(injected).await;
-            return Err(stop);
+            Err(stop)
         }
-    };
-    let text = read("content", data.get("content"))?;
-    let tool_calls = read("tool_calls", data.get("tool_calls"))?;
-    Ok(Answer { text, tool_calls, injected, ..answer })
+    }
 }
 
 /// Tells about an answer while it comes.

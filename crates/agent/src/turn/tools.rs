@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 
-use super::{INTERRUPTED, Stop, VerdictExt, readable, unreadable, view};
+use super::{INTERRUPTED, Stop, VerdictExt, readable, view};
 use crate::cancel::CancelLevel;
 use crate::session::Core;
 use crate::task;
@@ -30,6 +30,8 @@ enum Stage {
 struct Allowed {
     call: ToolCall,
     input: Map,
+    /// Why it cannot run all the same. The record has an intent, so it gets an outcome, too.
+    spoilt: Option<String>,
 }
 
 struct Ran {
@@ -90,19 +92,33 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
         Value::Null => Map::new(),
         other => return Err(Stop::Failed(format!("it must be an object, not {other}"))),
     };
-    let operation = ToolPre::new(name, input).with("tool_call_id", call.id.as_str());
+    let operation = ToolPre::new(name, input.clone()).with("tool_call_id", call.id.as_str());
     let operation = session.gate(TOOL_PRE, operation).await?;
     // A person has agreed to what is in here, so it is what runs.
-    let name = view(&operation, ToolPre::tool_name)?;
-    let Value::Object(input) = view(&operation, ToolPre::tool_input)? else {
-        return Err(unreadable("`tool_input` is no object"));
-    };
-    let call = ToolCall { id: call.id.clone(), name, input: Value::Object(input.clone()) };
-    Ok(Allowed { call, input })
+    let made = operation.view::<ToolPre>().map_err(|error| error.to_string());
+    let made = made.and_then(|made| match made.tool_input() {
+        Value::Object(input) => Ok((made.tool_name().to_owned(), input.clone())),
+        _ => Err("`tool_input` is no object".to_owned()),
+    });
+    Ok(match made {
+        Ok((name, input)) => {
+            let call = ToolCall { id: call.id.clone(), name, input: Value::Object(input.clone()) };
+            Allowed { call, input, spoilt: None }
+        }
+        Err(problem) => {
+            let spoilt = Some(format!("what hooks made of it cannot be used: {problem}"));
+            Allowed { call: call.clone(), input, spoilt }
+        }
+    })
 }
 
 async fn execute(session: &Core, allowed: Allowed) -> Ran {
     let begun = Instant::now();
+    // The person may have asked to stop while hooks were asked about another call of the answer.
+    let is_stopped = session.cancel.level() != CancelLevel::No;
+    if let Some(why) = allowed.spoilt.clone().or_else(|| is_stopped.then(|| INTERRUPTED.to_owned())) {
+        return Ran { allowed, result: Err(ToolError::Failed(why)), milliseconds: 0 };
+    }
     session.watch.tool_begins(&allowed.call);
     session.count_tool();
     let run: BoxFuture<'_, _> = match session.tools.get(&allowed.call.name) {
@@ -138,7 +154,7 @@ fn run_tool(tool: Arc<dyn Tool>, input: Map) -> BoxFuture<'static, Result<ToolOu
 
 /// Tells the hooks what came of it, and the model what they made of that.
 async fn conclude(session: &Core, ran: Ran) {
-    let Ran { allowed: Allowed { call, input }, result, milliseconds } = ran;
+    let Ran { allowed: Allowed { call, input, .. }, result, milliseconds } = ran;
     let (result, failure) = match result {
         Ok(output) => {
             for artifact in &output.artifacts {

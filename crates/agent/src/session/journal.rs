@@ -1,0 +1,173 @@
+//! Where a session writes down what happens in it: every message as a line, and what is known about it beside them.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use amplifier_core::{Conversation, Message, Speaker};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::store::{META, Meta, StoreError, failed};
+
+/// So much of the first prompt tells sessions apart.
+const TITLE: usize = 80;
+
+/// A line of the messages.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Line {
+    pub(super) turn: u64,
+    #[serde(flatten)]
+    pub(super) entry: Entry,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Entry {
+    Message(Message),
+    /// The conversation was shortened: this takes the place of everything before.
+    History(Vec<Message>),
+}
+
+/// The conversation after these lines.
+pub(super) fn replay(lines: &[Line]) -> Vec<Message> {
+    let mut history = Vec::new();
+    for line in lines {
+        match &line.entry {
+            Entry::Message(message) => history.push(message.clone()),
+            Entry::History(replaced) => history.clone_from(replaced),
+        }
+    }
+    history
+}
+
+/// The files of one session, open for writing. Nobody else writes to them meanwhile: the file of messages is locked.
+pub(crate) struct Journal {
+    folder: PathBuf,
+    file: File,
+    meta: Meta,
+    pub(crate) turn: u64,
+    /// How many messages of the conversation have become lines.
+    saved: usize,
+    /// Lines that are still to be written.
+    unwritten: Vec<Line>,
+    /// How long the whole lines are together.
+    length: u64,
+    /// Whether something stands behind them that was cut off when it was written.
+    is_torn: bool,
+    /// Whether what is known about it has to be written again.
+    is_stale: bool,
+    /// Whether the last try to write failed.
+    pub(crate) is_failing: bool,
+}
+
+impl Journal {
+    /// Stands behind `length` bytes of whole lines, which come to so many messages.
+    pub(super) fn new(folder: PathBuf, file: File, meta: Meta, length: u64, saved: usize) -> io::Result<Self> {
+        let is_torn = file.metadata()?.len() != length;
+        let turn = meta.turns;
+        let (unwritten, is_stale, is_failing) = (Vec::new(), false, false);
+        Ok(Self { folder, file, meta, turn, saved, unwritten, length, is_torn, is_stale, is_failing })
+    }
+
+    /// Goes on with a conversation that begins with `written`.
+    pub(super) fn go_on(
+        mut self,
+        written: &[Message],
+        conversation: &Conversation,
+        change: impl FnOnce(&mut Meta),
+    ) -> Result<Self, StoreError> {
+        let is_longer = conversation.history().starts_with(written);
+        let saved = if is_longer { self.save(conversation) } else { self.replace(conversation) };
+        match saved.and_then(|()| self.update(change)) {
+            Ok(()) => Ok(self),
+            Err(error) => Err(failed(&self.folder, error)),
+        }
+    }
+
+    /// Writes down what is new in the conversation. What fails is tried again with the next message: nothing is left out, and nothing
+    /// stands there twice.
+    pub(crate) fn save(&mut self, conversation: &Conversation) -> io::Result<()> {
+        let new = conversation.history_since(self.saved);
+        self.saved += new.len();
+        let turn = self.turn;
+        self.write(new.into_iter().map(|message| Line { turn, entry: Entry::Message(message) }))
+    }
+
+    /// Writes down that another history has taken the place of the one so far.
+    pub(crate) fn replace(&mut self, conversation: &Conversation) -> io::Result<()> {
+        let history = conversation.history();
+        self.saved = history.len();
+        self.write([Line { turn: self.turn, entry: Entry::History(history) }])
+    }
+
+    /// Writes down that it has ended.
+    pub(crate) fn end(&mut self, conversation: &Conversation, reason: &str) -> io::Result<()> {
+        let saved = self.save(conversation);
+        let synced = self.file.sync_data();
+        let updated = self.update(|meta| meta.ended = Some(reason.to_owned()));
+        saved.and(synced).and(updated)
+    }
+
+    /// Writes down what is known about it. Whoever reads it sees the old or the new, never a part.
+    pub(super) fn update(&mut self, change: impl FnOnce(&mut Meta)) -> io::Result<()> {
+        change(&mut self.meta);
+        self.meta.turns = self.turn;
+        self.meta.updated = now();
+        self.is_stale = true;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        serde_json::to_writer_pretty(&mut file, &self.meta)?;
+        file.persist(self.folder.join(META))?;
+        self.is_stale = false;
+        Ok(())
+    }
+
+    /// Writes these lines behind those that are still to be written: all or none.
+    pub(super) fn write(&mut self, lines: impl IntoIterator<Item = Line>) -> io::Result<()> {
+        self.unwritten.extend(lines);
+        if self.unwritten.is_empty() {
+            return if self.is_stale { self.update(|_| ()) } else { Ok(()) };
+        }
+        let mut text = Vec::new();
+        for line in &self.unwritten {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+        }
+        // Half a line must not come to stand between others.
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+            self.is_torn = false;
+        }
+        if let Err(error) = self.file.write_all(&text) {
+            self.is_torn = self.file.set_len(self.length).is_err();
+            return Err(error);
+        }
+        self.length += text.len() as u64;
+        if self.meta.title.is_empty() {
+            self.meta.title = self.unwritten.iter().find_map(title).unwrap_or_default();
+        }
+        self.unwritten.clear();
+        self.update(|_| ())
+    }
+}
+
+/// The beginning of a prompt of the person. What hooks and compaction say in the person's name has a source.
+pub(super) fn title(line: &Line) -> Option<String> {
+    let is_prompt = |message: &&Message| message.role == Speaker::User && !message.metadata.contains_key("source");
+    let prompt = match &line.entry {
+        Entry::Message(message) => Some(message).filter(is_prompt),
+        Entry::History(history) => history.iter().find(is_prompt),
+    }?;
+    let words: Vec<&str> = prompt.content.split_whitespace().collect();
+    // It is listed on terminals.
+    Some(words.join(" ").chars().filter(|c| !c.is_control()).take(TITLE).collect())
+}
+
+/// Always of the same length, so that times can be sorted as text.
+pub(super) fn now() -> String {
+    at(Timestamp::now())
+}
+
+pub(super) fn at(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
