@@ -161,7 +161,8 @@ mod between {
                 }
             }
         };
-        world.hooks.hook(AGENT_SPAWN).named("slow").run(spawn);
+        // One after the other: then the second one is not chosen meanwhile, and this waits in vain.
+        world.hooks.hook(AGENT_SPAWN).named("slow").timeout(Duration::from_millis(100)).run(spawn);
         let choose = move |event: Event<DecisionAgentResolution>| {
             let is_second = event.agent_name() == "second";
             is_second.then(|| tells.notify_one()).map(|()| HookResult::inject("about the second"))
