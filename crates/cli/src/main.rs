@@ -13,6 +13,7 @@ use amplifier::commands::doctor::Doctor;
 use amplifier::commands::events::Events;
 use amplifier::commands::hooks::Hooks;
 use amplifier::commands::man::Man;
+use amplifier::commands::output::is_closed_pipe;
 use amplifier::commands::run::Run;
 use amplifier::commands::sessions::Sessions;
 use amplifier::config::{Config, Flags, Who};
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     match command.map_or_else(begin, run) {
         Ok(code) => code,
         // Whoever reads has enough.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(anstream::stderr(), "amplifier: {error:#}");
             ExitCode::from(1)
@@ -107,10 +108,4 @@ fn logs() -> Result<()> {
     let wanted = wanted.add_directive("genai=off".parse()?);
     tracing_subscriber::fmt().with_env_filter(wanted).with_writer(std::io::stderr).init();
     Ok(())
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    })
 }

@@ -160,7 +160,7 @@ fn records_are_shown_in_columns() {
      5  1970-01-01T00:00:13.000000Z  s-1           1  tool:post          outcome           succeeded: call-1
      6  1970-01-01T00:00:14.000000Z  s-2           1  tool:pre           event             denied by guard: no rm; {\"tool_name\":\"Bash\"}
      7  1970-01-01T00:00:15.000000Z  s-2           1  tool:pre           hook_report       guard answered deny in 2.0ms: no rm
-     8  1970-01-01T00:00:16.000000Z  s-2           1  tool:pre           message           info from hook:greeter: red \\u{1b}[31m, turned \\u{202e}, and hidden \\u{200b}
+     8  1970-01-01T00:00:16.000000Z  s-2           1  tool:pre           message           info from hook:greeter: red ␛[31m, turned \\u{202e}, and hidden \\u{200b}
 ";
     assert_eq!(shown, expected);
 }
@@ -222,7 +222,7 @@ fn colours_are_for_terminals_and_a_log_has_none_of_its_own() {
     assert!(!plain.contains('\u{1b}'));
     let coloured = finished(amplifier(&["audit", "show", &place.text("audit")]).env("CLICOLOR_FORCE", "1")).fine();
     assert!(coloured.contains("\u{1b}[31mdenied by guard"), "{coloured}");
-    assert!(coloured.contains("red \\u{1b}[31m"), "{coloured}");
+    assert!(coloured.contains("red ␛[31m"), "{coloured}");
 }
 
 #[test]

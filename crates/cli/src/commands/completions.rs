@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::audit::output::print;
+use super::output::print;
 
 /// Print completions for a shell.
 ///

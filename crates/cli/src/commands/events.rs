@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::audit::output::{print, print_json};
+use super::output::{print, print_json};
 use crate::home::Home;
 
 /// Explain the events that hooks can listen to: when they happen, what they carry, and what an answer means there.

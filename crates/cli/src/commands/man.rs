@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Command};
 
-use super::audit::output::print;
+use super::output::print;
 
 /// Print a manual page, or write all of them.
 ///

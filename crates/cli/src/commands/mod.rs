@@ -9,5 +9,6 @@ pub mod doctor;
 pub mod events;
 pub mod hooks;
 pub mod man;
+pub mod output;
 pub mod run;
 pub mod sessions;

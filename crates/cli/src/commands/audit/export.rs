@@ -1,6 +1,5 @@
 //! `amplifier audit export`: records for other programs.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,9 +11,9 @@ use tempfile::NamedTempFile;
 
 use super::Place;
 use super::filter::Filter;
-use super::output::stdout;
 use super::reader::Reader;
 use super::text::harmless;
+use crate::commands::output::stdout;
 use crate::home::Home;
 
 /// Writes records for other programs, as JSON lines or CSV.
@@ -98,26 +97,26 @@ fn to_file(file: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> anyho
 /// A record as a line of CSV (RFC 4180), without its end.
 fn csv(record: &Record<'_>) -> String {
     let turn = record.turn.map(|turn| turn.to_string()).unwrap_or_default();
-    let cells: [Cow<'_, str>; 10] = [
-        record.seq.to_string().into(),
+    let cells = [
+        record.seq.to_string(),
         text(&record.time),
         text(&record.writer),
         record.session.as_deref().map(text).unwrap_or_default(),
-        turn.into(),
+        turn,
         record.event.as_deref().map(text).unwrap_or_default(),
-        record.kind.as_str().into(),
+        record.kind.as_str().to_owned(),
         record.digest.as_deref().map(text).unwrap_or_default(),
-        record.body.get().into(),
-        record.h.to_string().into(),
+        record.body.get().to_owned(),
+        record.h.to_string(),
     ];
     let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
     cells.join(",")
 }
 
 /// Names come from hooks and tools, and spreadsheets run what looks like a formula.
-fn text(text: &str) -> Cow<'_, str> {
+fn text(text: &str) -> String {
     let text = harmless(text);
-    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}").into() } else { text }
+    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
 }
 
 fn quoted(cell: &str) -> String {

@@ -2,7 +2,6 @@
 
 mod export;
 mod filter;
-pub(crate) mod output;
 mod prove;
 mod reader;
 mod row;
@@ -68,10 +67,10 @@ impl Audit {
             Command::Prove(prove) => prove.run(home),
             Command::Export(export) => export.run(home),
         };
-        match output::unless_closed(done) {
+        match crate::commands::output::unless_closed(done) {
             Ok(code) => Ok(code),
             Err(error) => {
-                output::complain(&error)?;
+                crate::commands::output::complain(&error)?;
                 Ok(ExitCode::from(3))
             }
         }

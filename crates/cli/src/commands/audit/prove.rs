@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Place;
-use super::output::{print, print_json};
 use super::reader::Reader;
+use crate::commands::output::{print, print_json};
 use crate::home::Home;
 
 /// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.

@@ -3,9 +3,9 @@
 use amplifier_audit::{Kind, Record};
 use anstyle::{AnsiColor, Style};
 
-use super::output::columns;
 use super::summary::{Weight, summary};
 use super::text::{cut, harmless, padded};
+use crate::commands::output::columns;
 
 /// Where there is no terminal to say how wide a line may be.
 const WIDEST: usize = 240;

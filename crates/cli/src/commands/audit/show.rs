@@ -8,9 +8,9 @@ use clap::Args;
 
 use super::Place;
 use super::filter::Filter;
-use super::output::stdout;
 use super::reader::Reader;
 use super::row::Form;
+use crate::commands::output::stdout;
 use crate::home::Home;
 
 /// Shows records, one line each: number, time, session, turn, event, kind, and what happened.

@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use super::Place;
 use super::filter::Filter;
-use super::output::{print, print_json};
 use super::reader::Reader;
 use super::text::{harmless, padded};
+use crate::commands::output::{print, print_json};
 use crate::home::Home;
 
 /// Counts records by kind, event, session and hook, and what was decided.
@@ -140,7 +140,7 @@ fn add(counts: &mut Counts, name: &str) {
 
 impl fmt::Display for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: &Option<String>| harmless(time.as_deref().unwrap_or("-")).into_owned();
+        let time = |time: &Option<String>| harmless(time.as_deref().unwrap_or("-"));
         let Decisions { allow, deny, asked, cancelled } = self.decisions;
         let Approvals { granted, refused } = self.approvals;
         for (title, text) in [

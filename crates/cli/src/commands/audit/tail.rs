@@ -11,9 +11,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Place;
 use super::filter::Filter;
-use super::output::stdout;
 use super::reader::Reader;
 use super::row::Form;
+use crate::commands::output::stdout;
 use crate::home::Home;
 
 /// How often is looked for new records.

@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Place;
-use super::output::print;
+use crate::commands::output::print;
 use crate::home::Home;
 
 /// Checks every byte, every link and every signature, and says what that proves.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstream::AutoStream;
 
-use super::text::harmless;
+use crate::terminal::{Reading, visible};
 
 /// The standard output, buffered.
 pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
@@ -41,12 +41,13 @@ pub(crate) fn unless_closed(done: anyhow::Result<ExitCode>) -> anyhow::Result<Ex
     }
 }
 
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+/// Whether that failed because nobody reads any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Says on the standard error what went wrong.
 pub(crate) fn complain(error: &anyhow::Error) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "error: {}", harmless(&format!("{error:#}")))
+    writeln!(io::stderr().lock(), "error: {}", visible(&format!("{error:#}"), Reading::Exact))
 }
