@@ -12,7 +12,7 @@ pub trait Watch: Send + Sync + 'static {
     /// A piece of the answer, as it comes or all at once.
     fn text(&self, _text: &str) {}
 
-    /// The answer is complete.
+    /// The answer is complete, or will not come.
     fn answered(&self, _usage: &Usage) {}
 
     /// A tool runs.

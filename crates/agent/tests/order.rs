@@ -44,6 +44,7 @@ async fn a_turn_with_a_tool_in_loop_basic() {
         "prompt:submit",
         "execution:start",
         "provider:request",
+        "thinking:final",
         "provider:response",
         "decision:tool_resolution",
         "tool:pre",

@@ -52,6 +52,9 @@ pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> 
                 Failure::Interrupted => ("cancelled", "stopped by the person".to_owned()),
                 Failure::Provider(error) => (error.kind(), error.to_string()),
             };
+            if !aside {
+                session.watch.answered(&Usage::default());
+            }
             tell_failure(session, kind, &message).await;
             return Err(match stop {
                 Failure::Interrupted => Stop::Interrupted,
@@ -60,6 +63,9 @@ pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> 
         }
     };
     session.count_tokens(&answer.usage);
+    if session.orchestrator == Orchestrator::Basic && !answer.thinking.is_empty() {
+        session.coordinator.emit_often(THINKING_FINAL, ThinkingFinal::new(answer.thinking.as_str())).await;
+    }
     let answer = review(session, answer).await?;
     if !aside {
         if !is_live && !answer.text.is_empty() {
