@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use self::approve::Ledger;
 use self::channels::Channels;
 use self::inject::{Budget, Fate};
-use self::route::Routing;
+use self::route::{Routing, TOOL_CALL_ID};
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
@@ -265,8 +265,10 @@ impl Coordinator {
 
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
         let cancelled = |outcome: &Outcome, data: &EventData| self.record_cancelled(outcome, data);
+        let tool_call_id = data.text(TOOL_CALL_ID).map(str::to_owned);
         let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
-        let verdict = self.route(Routing::of(&outcome, emitted, self.shared.audit.is_some())).await;
+        let routing = Routing::of(&outcome, emitted, self.shared.audit.is_some());
+        let verdict = self.route(Routing { tool_call_id, ..routing }).await;
         Ok((verdict, outcome))
     }
 

@@ -67,18 +67,22 @@ impl<'a> Recording<'a> {
 
     /// Intent before an operation that was let through; outcome after it, also if its result is withheld. Gives what is to be recorded
     /// if the operation is given up before it can begin.
-    pub(super) fn record_operation(&mut self, data: &EventData, proceeds: bool) -> Option<AuditEntry> {
+    pub(super) fn record_operation(
+        &mut self,
+        data: &EventData,
+        tool_call_id: Option<String>,
+        proceeds: bool,
+    ) -> Option<AuditEntry> {
         // A digest reads all of the data, so it is made only for someone who keeps it.
         self.session.shared.audit.as_ref()?;
-        let tool_call_id = || data.text("tool_call_id").map(str::to_owned);
         match self.event.as_str() {
             "tool:pre" | "provider:request" | "agent:spawn" if proceeds => {
-                self.record(AuditEntry::Intent { digest: data.digest().ok(), tool_call_id: tool_call_id() });
-                return Some(AuditEntry::Outcome { success: Some(false), tool_call_id: tool_call_id() });
+                self.record(AuditEntry::Intent { digest: data.digest().ok(), tool_call_id: tool_call_id.clone() });
+                return Some(AuditEntry::Outcome { success: Some(false), tool_call_id });
             }
             "tool:post" | "provider:response" | "agent:complete" => {
                 let success = data.get("success").and_then(serde_json::Value::as_bool);
-                self.record(AuditEntry::Outcome { success, tool_call_id: tool_call_id() });
+                self.record(AuditEntry::Outcome { success, tool_call_id });
             }
             "error:provider" => self.record(AuditEntry::Outcome { success: Some(false), tool_call_id: None }),
             _ => {}

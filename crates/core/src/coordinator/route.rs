@@ -14,11 +14,15 @@ use crate::registry::{Answered, Denial, FromHook, Outcome};
 use crate::result::{Approval, Injection, Level, UserMessage};
 use crate::sync::lock;
 
+pub(super) const TOOL_CALL_ID: &str = "tool_call_id";
+
 /// Everything of an emission that has to be routed.
 pub(super) struct Routing<'a> {
     pub(super) event: &'a EventName,
     /// What will run.
     pub(super) data: EventData,
+    /// The tool call that the event is about, as it was emitted: it pairs intent and outcome, whatever hooks do to the data.
+    pub(super) tool_call_id: Option<String>,
     pub(super) denial: Option<Denial>,
     /// Each with the reason that the hook gave.
     pub(super) approvals: Vec<(FromHook<Approval>, Option<String>)>,
@@ -33,6 +37,7 @@ impl<'a> Routing<'a> {
     pub(super) fn new(event: &'a EventName, data: EventData) -> Self {
         Self {
             event,
+            tool_call_id: data.text(TOOL_CALL_ID).map(str::to_owned),
             data,
             denial: None,
             approvals: Vec::new(),
@@ -71,7 +76,7 @@ impl<'a> Routing<'a> {
 impl Coordinator {
     /// Approvals, injections, messages, record; then the verdict.
     pub(super) async fn route(&self, routing: Routing<'_>) -> Verdict {
-        let Routing { event, data, denial, approvals, injections, messages, outputs, reports } = routing;
+        let Routing { event, data, tool_call_id, denial, approvals, injections, messages, outputs, reports } = routing;
         let mut recording = Recording::new(self, event);
         for entry in reports {
             recording.record(entry);
@@ -81,14 +86,14 @@ impl Coordinator {
             Some(denial) => Verdict::denied(denial.by.clone(), denial.reason()),
             None => self.ask_all(&mut recording, approvals, &data).await,
         };
-        self.inject_all(&mut recording, injections, data.text("tool_call_id")).await;
+        self.inject_all(&mut recording, injections, tool_call_id.as_deref()).await;
         for FromHook { hook, said } in messages {
             self.show(&mut recording, said.level, format!("hook:{hook}"), said.text).await;
         }
         for FromHook { hook, said } in outputs {
             self.show_output(&mut recording, &hook, &said).await;
         }
-        let given_up = recording.record_operation(&data, verdict.is_proceed());
+        let given_up = recording.record_operation(&data, tool_call_id, verdict.is_proceed());
         // If this future is dropped here, the operation never begins, and the record must not leave that open.
         let given_up = OnDrop::new(|| given_up.map(|outcome| self.record(event, outcome)));
         let problem = recording.finish().await;
