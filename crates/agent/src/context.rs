@@ -59,6 +59,8 @@ pub(crate) fn with_all_results(history: Vec<Message>) -> Vec<Message> {
     let mut open: Vec<String> = Vec::new();
     for message in history {
         match &message.tool_call_id {
+            // A result whose call is gone would be refused by every model.
+            Some(id) if !open.contains(id) => continue,
             Some(id) => open.retain(|call| call != id),
             None => whole.extend(open.drain(..).map(unfinished)),
         }

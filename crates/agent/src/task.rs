@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::provider::ToolSpec;
 use crate::session::{Core, new_id};
-use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::tool::{Todo, Tool, ToolError, ToolOutput};
 use crate::turn::{self, INTERRUPTED, Stop, TurnEnd, readable};
 
 pub(crate) const NAME: &str = "Task";
@@ -62,7 +62,8 @@ pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<
         let input: Input = serde_json::from_value(Value::Object(input))
             .map_err(|error| ToolError::Input { tool: NAME.to_owned(), problem: error.to_string() })?;
         if parent.depth + 1 >= parent.options.depth {
-            let why = format!("agents may delegate {} times to one another, not more", parent.options.depth - 1);
+            let times = parent.options.depth.saturating_sub(1);
+            let why = format!("agents may delegate {times} times to one another, not more");
             return Err(ToolError::Failed(why));
         }
         delegate(parent, call, input).await.map_err(|stop| {
@@ -91,7 +92,14 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
         parent.context.catch(true);
         let allowed = parent.gate(AGENT_SPAWN, spawn).await;
         let injected = parent.context.caught();
-        (allowed?, injected)
+        match allowed {
+            Ok(spawn) => (spawn, injected),
+            Err(stop) => {
+                // There is no other agent that could be told.
+                parent.inject(injected).await;
+                return Err(stop);
+            }
+        }
     };
     let text = |field| spawn.text(field).map(str::to_owned);
     let agent = text("agent_name").unwrap_or(input.agent_name);
@@ -99,7 +107,10 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
     let task = text("task");
     let end = match &task {
         Some(task) => run_child(parent, id, &agent, task, &config, injected).await,
-        None => TurnEnd::Failed("hooks left no `task`".to_owned()),
+        None => {
+            parent.inject(injected).await;
+            TurnEnd::Failed("hooks left no `task`".to_owned())
+        }
     };
     let complete = AgentComplete::new(
         parent.id.as_str(),
@@ -149,6 +160,10 @@ fn child(parent: &Core, id: String, agent: &str, config: &Value) -> Core {
     let mut tools = parent.tools.clone();
     if let Some(wanted) = config.get("tools").and_then(Value::as_array) {
         tools.retain(|name, _| wanted.iter().any(|one| one == name));
+    }
+    // A list of its own: what it has to do is not what the other one has.
+    if let Some(todo) = tools.get_mut("Todo") {
+        *todo = Arc::new(Todo::new());
     }
     let system = config.get("system").and_then(Value::as_str);
     let system = system

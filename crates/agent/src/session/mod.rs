@@ -22,7 +22,7 @@ use amplifier_core::{Coordinator, Map, Message, SESSION_END, SessionEnd, USER_NO
 use self::journal::Journal;
 use crate::cancel::Cancel;
 use crate::compact;
-use crate::context::Context;
+use crate::context::{Context, with_all_results};
 use crate::provider::{Provider, ToolSpec, Usage};
 use crate::tool::Tool;
 use crate::turn::{self, Stop, TurnEnd, VerdictExt};
@@ -244,6 +244,12 @@ impl Core {
         self.cancel.clear();
         self.spent.steps.store(0, Ordering::Relaxed);
         drop(self.context.caught());
+        // A turn whose future was dropped may have left calls without results.
+        let history = self.context.conversation.history();
+        let whole = with_all_results(history.clone());
+        if whole != history {
+            self.restore(whole);
+        }
     }
 
     /// Takes one call to the model from what is left.

@@ -25,7 +25,8 @@ const MOST_SECONDS: u64 = 600;
 /// what it began in the background, when the command itself is done. Only a process that leaves the process group (`setsid`, `set -m`) is not
 /// ended. The workspace does not confine what a command does: that is for hooks to decide.
 ///
-/// A command gets the environment of the agent, but for variables whose names end in `_API_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`.
+/// A command gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL`
+/// or `PRIVATE` in them.
 #[derive(Clone, Debug)]
 pub struct Bash {
     workspace: Workspace,

@@ -24,8 +24,8 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 /// How much is read of what is still in the pipe at the end: as much as fits into one.
 const PIPE: usize = 1024 * 1024;
 
-/// Variables whose names end so are secrets, and are not for commands.
-const SECRETS: [&str; 4] = ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+/// Variables whose names hold one of these are taken for secrets, and are not for commands.
+const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
 
 /// A command that runs in a process group of its own, which ends when this is dropped.
 pub(super) struct Process {
@@ -63,7 +63,7 @@ impl Process {
         bash.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         for (name, _) in std::env::vars_os() {
             let upper = name.to_string_lossy().to_ascii_uppercase();
-            if SECRETS.iter().any(|secret| upper.ends_with(secret)) {
+            if SECRETS.iter().any(|secret| upper.contains(secret)) {
                 bash.env_remove(name);
             }
         }

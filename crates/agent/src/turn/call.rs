@@ -1,5 +1,7 @@
 //! One call to the model: put to hooks, made, tried again, and its answer put to hooks.
 
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use amplifier_core::{
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Stop, VerdictExt, unreadable};
 use crate::cancel::CancelLevel;
 use crate::provider::{Chunk, ProviderError, Request, StopReason, Usage};
-use crate::session::{Core, Orchestrator};
+use crate::session::{Core, Orchestrator, new_id};
 
 /// What the model is asked about.
 pub(crate) enum Asking {
@@ -34,7 +36,7 @@ pub(crate) struct Answer {
     pub(crate) injected: Vec<InjectedMessage>,
     thinking: String,
     usage: Usage,
-    stop: Option<StopReason>,
+    pub(crate) stop: Option<StopReason>,
 }
 
 /// Asks the model.
@@ -172,13 +174,21 @@ async fn attempts(session: &Core, request: Request, is_live: bool) -> Result<Ans
     }
 }
 
+/// More than this is no answer.
+const LARGEST_ANSWER: usize = 8 << 20;
+/// More than this cannot be read again from where conversations are kept.
+const DEEPEST_INPUT: usize = 100;
+
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result<Answer, Failure> {
     let limit = session.options.call_timeout;
     let mut answer = Answer::default();
     let mut blocks = Blocks { session, is_live, index: 0, open: None };
-    let mut stream = session.provider.answer(request);
+    let mut room = LARGEST_ANSWER;
+    let broke_down = || Failure::Provider(ProviderError::Malformed("the provider broke down".to_owned()));
+    let stream = catch_unwind(AssertUnwindSafe(|| session.provider.answer(request)));
+    let mut stream = AssertUnwindSafe(stream.map_err(|_| broke_down())?).catch_unwind();
     let deadline = tokio::time::Instant::now() + limit;
     loop {
         let next = tokio::select! {
@@ -189,13 +199,25 @@ async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result
         let chunk = match next {
             Err(_) => return Err(Failure::Provider(ProviderError::TimedOut(limit))),
             Ok(None) => break,
-            Ok(Some(Err(error))) => return Err(Failure::Provider(error)),
-            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(_))) => return Err(broke_down()),
+            Ok(Some(Ok(Err(error)))) => return Err(Failure::Provider(error)),
+            Ok(Some(Ok(Ok(chunk)))) => chunk,
+        };
+        room = match room.checked_sub(size(&chunk)) {
+            Some(left) => left,
+            None => {
+                let why = format!("it is longer than {LARGEST_ANSWER} bytes");
+                return Err(Failure::Provider(ProviderError::Malformed(why)));
+            }
         };
         blocks.see(&chunk).await;
         match chunk {
             Chunk::Text(text) => answer.text.push_str(&text),
             Chunk::Thinking(text) => answer.thinking.push_str(&text),
+            Chunk::ToolCall(call) if is_deeper(&call.input, DEEPEST_INPUT) => {
+                let why = format!("the input of `{}` is nested deeper than {DEEPEST_INPUT} levels", call.name);
+                return Err(Failure::Provider(ProviderError::Malformed(why)));
+            }
             Chunk::ToolCall(call) => answer.tool_calls.push(call),
             Chunk::End { stop, usage } => (answer.stop, answer.usage) = (Some(stop), usage),
         }
@@ -205,6 +227,25 @@ async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result
         return Err(Failure::Provider(ProviderError::Truncated));
     }
     Ok(answer)
+}
+
+/// How much a piece takes up; a call is more than its text.
+fn size(chunk: &Chunk) -> usize {
+    const PER_CALL: usize = 16 << 10;
+    match chunk {
+        Chunk::Text(text) | Chunk::Thinking(text) => text.len(),
+        Chunk::ToolCall(call) => PER_CALL + call.name.len() + call.input.to_string().len(),
+        Chunk::End { .. } => 0,
+    }
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels.checked_sub(1)) {
+        (Value::Array(_) | Value::Object(_), None) => true,
+        (Value::Array(all), Some(left)) => all.iter().any(|one| is_deeper(one, left)),
+        (Value::Object(all), Some(left)) => all.values().any(|one| is_deeper(one, left)),
+        _ => false,
+    }
 }
 
 /// Puts the answer to the hooks: they may change its text, or withhold it.
@@ -225,12 +266,32 @@ async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
         Ok((text, tool_calls))
     });
     match made {
-        Ok((text, tool_calls)) => Ok(Answer { text, tool_calls, injected, ..answer }),
+        Ok((text, tool_calls)) => {
+            let tool_calls = told_apart(session, tool_calls);
+            Ok(Answer { text, tool_calls, injected, ..answer })
+        }
         Err(stop) => {
             session.inject(injected).await;
             Err(stop)
         }
     }
+}
+
+/// Calls with ids of their own: a model may repeat one, or give none, and a result must not stand for two calls.
+fn told_apart(session: &Core, mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    if calls.is_empty() {
+        return calls;
+    }
+    let history = session.context.conversation.history();
+    let known = history.iter().flat_map(|message| &message.tool_calls).map(|call| call.id.clone());
+    let mut used: HashSet<String> = known.collect();
+    for call in &mut calls {
+        if call.id.is_empty() || !used.insert(call.id.clone()) {
+            call.id = format!("call-{}", new_id());
+            used.insert(call.id.clone());
+        }
+    }
+    calls
 }
 
 /// Tells about an answer while it comes.

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 pub(crate) use self::call::{Asking, ask};
 use crate::cancel::CancelLevel;
 use crate::compact;
+use crate::provider::StopReason;
 use crate::session::Core;
 
 /// How a turn ended.
@@ -101,7 +102,12 @@ pub(crate) async fn run(session: &Core, prompt: &str, metadata: Map) -> TurnEnd 
     let turn = session.begin_turn();
     let prompt = match submit(session, prompt, metadata).await {
         Ok(prompt) => prompt,
-        Err(stop) => return stop.into(),
+        Err(stop) => {
+            if matches!(stop, Stop::Interrupted) {
+                tell_cancelled(session, CancelLevel::No).await;
+            }
+            return stop.into();
+        }
     };
     session.coordinator.emit(EXECUTION_START, ExecutionStart::new(prompt.as_str())).await.ignore();
     let mut told = CancelLevel::No;
@@ -159,7 +165,13 @@ async fn steps(session: &Core) -> Result<String, Stop> {
         session.push(message);
         session.inject(answer.injected).await;
         if answer.tool_calls.is_empty() {
-            return Ok(answer.text);
+            return match answer.stop {
+                Some(StopReason::MaxTokens) => {
+                    Err(Stop::Failed("the answer was cut off: it may not be longer".to_owned()))
+                }
+                Some(StopReason::Refusal) => Err(Stop::Failed("the model refused to answer".to_owned())),
+                _ => Ok(answer.text),
+            };
         }
         tools::use_all(session, answer.tool_calls).await?;
     }

@@ -92,16 +92,20 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
         Value::Null => Map::new(),
         other => return Err(Stop::Failed(format!("it must be an object, not {other}"))),
     };
-    let operation = ToolPre::new(name, input.clone()).with("tool_call_id", call.id.as_str());
+    let operation = ToolPre::new(name.as_str(), input.clone()).with("tool_call_id", call.id.as_str());
     let operation = session.gate(TOOL_PRE, operation).await?;
     // A person has agreed to what is in here, so it is what runs.
     let made = operation.view::<ToolPre>().map_err(|error| error.to_string());
     let made = made.and_then(|made| match made.tool_input() {
-        Value::Object(input) => Ok((made.tool_name().to_owned(), input.clone())),
+        // Gates that came before have agreed to this tool.
+        _ if made.tool_name() != name => {
+            Err(format!("the tool cannot become `{}` here, only at `decision:tool_resolution`", made.tool_name()))
+        }
+        Value::Object(input) => Ok(input.clone()),
         _ => Err("`tool_input` is no object".to_owned()),
     });
     Ok(match made {
-        Ok((name, input)) => {
+        Ok(input) => {
             let call = ToolCall { id: call.id.clone(), name, input: Value::Object(input.clone()) };
             Allowed { call, input, spoilt: None }
         }

@@ -166,15 +166,15 @@ async fn commands_do_not_see_secrets_of_the_environment() {
         let test = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "bash::commands_do_not_see_secrets_of_the_environment"])
             .envs([("SEEN", "1"), ("A_API_KEY", "2"), ("A_TOKEN", "3"), ("a_secret", "4"), ("A_PASSWORD", "5")])
-            .env("TOKENS", "6")
+            .envs([("AWS_SECRET_ACCESS_KEY", "6"), ("PGPASSWORD", "7"), ("TOK", "8")])
             .output()
             .unwrap();
         assert!(test.status.success(), "{test:?}");
         return;
     }
     let place = Place::new();
-    let command = "echo $SEEN $A_API_KEY $A_TOKEN $a_secret $A_PASSWORD $TOKENS";
-    assert_eq!(output(&Bash::new(place.workspace.clone()), json!({"command": command})).await, "1 6");
+    let command = "echo $SEEN $A_API_KEY $A_TOKEN $a_secret $A_PASSWORD $AWS_SECRET_ACCESS_KEY $PGPASSWORD $TOK";
+    assert_eq!(output(&Bash::new(place.workspace.clone()), json!({"command": command})).await, "1 8");
 }
 
 #[tokio::test]
