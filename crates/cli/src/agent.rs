@@ -1,7 +1,8 @@
 //! Puts a session together from what is configured.
 
-use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
 use amplifier_agent::tool::{McpServer, Workspace, standard};
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use crate::config::{Approvals, Config, Who};
-use crate::guards;
+use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
 
@@ -25,6 +26,8 @@ around it; say so, and go on with what is allowed.";
 pub struct Prepared {
     /// The session, to be started.
     pub builder: SessionBuilder,
+    /// What the person sees of it.
+    pub watcher: Watcher,
     /// The audit log.
     pub log: Log,
     /// MCP servers. They end when this is dropped.
@@ -54,7 +57,8 @@ pub async fn prepare(
         servers.push(server);
     }
     let log = open_log(config, home)?;
-    guards::register(&hooks);
+    guards::register(&hooks, config.approval_timeout);
+    let watcher = Watcher::new(screen.clone());
     let plan = json!({
         "workspace": config.workspace.to_string_lossy(),
         "approvals": match config.approvals { Approvals::Ask => "ask", Approvals::Deny => "deny" },
@@ -66,7 +70,7 @@ pub async fn prepare(
         .system(config.system.as_deref().unwrap_or(SYSTEM))
         .approval_rules(rules(home)?)
         .display(TerminalDisplay::new(screen.clone()))
-        .watch(Watcher::new(screen.clone()))
+        .watch(watcher.clone())
         .audit(log.clone())
         .config(SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() })
         .orchestrator(config.orchestrator)
@@ -77,9 +81,10 @@ pub async fn prepare(
         Approvals::Ask if screen.can_ask() => {
             builder.approvals(TerminalApprovals::new(screen.clone(), config.workspace.clone()))
         }
-        Approvals::Ask | Approvals::Deny => builder.approvals(HeadlessApprovals),
+        Approvals::Ask => builder.approvals(HeadlessApprovals),
+        Approvals::Deny => builder.approvals(NobodyIsAsked),
     };
-    Ok(Prepared { builder, log, servers })
+    Ok(Prepared { builder, watcher, log, servers })
 }
 
 /// Opens the audit log, which all sessions share.
@@ -130,54 +135,83 @@ no model is configured
 
   `amplifier doctor` says what is configured and what is missing";
 
-/// Shows on a screen what a session does.
+/// Shows on a screen what a session does. A handle: clones share the same state.
+#[derive(Clone)]
 pub struct Watcher {
     screen: Screen,
     // A std lock: nothing awaits while it is held.
-    working: Mutex<Option<Working>>,
+    state: Arc<Mutex<State>>,
+}
+
+/// What goes on.
+#[derive(Default)]
+struct State {
+    thinking: Option<Working>,
+    /// The tools that run, by the id of the call.
+    tools: HashMap<String, Working>,
+    failure: Option<io::Error>,
 }
 
 impl Watcher {
     /// Shows it on that screen.
     pub fn new(screen: Screen) -> Self {
-        Self { screen, working: Mutex::default() }
+        Self { screen, state: Arc::default() }
     }
 
-    fn work(&self, what: Option<&str>) {
-        let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
-        // The old one ends before the new one begins.
-        *working = None;
-        *working = what.map(|what| self.screen.working(what));
+    /// Ends what is still shown of a turn that has ended, however it ended.
+    ///
+    /// # Errors
+    /// If a part of an answer could not be written.
+    pub fn end_turn(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.thinking = None;
+        state.tools.clear();
+        let ended = self.screen.end_text();
+        state.failure.take().map_or(ended, Err)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watch for Watcher {
     fn thinking(&self) {
-        self.work(Some("thinking"));
+        let mut state = self.state();
+        // The old one ends before the new one begins.
+        state.thinking = None;
+        state.thinking = Some(self.screen.working("thinking"));
     }
 
     fn text(&self, text: &str) {
-        self.work(None);
+        self.state().thinking = None;
         self.screen.text(text);
     }
 
     fn answered(&self, _usage: &Usage) {
-        self.work(None);
-        // What went wrong with standard output is noticed when the program ends.
-        let _ = self.screen.end_text();
+        let mut state = self.state();
+        state.thinking = None;
+        // The agent goes on; `end_turn` tells what is wrong with standard output.
+        if let Err(error) = self.screen.end_text() {
+            state.failure.get_or_insert(error);
+        }
     }
 
     fn tool_begins(&self, call: &ToolCall) {
         self.screen.tool(&call.name, &summary(call));
-        self.work(Some(&format!("running {}", call.name)));
+        let working = self.screen.working(&format!("running {}", call.name));
+        self.state().tools.insert(call.id.clone(), working);
     }
 
     fn tool_ended(&self, call: &ToolCall, success: bool, output: &str) {
-        self.work(None);
-        if output.starts_with("Denied by hook") {
+        let has_begun = self.state().tools.remove(&call.id).is_some();
+        if has_begun {
+            self.screen.tool_done(success, &excerpt(output));
+        } else {
+            // It was not allowed to run. Why is shown in full: it may say what to do about it.
             self.screen.tool(&call.name, &summary(call));
+            self.screen.tool_done(success, output);
         }
-        self.screen.tool_done(success, &first_line(output));
     }
 
     fn note(&self, text: &str) {
@@ -188,10 +222,11 @@ impl Watch for Watcher {
 /// What a tool call is about, in a few words.
 fn summary(call: &ToolCall) -> String {
     let known = ["command", "file_path", "pattern", "task"].iter().find_map(|field| call.input.get(field)?.as_str());
-    first_line(known.unwrap_or_default())
+    excerpt(known.unwrap_or_default())
 }
 
-fn first_line(text: &str) -> String {
+/// The beginning of the first line.
+fn excerpt(text: &str) -> String {
     const MOST: usize = 100;
     let mut lines = text.lines();
     let first: String = lines.next().unwrap_or_default().chars().take(MOST).collect();

@@ -1,10 +1,15 @@
 //! What is configured: by flags, else by the environment, else by the file, else by default.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use amplifier_agent::Orchestrator;
 use amplifier_agent::provider::Kind;
+use amplifier_audit::Durability;
+use amplifier_core::Approval;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Deserialize;
@@ -32,6 +37,9 @@ pub struct Flags {
     /// What becomes of questions: `ask` puts them to the person, `deny` refuses them
     #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "MODE")]
     pub approvals: Option<String>,
+    /// How long a question waits for an answer before it is denied
+    #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS")]
+    pub approval_timeout: Option<String>,
     /// How answers are told: `loop-streaming` or `loop-basic`
     #[arg(long, env = "AMPLIFIER_ORCHESTRATOR", value_name = "NAME")]
     pub orchestrator: Option<String>,
@@ -53,6 +61,7 @@ struct File {
     script: Option<PathBuf>,
     workspace: Option<PathBuf>,
     approvals: Option<String>,
+    approval_timeout: Option<f64>,
     orchestrator: Option<String>,
     audit: Option<String>,
     system: Option<String>,
@@ -143,14 +152,18 @@ pub struct Config {
     pub workspace: PathBuf,
     /// What becomes of questions.
     pub approvals: Approvals,
+    /// How long a question waits for an answer.
+    pub approval_timeout: Duration,
     /// How answers are told.
-    pub orchestrator: amplifier_agent::Orchestrator,
+    pub orchestrator: Orchestrator,
     /// How safely the audit log is kept.
-    pub audit: amplifier_audit::Durability,
+    pub audit: Durability,
     /// What the model is told before everything else.
     pub system: Option<String>,
     /// MCP servers, by name.
     pub mcp: BTreeMap<String, McpCommand>,
+    /// The configuration file, whether or not it is there.
+    pub file: PathBuf,
     /// All of it, for people.
     pub settings: Vec<Setting>,
 }
@@ -161,71 +174,99 @@ impl Config {
     /// # Errors
     /// If the file cannot be read, or a value is none of those there are.
     pub fn load(flags: &Flags, home: &Home) -> Result<Self> {
-        let file = read(flags.config.as_deref(), home)?;
-        let mut settings = Vec::new();
-        let mut choose = |name, given: Option<&str>, file: Option<&str>, default: &str| {
-            let (value, source) = match (given, file) {
-                (Some(given), _) => (given, Source::Given),
-                (None, Some(file)) => (file, Source::File),
-                (None, None) => (default, Source::Default),
-            };
-            settings.push(Setting { name, value: value.to_owned(), source });
-            value.to_owned()
-        };
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
-        let provider = choose("provider", flags.provider.as_deref(), file.provider.as_deref(), "");
-        let model = choose("model", flags.model.as_deref(), file.model.as_deref(), "");
-        let base_url = choose("base_url", flags.base_url.as_deref(), file.base_url.as_deref(), "");
-        let script = choose("script", path(&flags.script).as_deref(), path(&file.script).as_deref(), "");
-        let workspace = choose("workspace", path(&flags.workspace).as_deref(), path(&file.workspace).as_deref(), ".");
-        let approvals = choose("approvals", flags.approvals.as_deref(), file.approvals.as_deref(), "ask");
+        let path = flags.config.clone().unwrap_or_else(|| home.config_file());
+        let file = read(&path, flags.config.is_some())?;
+        let mut settings = Settings::default();
+        let provider = settings.choose("provider", &flags.provider, &file.provider, "");
+        let model = settings.choose("model", &flags.model, &file.model, "");
+        let base_url = settings.choose("base_url", &flags.base_url, &file.base_url, "");
+        let script = settings.choose("script", &flags.script, &file.script, "");
+        let workspace = settings.choose("workspace", &flags.workspace, &file.workspace, ".");
+        let approvals = settings.choose("approvals", &flags.approvals, &file.approvals, "ask");
+        let in_file = file.approval_timeout.map(|seconds| seconds.to_string());
+        let default = Approval::TIMEOUT.as_secs().to_string();
+        let approval_timeout = settings.choose("approval_timeout", &flags.approval_timeout, &in_file, &default);
         let orchestrator =
-            choose("orchestrator", flags.orchestrator.as_deref(), file.orchestrator.as_deref(), "loop-streaming");
-        let audit = choose("audit", flags.audit.as_deref(), file.audit.as_deref(), "group");
+            settings.choose("orchestrator", &flags.orchestrator, &file.orchestrator, Orchestrator::default().as_str());
+        let audit = settings.choose("audit", &flags.audit, &file.audit, "group");
 
         Ok(Self {
-            who: who(&provider, &model, &base_url, &script)?,
-            workspace: std::path::absolute(&workspace).with_context(|| format!("the workspace `{workspace}`"))?,
+            who: who(&provider, &model, &base_url, script)?,
+            workspace: std::path::absolute(&workspace)
+                .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             approvals: match approvals.as_str() {
                 "ask" => Approvals::Ask,
                 "deny" => Approvals::Deny,
                 other => bail!("approvals are `ask` or `deny`, not `{other}`; nothing is ever allowed silently"),
             },
+            approval_timeout: seconds(&approval_timeout)?,
             orchestrator: match orchestrator.as_str() {
-                "loop-streaming" => amplifier_agent::Orchestrator::Streaming,
-                "loop-basic" => amplifier_agent::Orchestrator::Basic,
+                "loop-streaming" => Orchestrator::Streaming,
+                "loop-basic" => Orchestrator::Basic,
                 other => bail!("the orchestrator is `loop-streaming` or `loop-basic`, not `{other}`"),
             },
             audit: match audit.as_str() {
-                "async" => amplifier_audit::Durability::Async,
-                "group" => amplifier_audit::Durability::Group,
-                "record" => amplifier_audit::Durability::Record,
+                "async" => Durability::Async,
+                "group" => Durability::Group,
+                "record" => Durability::Record,
                 other => bail!("the audit log is kept `async`, `group` or `record`, not `{other}`"),
             },
             system: file.system,
             mcp: file.mcp,
-            settings,
+            file: path,
+            settings: settings.0,
         })
     }
 }
 
-fn read(given: Option<&Path>, home: &Home) -> Result<File> {
-    let path = given.map_or_else(|| home.config_file(), Path::to_owned);
-    let text = match std::fs::read_to_string(&path) {
+/// What was chosen so far.
+#[derive(Default)]
+struct Settings(Vec<Setting>);
+
+impl Settings {
+    /// Chooses what is given, else what stands in the file, else what is usual.
+    fn choose<T>(&mut self, name: &'static str, given: &Option<T>, file: &Option<T>, default: &str) -> T
+    where
+        T: AsRef<OsStr> + Clone + From<String>,
+    {
+        // A variable that is set to nothing is as good as none.
+        let given = given.as_ref().filter(|value| !value.as_ref().is_empty());
+        let (value, source) = match (given, file) {
+            (Some(given), _) => (given.clone(), Source::Given),
+            (None, Some(file)) => (file.clone(), Source::File),
+            (None, None) => (T::from(default.to_owned()), Source::Default),
+        };
+        self.0.push(Setting { name, value: value.as_ref().to_string_lossy().into_owned(), source });
+        value
+    }
+}
+
+fn read(path: &Path, is_named: bool) -> Result<File> {
+    let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         // Without a file there is nothing in it; but one that was named has to be there.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && given.is_none() => return Ok(File::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(File::default()),
         Err(error) => return Err(anyhow!(error).context(format!("the configuration `{}`", path.display()))),
     };
     toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))
 }
 
-fn who(provider: &str, model: &str, base_url: &str, script: &str) -> Result<Who> {
+fn seconds(text: &str) -> Result<Duration> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
+    match seconds {
+        Some(Ok(seconds)) => Ok(seconds),
+        _ => bail!("the approval timeout is a number of seconds above 0, not `{text}`"),
+    }
+}
+
+fn who(provider: &str, model: &str, base_url: &str, script: PathBuf) -> Result<Who> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let key_of = |kind: Kind| std::env::var(kind.key_variable()).ok().filter(|key| !key.is_empty());
-    if provider == "scripted" || (provider.is_empty() && !script.is_empty()) {
-        let script = some(script).context("the provider `scripted` needs a file to play: --script FILE")?;
-        return Ok(Who::Script(script.into()));
+    let has_script = !script.as_os_str().is_empty();
+    match provider {
+        "scripted" if !has_script => bail!("the provider `scripted` needs a file to play: --script FILE"),
+        "scripted" | "" if has_script => return Ok(Who::Script(script)),
+        _ => {}
     }
     let kind = match provider {
         // A key says whom to ask.

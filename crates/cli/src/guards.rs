@@ -1,17 +1,24 @@
-//! The hooks that every session of the command has.
+//! What stands in every session of the command: the hook that asks before something is changed.
 
-use amplifier_core::{Approval, Event, HookRegistry, HookResult, OnError, TOOL_PRE, ToolPre};
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{
+    Approval, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError, TOOL_PRE,
+    ToolPre,
+};
 
 /// The name of the hook that asks before something is changed.
 pub const CONFIRM: &str = "confirm";
 
-/// Registers the guards.
-pub fn register(hooks: &HookRegistry) {
-    hooks.hook(TOOL_PRE).named(CONFIRM).priority(50).on_error(OnError::Deny).run(confirm);
+/// Registers the guards. Their questions are open for that long.
+pub fn register(hooks: &HookRegistry, timeout: Duration) {
+    let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(50).on_error(OnError::Deny);
+    guard.run(move |event| confirm(&event, timeout));
 }
 
 /// Asks before a tool changes something. Tools that only look, and those that only speak to the agent itself, need no question.
-fn confirm(event: Event<ToolPre>) -> Option<HookResult> {
+fn confirm(event: &Event<ToolPre>, timeout: Duration) -> Option<HookResult> {
     let input = |field: &str| event.text_at(&format!("/tool_input/{field}")).unwrap_or("?");
     // "Allow always" is remembered by this text, so it names what is allowed.
     let question = match event.tool_name() {
@@ -21,5 +28,16 @@ fn confirm(event: Event<ToolPre>) -> Option<HookResult> {
         "Edit" | "MultiEdit" => format!("Edit `{}`?", input("file_path")),
         other => format!("Use the tool `{other}`?"),
     };
-    Some(HookResult::ask(Approval::new(question).options(["Allow once", "Allow always", "Deny"])))
+    let approval = Approval::new(question).options(["Allow once", "Allow always", "Deny"]);
+    Some(HookResult::ask(approval.timeout(timeout)))
+}
+
+/// Denies every question without asking anyone, because that is what the person has configured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NobodyIsAsked;
+
+impl ApprovalSystem for NobodyIsAsked {
+    async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+        Err(ApprovalError::Failed("nobody is asked, because `approvals` is `deny`".into()))
+    }
 }

@@ -19,7 +19,7 @@ impl Home {
     /// If there is no home folder either.
     pub fn from_environment() -> Result<Self> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(home) = std::env::var_os("AMPLIFIER_HOME") {
+        if let Some(home) = std::env::var_os("AMPLIFIER_HOME").filter(|home| !home.is_empty()) {
             return Ok(Self::at(std::path::absolute(home).context("AMPLIFIER_HOME is no usable path")?));
         }
         let user = || variable("HOME").context("there is no home folder; please set HOME or AMPLIFIER_HOME");

@@ -61,8 +61,10 @@ impl Approvals {
                 let Some(known) = known else {
                     bail!("there is no standing answer `{rule}`; `amplifier approvals list` shows those there are");
                 };
-                let mut left = rules.clone();
-                left.remove(&known);
+                // The others stay in the order that the person gave them.
+                let left: Map = rules.into_iter().filter(|(rule, _)| *rule != known).collect();
+                // Where a link leads to, so that the link stays.
+                let file = file.canonicalize()?;
                 // Whole or not at all: a file that is cut off could no longer be read, and then nothing would run.
                 let folder = file.parent().context("the configuration has no folder")?;
                 let mut new = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,19 +1,23 @@
 //! `amplifier chat`: an interactive session.
 
 use std::borrow::Cow;
+use std::fs::OpenOptions;
 use std::io::IsTerminal;
+use std::os::unix::fs::OpenOptionsExt;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use amplifier_agent::{Cancel, Session, TurnEnd};
 use amplifier_core::HookRegistry;
+use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use reedline::{
     FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, Signal,
 };
 
-use super::run::{report, stop_on_ctrl_c};
-use crate::agent::{self, Prepared};
+use super::run::{report, stop_on_ctrl_c, stop_when_told, told_to_end};
+use crate::agent::{self, Prepared, Watcher};
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::terminal::Screen;
@@ -60,31 +64,49 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let screen = Screen::new();
     let cancel = Cancel::default();
     let hooks = HookRegistry::new();
-    let Prepared { builder, log, servers } = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
+    let Prepared { builder, watcher, log, servers } = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
+    stop_on_ctrl_c(&cancel, &screen);
+    stop_when_told(&cancel)?;
+    let told_to_end = told_to_end()?;
     let session = match begin {
         Begin::New => builder.start().await?,
         Begin::Resume(id) => builder.resume(&id).await?,
         Begin::Fork(id, turn) => builder.fork(&id, turn).await?,
     };
     screen.note(&format!("session {}; /help shows what you can do, Ctrl-D ends it", session.id()));
-    stop_on_ctrl_c(&cancel, &screen);
-    let result = talk(&session, &screen, home).await;
+    let result = talk(&session, &screen, &watcher, home, told_to_end).await;
     session.end(if result.is_ok() { "user_exit" } else { "error" }).await?;
     drop(servers);
     log.close().context("the audit log")?;
     result.map(|()| ExitCode::SUCCESS)
 }
 
-async fn talk(session: &Session, screen: &Screen, home: &Home) -> Result<()> {
-    std::fs::create_dir_all(home.data()).context("the line history")?;
-    let history = FileBackedHistory::with_file(1_000, home.line_history()).context("the line history")?;
-    let mut editor = Reedline::create().with_history(Box::new(history));
+/// Takes lines from the person until there are no more, or the program is told to end.
+async fn talk(
+    session: &Session,
+    screen: &Screen,
+    watcher: &Watcher,
+    home: &Home,
+    told_to_end: impl Future<Output = ()>,
+) -> Result<()> {
+    let history = line_history(home).context("the line history")?;
+    let is_colourful = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
+    let mut editor = Reedline::create().with_history(history).with_ansi_colors(is_colourful);
+    let mut told_to_end = pin!(told_to_end);
     loop {
-        let (returned, signal) = tokio::task::spawn_blocking(move || {
+        let reading = tokio::task::spawn_blocking(move || {
             let signal = editor.read_line(&Line);
             (editor, signal)
-        })
-        .await?;
+        });
+        let (returned, signal) = tokio::select! {
+            biased;
+            () = &mut told_to_end => {
+                // The editor still reads, and would have given the terminal back afterwards. If it is gone, so is the need.
+                let _ = crossterm::terminal::disable_raw_mode();
+                return Ok(());
+            }
+            read = reading => read?,
+        };
         editor = returned;
         let line = match signal? {
             Signal::Success(line) => line,
@@ -98,6 +120,7 @@ async fn talk(session: &Session, screen: &Screen, home: &Home) -> Result<()> {
             command if command.starts_with('/') => slash(session, screen, command).await,
             prompt => {
                 let end = session.prompt(prompt).await;
+                watcher.end_turn().context("the answer cannot be written to standard output")?;
                 report(screen, &end);
                 if matches!(end, TurnEnd::Answered(_)) {
                     session.notify("awaiting_input", "the agent has answered").await;
@@ -105,6 +128,14 @@ async fn talk(session: &Session, screen: &Screen, home: &Home) -> Result<()> {
             }
         }
     }
+}
+
+/// The lines of earlier conversations. They may hold secrets, so only their owner can read them.
+fn line_history(home: &Home) -> Result<Box<FileBackedHistory>> {
+    let file = home.line_history();
+    std::fs::create_dir_all(home.data())?;
+    OpenOptions::new().create(true).append(true).mode(0o600).open(&file)?;
+    Ok(Box::new(FileBackedHistory::with_file(1_000, file)?))
 }
 
 const HELP: &str = "\

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use amplifier_agent::provider::Script;
 use amplifier_agent::tool::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -49,16 +50,20 @@ impl Doctor {
                 .iter()
                 .map(|Finding { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
             let findings: Vec<_> = findings.collect();
-            writeln!(out, "{}", json!({ "ok": is_well, "settings": settings, "findings": findings }))?;
+            writeln!(
+                out,
+                "{}",
+                json!({ "ok": is_well, "file": config.file.to_string_lossy(), "settings": settings, "findings": findings })
+            )?;
         } else {
-            writeln!(out, "Configuration ({})\n", home.config_file().display())?;
+            writeln!(out, "Configuration ({})\n", config.file.display())?;
             for Setting { name, value, source } in &config.settings {
                 let value = if value.is_empty() { "-" } else { value };
-                writeln!(out, "  {name:<13} {value:<40} {source}")?;
+                writeln!(out, "  {name:<16} {value:<40} {source}")?;
             }
             writeln!(out, "\nWhat was looked at\n")?;
             for Finding { what, is_well, about } in &findings {
-                writeln!(out, "  {} {what:<13} {about}", if *is_well { "✓" } else { "✗" })?;
+                writeln!(out, "  {} {what:<14} {about}", if *is_well { "✓" } else { "✗" })?;
             }
         }
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -72,8 +77,10 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
     };
     let model = match &config.who {
         Who::Nobody => Err("none is configured; `amplifier demo` needs none".to_owned()),
-        Who::Script(file) if file.is_file() => Ok(format!("plays `{}`", file.display())),
-        Who::Script(file) => Err(format!("the script `{}` is not there", file.display())),
+        Who::Script(file) => match Script::load(file) {
+            Ok(_) => Ok(format!("plays `{}`", file.display())),
+            Err(error) => Err(error.to_string()),
+        },
         Who::Remote { kind, model, base_url, key } => match (key, base_url) {
             (None, None) => Err(format!("`{kind}` needs a key: please set {}", kind.key_variable())),
             (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),

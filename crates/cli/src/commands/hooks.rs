@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
 
-use amplifier_core::{HookInfo, HookRegistry, HookRole, OnError};
+use amplifier_core::{Approval, HookInfo, HookRegistry, HookRole, OnError};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 
@@ -37,7 +37,7 @@ impl Hooks {
     pub fn run(self) -> Result<ExitCode> {
         let Command::List { event, json } = self.command;
         let hooks = HookRegistry::new();
-        guards::register(&hooks);
+        guards::register(&hooks, Approval::TIMEOUT);
         let listed = match &event {
             None => hooks.list_handlers(),
             Some(event) => match hooks.list_handlers_of(event.as_str()) {

@@ -2,12 +2,15 @@
 
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use amplifier_agent::{Cancel, CancelLevel, Session, TurnEnd};
+use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
+use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Prepared};
 use crate::config::{Config, Flags};
@@ -49,21 +52,61 @@ impl Run {
             })?;
         }
         let cancel = Cancel::default();
-        let Prepared { builder, log, servers } = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
-        let session = builder.start().await?;
-        let id = session.id().to_owned();
+        let prepared = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
         stop_on_ctrl_c(&cancel, &screen);
-        let end = session.prompt(&task).await;
-        finish(session, &end).await?;
-        drop(servers);
-        log.close().context("the audit log")?;
-        report(&screen, &end);
+        stop_when_told(&cancel)?;
+        let Done { end, session_id, left } = one_turn(prepared, &screen, &task).await?;
         if self.json {
-            let line = json!({ "result": end.status(), "text": end.text(), "session_id": id });
+            let line = json!({ "result": result(&end), "text": end.text(), "session_id": session_id });
             writeln!(std::io::stdout().lock(), "{line}")?;
         }
-        Ok(exit_code(&end))
+        left.map(|()| exit_code(&end))
     }
+}
+
+/// What came of a task.
+struct Done {
+    end: TurnEnd,
+    /// None if the session did not start.
+    session_id: Option<String>,
+    /// Whether the session left behind what it should: its record, and its answer.
+    left: Result<()>,
+}
+
+/// Starts a session, does the task, and ends the session.
+async fn one_turn(prepared: Prepared, screen: &Screen, task: &str) -> Result<Done> {
+    let Prepared { builder, watcher, log, servers } = prepared;
+    let session = match builder.start().await {
+        Ok(session) => session,
+        Err(error) => {
+            let end = match error {
+                SessionError::Refused(refusal) => TurnEnd::Refused(refusal),
+                SessionError::Interrupted => TurnEnd::Interrupted,
+                error => return Err(error.into()),
+            };
+            report(screen, &end);
+            return Ok(Done { end, session_id: None, left: Ok(()) });
+        }
+    };
+    let id = session.id().to_owned();
+    let end = session.prompt(task).await;
+    let shown = watcher.end_turn();
+    report(screen, &end);
+    let left = finish(session, &end, log).await;
+    drop(servers);
+    let left = left.and(shown.context("the answer cannot be written to standard output"));
+    Ok(Done { end, session_id: Some(id), left })
+}
+
+/// Ends the session, and its record.
+async fn finish(session: Session, end: &TurnEnd, log: Log) -> Result<()> {
+    let reason = match end {
+        TurnEnd::Answered(_) => "complete",
+        TurnEnd::Interrupted => "user_exit",
+        TurnEnd::Refused(_) | TurnEnd::Failed(_) => "error",
+    };
+    session.end(reason).await?;
+    log.close().context("the audit log")
 }
 
 fn task(given: Option<String>) -> Result<String> {
@@ -79,22 +122,9 @@ fn task(given: Option<String>) -> Result<String> {
         Some(text) => text.to_owned(),
     };
     if text.trim().is_empty() {
-        bail!("the task is empty");
+        bail!("the task is empty; please say what to do: amplifier run \"…\"");
     }
     Ok(text)
-}
-
-/// Ends a session after its last turn.
-///
-/// # Errors
-/// If its record cannot be sealed.
-pub async fn finish(session: Session, end: &TurnEnd) -> Result<()> {
-    let reason = match end {
-        TurnEnd::Answered(_) => "complete",
-        TurnEnd::Interrupted => "user_exit",
-        TurnEnd::Refused(_) | TurnEnd::Failed(_) => "error",
-    };
-    Ok(session.end(reason).await?)
 }
 
 /// Says what the person has not seen yet: why there is no answer.
@@ -114,15 +144,88 @@ pub fn exit_code(end: &TurnEnd) -> ExitCode {
     }
 }
 
+/// The word for the end of a turn. Unlike the one in events, it tells a refusal from a failure, as the exit code does.
+fn result(end: &TurnEnd) -> &'static str {
+    if matches!(end, TurnEnd::Refused(_)) { "refused" } else { end.status() }
+}
+
 /// From now on, Ctrl-C stops the turn, and not the program.
 pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
     let (cancel, screen) = (cancel.clone(), screen.clone());
+    // Listened for at once and all the time, so that no second one is missed while the first is dealt with.
+    let mut interrupts = match signal(SignalKind::interrupt()) {
+        Ok(interrupts) => interrupts,
+        Err(error) => return screen.note(&format!("Ctrl-C ends the program at once: {error}")),
+    };
     tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() {
+        while interrupts.recv().await.is_some() {
             match cancel.request() {
                 CancelLevel::Immediate => screen.note("stopping now"),
                 _ => screen.note("stopping when the running tool has finished; Ctrl-C again stops it now"),
             }
         }
     });
+}
+
+/// How long the program may take to end in order once it is told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// From now on, the turn is stopped at once when the program is told to end or the terminal goes away: what a tool has begun ends with
+/// it, and the record has an end.
+///
+/// # Errors
+/// If the system does not let it listen.
+pub fn stop_when_told(cancel: &Cancel) -> Result<()> {
+    let cancel = cancel.clone();
+    let told = told_to_end()?;
+    tokio::spawn(async move {
+        told.await;
+        // The second time is at once.
+        cancel.request();
+        cancel.request();
+        tokio::time::sleep(GRACE).await;
+        // Something does not let go, such as a keyboard that is no longer there. The record then says that the session has no end.
+        std::process::exit(130);
+    });
+    Ok(())
+}
+
+/// Listens from now on for the program being told to end (SIGTERM), or its terminal going away (SIGHUP).
+///
+/// # Errors
+/// If the system does not let it listen.
+pub fn told_to_end() -> Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    // Without a terminal to lose it may have been started with `nohup`, which has to stay in force.
+    let mut hangup = std::io::stdin().is_terminal().then(|| signal(SignalKind::hangup())).transpose()?;
+    Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => _ = hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            () = hung_up => {}
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_agent::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn each_end_has_its_word_and_its_exit_code() {
+        let refused = TurnEnd::Refused(Refusal { by: "guard".into(), reason: "no".to_owned() });
+        let check =
+            |end: TurnEnd, word, code| assert_eq!((result(&end), exit_code(&end)), (word, ExitCode::from(code)));
+        check(TurnEnd::Answered("42".to_owned()), "success", 0);
+        check(TurnEnd::Failed("no network".to_owned()), "error", 1);
+        check(refused, "refused", 3);
+        check(TurnEnd::Interrupted, "interrupted", 130);
+    }
 }

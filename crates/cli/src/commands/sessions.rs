@@ -1,7 +1,9 @@
 //! `amplifier sessions`: what is kept of them.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::{Store, StoredSession};
@@ -91,7 +93,7 @@ impl Sessions {
             Command::List { json: false } => list(&mut out, &store)?,
             Command::Show { id, json } => {
                 let exported = store.export(&id)?;
-                let text = if json { exported.jsonl() } else { visible(&exported.markdown(), Reading::Prose) };
+                let text = if json { exported.jsonl() } else { visible(&exported.markdown(), Reading::Stream) };
                 out.write_all(text.as_bytes())?;
             }
             Command::Resume { id, flags } => {
@@ -109,16 +111,27 @@ impl Sessions {
                     Format::Jsonl => exported.jsonl(),
                 };
                 match output {
+                    // A terminal would obey what stands in it; a file or a program gets it as it is.
+                    None if out.is_terminal() => out.write_all(visible(&text, Reading::Stream).as_bytes())?,
                     None => out.write_all(text.as_bytes())?,
-                    Some(path) if path.exists() => {
-                        bail!("`{}` is there already; please choose another name", path.display())
-                    }
-                    Some(path) => std::fs::write(&path, text).with_context(|| format!("`{}`", path.display()))?,
+                    Some(path) => write_new(&path, &text)?,
                 }
             }
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Writes a file that only its owner can read, as the stored session itself; never over another one.
+fn write_new(path: &Path, text: &str) -> Result<()> {
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("`{}` is there already; please choose another name", path.display())
+        }
+        Err(error) => return Err(error).with_context(|| format!("`{}`", path.display())),
+    };
+    file.write_all(text.as_bytes()).with_context(|| format!("`{}`", path.display()))
 }
 
 fn list(out: &mut impl Write, store: &Store) -> Result<()> {

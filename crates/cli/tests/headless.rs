@@ -1,0 +1,15 @@
+//! The program without a terminal: in scripts, in pipes, in the background.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+#[path = "headless/configuration.rs"]
+mod configuration;
+#[path = "headless/run.rs"]
+mod run;
+#[path = "headless/sessions.rs"]
+mod sessions;
+#[path = "headless/signals.rs"]
+mod signals;

@@ -1,0 +1,197 @@
+//! What is configured, by whom, and what is wrong with it.
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, Ran, Running};
+
+/// A setting as `doctor` tells it: its value, and where it comes from.
+fn setting(report: &str, name: &str) -> (String, String) {
+    let report: Value = serde_json::from_str(report).unwrap();
+    let settings = report["settings"].as_array().unwrap().iter();
+    let found = settings.filter(|setting| setting["name"] == name).collect::<Vec<_>>();
+    assert_eq!(found.len(), 1, "{report}");
+    let text = |field: &str| found[0][field].as_str().unwrap().to_owned();
+    (text("value"), text("source"))
+}
+
+#[test]
+fn a_flag_counts_more_than_the_environment_and_that_more_than_the_file() {
+    let place = Place::with(json!([]));
+    let check = |name: &str, default: &str, [file, environment, flag]: [&str; 3]| {
+        let variable = format!("AMPLIFIER_{}", name.to_uppercase());
+        let option = format!("--{}", name.replace('_', "-"));
+        let doctor = |arguments: &[&str], environment: &str| {
+            let mut command = place.command(&[&["doctor", "--json"], arguments].concat());
+            command.env(&variable, environment);
+            setting(&Running::start(command).end().out, name)
+        };
+        let expected = |value: &str, source: &str| (value.to_owned(), source.to_owned());
+        place.write("home/config.toml", "");
+        assert_eq!(doctor(&[], default), expected(default, "flag or environment"));
+        assert_eq!(setting(&place.amplifier(&["doctor", "--json"]).out, name), expected(default, "default"));
+        let quoted = if name == "approval_timeout" { file.to_owned() } else { format!("{file:?}") };
+        place.write("home/config.toml", &format!("{name} = {quoted}\n"));
+        assert_eq!(setting(&place.amplifier(&["doctor", "--json"]).out, name), expected(file, "configuration file"));
+        assert_eq!(doctor(&[], environment), expected(environment, "flag or environment"));
+        assert_eq!(doctor(&[&option, flag], environment), expected(flag, "flag or environment"));
+    };
+    check("approvals", "ask", ["deny", "ask", "deny"]);
+    check("approval_timeout", "300", ["60", "2.5", "7"]);
+    check("orchestrator", "loop-streaming", ["loop-basic", "loop-streaming", "loop-basic"]);
+    check("audit", "group", ["async", "record", "group"]);
+    check("workspace", ".", ["/", "..", "/tmp"]);
+}
+
+#[test]
+fn a_variable_that_is_set_to_nothing_is_as_good_as_none() {
+    let place = Place::with(json!([]));
+    place.write("home/config.toml", "model = \"llama\"\n");
+    let mut command = place.command(&["doctor", "--json"]);
+    command.env("AMPLIFIER_MODEL", "");
+    let report = Running::start(command).end().out;
+    assert_eq!(setting(&report, "model"), ("llama".to_owned(), "configuration file".to_owned()));
+}
+
+#[test]
+fn a_broken_file_is_named_with_the_line() {
+    let place = Place::with(json!([]));
+    let file = place.at("home/config.toml").display().to_string();
+    let check = |text: &str, line: &str, problem: &str| {
+        place.write("home/config.toml", text);
+        for command in ["doctor", "run"] {
+            let Ran { code, out, error } = place.amplifier(&[command]);
+            assert_eq!((code, out.as_str()), (1, ""), "{error}");
+            let begin = format!("amplifier: the configuration `{file}` is not as expected: TOML parse error at {line}");
+            assert!(error.starts_with(&begin) && error.contains(problem), "{error}");
+        }
+    };
+    check("model = \"llama\"\nprovider = openai\n", "line 2, column 12", "");
+    check("\n\nmodle = \"llama\"\n", "line 3, column 1", "unknown field `modle`, expected one of `provider`, `model`");
+    check("audit = 3\n", "line 1, column 9", "invalid type: integer `3`, expected a string");
+    check("[mcp.files]\ncomand = \"x\"\n", "line 2, column 1", "unknown field `comand`");
+}
+
+#[test]
+fn a_file_that_was_named_has_to_be_there() {
+    let place = Place::with(json!([]));
+    let failed = place.amplifier(&["doctor", "--config", "nowhere.toml"]);
+    failed.check_failed("amplifier: the configuration `nowhere.toml`: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_value_that_there_is_not_is_refused_with_those_there_are() {
+    let place = Place::with(json!([]));
+    let check = |arguments: &[&str], problem: &str| {
+        place.amplifier(&[&["doctor"], arguments].concat()).check_failed(&format!("amplifier: {problem}"));
+    };
+    let providers = "there are `anthropic`, `openai`, `gemini` and `scripted`";
+    check(&["--provider", "acme"], &format!("there is no provider `acme`; {providers}"));
+    check(&["--provider", "scripted"], "the provider `scripted` needs a file to play: --script FILE");
+    check(&["--orchestrator", "x"], "the orchestrator is `loop-streaming` or `loop-basic`, not `x`");
+    check(&["--audit", "x"], "the audit log is kept `async`, `group` or `record`, not `x`");
+    for seconds in ["0", "soon", "NaN", "inf", "1e300"] {
+        let problem = format!("the approval timeout is a number of seconds above 0, not `{seconds}`");
+        check(&["--approval-timeout", seconds], &problem);
+    }
+}
+
+#[test]
+fn who_has_configured_no_model_reads_how_to() {
+    let place = Place::with(json!([]));
+    let Ran { code, out, error } = place.amplifier(&["run", "Greet me"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(error.starts_with("amplifier: no model is configured\n"), "{error}");
+    for help in ["amplifier demo", "export ANTHROPIC_API_KEY=…", "--base-url http://localhost", "amplifier doctor"] {
+        assert!(error.contains(help), "{error}");
+    }
+    let failed = place.amplifier(&["run", "--provider", "gemini", "Greet me"]);
+    failed.check_failed("amplifier: the provider `gemini` needs a key: please set GEMINI_API_KEY");
+}
+
+#[test]
+fn a_script_that_cannot_be_played_is_named() {
+    let place = Place::with(json!([]));
+    place.write("workspace/bad.json", "{\n  \"answer\": []\n}");
+    let Ran { code, out, error } = place.amplifier(&["run", "--script", "bad.json", "Greet me"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(error.starts_with("amplifier: the script `bad.json` is not as expected"), "{error}");
+    assert!(error.ends_with("unknown field `answer`, expected `answers` or `agents` at line 2 column 10\n"), "{error}");
+    let Ran { code, out, .. } = place.amplifier(&["doctor", "--script", "bad.json"]);
+    assert!(code == 1 && out.contains("✗ model          the script `bad.json` is not as expected"), "{out}");
+}
+
+#[test]
+fn the_doctor_says_whether_everything_is_there() {
+    let place = Place::with(json!([]));
+    let findings = |ran: &Ran| -> Vec<(String, bool)> {
+        let report: Value = serde_json::from_str(&ran.out).unwrap();
+        let findings = report["findings"].as_array().unwrap().iter();
+        let findings = findings.map(|one| (one["what"].as_str().unwrap().to_owned(), one["ok"].as_bool().unwrap()));
+        let findings: Vec<(String, bool)> = findings.collect();
+        assert_eq!(report["ok"], findings.iter().all(|(_, ok)| *ok));
+        findings
+    };
+    let missing =
+        |ran: &Ran| -> Vec<String> { findings(ran).into_iter().filter(|(_, ok)| !ok).map(|(what, _)| what).collect() };
+
+    let well = Running::start(place.scripted(&["doctor", "--json"])).end();
+    assert_eq!((well.code, missing(&well)), (0, vec![]));
+    let no_model = place.amplifier(&["doctor", "--json"]);
+    assert_eq!((no_model.code, missing(&no_model)), (1, vec!["model".to_owned()]));
+    place.write("home/approvals.json", "{ \"confirm:*\": \"perhaps\" }");
+    let ran = Running::start(place.scripted(&["doctor", "--json", "--workspace", "nowhere"])).end();
+    assert_eq!((ran.code, missing(&ran)), (1, vec!["workspace".to_owned(), "approvals".to_owned()]));
+}
+
+#[test]
+fn the_doctor_tells_no_key() {
+    let place = Place::with(json!([]));
+    for format in [&["doctor"][..], &["doctor", "--json"]] {
+        let mut command = place.command(format);
+        command.env("OPENAI_API_KEY", "sk-very-secret");
+        let report = Running::start(command).end().fine();
+        assert!(report.contains("openai, gpt-5; OPENAI_API_KEY is set") && !report.contains("very"), "{report}");
+    }
+}
+
+#[test]
+fn the_hooks_that_would_run_are_listed() {
+    let place = Place::with(json!([]));
+    let table = "\
+EVENT                HOOK                 PRIORITY  ROLE      ON ERROR  TIME LIMIT
+tool:pre             confirm                    50  gate      deny      30 s
+";
+    assert_eq!(place.amplifier(&["hooks", "list"]).fine(), table);
+    assert_eq!(place.amplifier(&["hooks", "list", "tool:pre"]).fine(), table);
+    assert_eq!(place.amplifier(&["hooks", "list", "tool:post"]).fine(), "No hook hears that.\n");
+    assert_eq!(place.amplifier(&["hooks", "list", "tool:post", "--json"]).fine(), "");
+    let hook: Value = serde_json::from_str(&place.amplifier(&["hooks", "list", "--json"]).fine()).unwrap();
+    assert_eq!((&hook["name"], &hook["event"]), (&json!("confirm"), &json!("tool:pre")));
+    let Ran { code, error, .. } = place.amplifier(&["hooks", "list", "tool"]);
+    assert!(code == 1 && error.ends_with("; `amplifier events` lists all events\n"), "{error}");
+}
+
+#[test]
+fn standing_answers_are_listed_and_taken_back() {
+    let place = Place::with(json!([]));
+    let list = || place.amplifier(&["approvals", "list"]).fine();
+    let file = place.at("home/approvals.json").display().to_string();
+    assert_eq!(list(), format!("There are no standing answers. They would stand in `{file}`.\n"));
+    std::os::unix::fs::symlink(place.at("rules.json"), &file).unwrap();
+    place.rules(json!({ "confirm:Run `a`?": "allow", "confirm:Run `b`?": "deny", "confirm:Run `c`?": "allow" }));
+    assert_eq!(list(), "  1  allow  confirm:Run `a`?\n  2  deny   confirm:Run `b`?\n  3  allow  confirm:Run `c`?\n");
+
+    let revoke = |rule| place.amplifier(&["approvals", "revoke", rule]);
+    assert_eq!(revoke("confirm:Run `a`?").fine(), "`confirm:Run `a`?` is taken back.\n");
+    assert_eq!(revoke("2").fine(), "`confirm:Run `c`?` is taken back.\n");
+    assert_eq!(place.amplifier(&["approvals", "list", "--json"]).fine(), "{\"confirm:Run `b`?\":\"deny\"}\n");
+    assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
+    for unknown in ["0", "2", "confirm:*"] {
+        let hint = "`amplifier approvals list` shows those there are";
+        revoke(unknown).check_failed(&format!("amplifier: there is no standing answer `{unknown}`; {hint}"));
+    }
+    place.write("home/approvals.json", "{ \"confirm:*\": \"perhaps\" }");
+    let Ran { code, error, .. } = revoke("1");
+    assert!(code == 1 && error.contains(&file), "{error}");
+    assert_eq!(place.read("home/approvals.json"), "{ \"confirm:*\": \"perhaps\" }");
+}

@@ -1,0 +1,229 @@
+//! One task: what comes out, and how it ends.
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, Ran, Running, with_input};
+
+/// Looks first, then says what it saw.
+fn bash(command: &str) -> Value {
+    json!([
+        { "text": "Let me try.", "tools": [{ "name": "Bash", "input": { "command": command } }] },
+        { "when": "Denied by hook", "text": "Then I leave it." },
+        { "text": "Done." }
+    ])
+}
+
+#[test]
+fn the_answer_alone_goes_to_standard_output() {
+    let place = Place::with(json!([{ "text": "Good *morning*." }]));
+    assert_eq!(place.run(&["Greet me"]).fine(), "Good *morning*.\n");
+    assert_eq!(place.conversation(), [said("user", "Greet me"), said("assistant", "Good *morning*.")]);
+    place.check_sealed(1);
+}
+
+#[test]
+fn what_fails_is_told_on_standard_error() {
+    let place = Place::with(json!([{ "error": "rejected" }]));
+    let Ran { code, out, error } = place.run(&["Greet me"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(error.starts_with("Failed: ") && error.contains("as the script says"), "{error}");
+    place.check_sealed(1);
+}
+
+#[test]
+fn an_answer_that_breaks_off_ends_its_line() {
+    let place = Place::with(json!([{ "text": "It is", "error": "truncated" }, { "error": "rejected" }]));
+    let Ran { code, out, error } = place.run(&["What is it?"]);
+    assert_eq!((code, out.as_str()), (1, "It is\n"), "{error}");
+}
+
+#[test]
+fn every_event_is_a_line_of_json_and_the_result_is_the_last() {
+    let place = Place::with(bash("echo hello"));
+    place.rules(json!({ "confirm:Run `echo *`?": "allow" }));
+    let Ran { code, out, error } = place.run(&["--json", "Say hello"]);
+    assert_eq!((code, error.as_str()), (0, "● Bash  echo hello\n  └ hello\n"));
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (result, events) = lines.split_last().unwrap();
+
+    let id = &result["session_id"];
+    assert_eq!(*result, json!({ "result": "success", "text": "Done.", "session_id": id }));
+    let mut last = "";
+    for event in events {
+        assert_eq!(event["data"]["session_id"], *id, "{event}");
+        let timestamp = event["data"]["timestamp"].as_str().unwrap();
+        assert!(timestamp >= last && timestamp.ends_with('Z'), "{event}");
+        last = timestamp;
+    }
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let told: Vec<&str> = names.iter().copied().filter(|name| !name.starts_with("content_block:")).collect();
+    let expected = [
+        "session:start",
+        "prompt:submit",
+        "execution:start",
+        "provider:request",
+        "provider:response",
+        "decision:tool_resolution",
+        "tool:pre",
+        "approval:granted",
+        "tool:post",
+        "provider:request",
+        "provider:response",
+        "execution:complete",
+        "orchestrator:complete",
+        "prompt:complete",
+        "session:end",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(names.iter().filter(|name| **name == "content_block:delta").count(), 4);
+}
+
+#[test]
+fn a_failure_is_a_result_too() {
+    let place = Place::with(json!([{ "error": "rejected" }]));
+    let Ran { code, out, .. } = place.run(&["--json", "Greet me"]);
+    let result: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!((code, &result["result"]), (1, &json!("error")));
+}
+
+#[test]
+fn a_task_may_come_from_standard_input() {
+    let place = Place::with(json!([{ "when": "from a pipe", "text": "I read it." }]));
+    assert_eq!(with_input(place.scripted(&["run"]), "A task from a pipe\n").fine(), "I read it.\n");
+    assert_eq!(with_input(place.scripted(&["run", "-"]), "Also from a pipe").fine(), "I read it.\n");
+}
+
+#[test]
+fn an_empty_task_is_none() {
+    let place = Place::with(json!([]));
+    let explanation = "amplifier: the task is empty; please say what to do: amplifier run \"…\"";
+    place.run(&[" \n"]).check_failed(explanation);
+    place.run(&["-"]).check_failed(explanation);
+    place.run(&[]).check_failed(explanation);
+    assert_eq!(place.amplifier(&["sessions", "list", "--json"]).fine(), "");
+}
+
+#[test]
+fn questions_are_denied_where_nobody_can_answer_and_it_says_what_to_do() {
+    let place = Place::with(bash("touch made"));
+    let Ran { code, out, error } = place.run(&["Make it"]);
+    assert_eq!((code, out.as_str()), (0, "Let me try.\nThen I leave it.\n"));
+    let expected = "● Bash  touch made\n  └ Denied by hook confirm: Approval failed (there is no terminal to ask on; run in a terminal, or \
+                    answer for good with the approval rule `\"confirm:Run `touch made`?\": \"allow\"`): Run `touch made`?\n";
+    assert_eq!(error, expected);
+    assert!(!place.at("workspace/made").exists());
+
+    // What it says works.
+    place.rules(json!({ "confirm:Run `touch made`?": "allow" }));
+    let Ran { code, out, error } = place.run(&["Make it"]);
+    assert_eq!((code, out.as_str()), (0, "Let me try.\nDone.\n"));
+    assert_eq!(error, "● Bash  touch made\n  └ (no output)\n");
+    assert!(place.at("workspace/made").exists());
+    place.check_sealed(2);
+}
+
+#[test]
+fn a_standing_answer_allows_what_it_matches_and_nothing_else() {
+    let place = Place::with(bash("touch made; touch more"));
+    place.rules(json!({ "confirm:Run `touch made`?": "allow", "confirm:Run `echo *`?": "allow", "other:*": "allow" }));
+    assert_eq!(place.run(&["Make it"]).out, "Let me try.\nThen I leave it.\n");
+    place.rules(json!({ "confirm:*": "allow", "confirm:Run `touch *`?": "deny" }));
+    assert_eq!(place.run(&["Make it"]).out, "Let me try.\nThen I leave it.\n");
+    assert!(!place.at("workspace/made").exists());
+}
+
+#[test]
+fn questions_are_denied_on_request() {
+    let place = Place::with(bash("touch made"));
+    let Ran { code, error, .. } = place.run(&["--approvals", "deny", "Make it"]);
+    let why = "Approval failed (nobody is asked, because `approvals` is `deny`): Run `touch made`?";
+    assert_eq!((code, error), (0, format!("● Bash  touch made\n  └ Denied by hook confirm: {why}\n")));
+    assert!(!place.at("workspace/made").exists());
+}
+
+#[test]
+fn nothing_can_be_allowed_silently() {
+    let place = Place::with(bash("touch made"));
+    let refused = place.run(&["--approvals", "allow", "Make it"]);
+    refused.check_failed("amplifier: approvals are `ask` or `deny`, not `allow`; nothing is ever allowed silently");
+}
+
+#[test]
+fn looking_needs_no_question() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Read", "input": { "file_path": "notes" } }] },
+        { "when": "buy milk", "text": "Milk." }
+    ]));
+    place.write("workspace/notes", "buy milk");
+    assert_eq!(place.run(&["What do I buy?"]).out, "Milk.\n");
+}
+
+#[test]
+fn the_workspace_is_not_left() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Write", "input": { "file_path": "../made", "content": "x" } }] },
+        { "when": "outside", "text": "Then not." }
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let Ran { code, out, error } = place.run(&["--json", "Make it"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(error.contains("../made") && error.contains("outside"), "{error}");
+    let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let violations: Vec<Value> = lines.filter(|line| line["event"] == "policy:violation").collect();
+    assert_eq!(violations.len(), 1, "{out}");
+    assert_eq!(violations[0]["data"]["policy"], "workspace");
+    assert!(!place.at("made").exists());
+}
+
+#[test]
+fn pipes_get_no_escape_codes() {
+    let place = Place::with(json!([
+        { "text": "\u{1b}[31mred\u{1b}[0m", "tools": [{ "name": "Bash", "input": { "command": "printf '\\033[2Jx'" } }] },
+        { "text": "Done." }
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let mut colourful = place.scripted(&["run", "Go"]);
+    colourful.env("TERM", "xterm-256color").env("COLORTERM", "truecolor");
+    let mut forced = place.scripted(&["run", "Go"]);
+    forced.env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    for command in [colourful, forced] {
+        let Ran { code, out, error } = Running::start(command).end();
+        assert_eq!((code, out.as_str()), (0, "␛[31mred␛[0m\nDone.\n"));
+        assert!(!error.contains('\u{1b}') && error.contains("␛[2Jx"), "{error}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let place = Place::with(json!([{ "text": "Good morning." }]));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.scripted(&["run", "Greet me"]).stdout(full).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.starts_with("amplifier: the answer cannot be written to standard output: "), "{error}");
+    place.check_sealed(1);
+}
+
+#[test]
+fn without_its_record_nothing_more_runs() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "rm -r \"$AMPLIFIER_HOME/audit\"" } }] },
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "text": "Nobody saw it." }
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let Ran { code, out, error } = place.run(&["--json", "--audit", "record", "Hide it"]);
+    assert_eq!(code, 1, "{error}");
+    assert!(
+        error.contains("Denied by hook audit: ") && error.contains("amplifier: the audit log of the session"),
+        "{error}"
+    );
+    let result: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(result["result"], "refused");
+    assert!(!place.at("workspace/made").exists());
+}
+
+pub(crate) fn said(role: &str, text: &str) -> (String, String) {
+    (role.to_owned(), text.to_owned())
+}

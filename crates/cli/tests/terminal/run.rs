@@ -1,0 +1,173 @@
+//! One task, with a person in front of it.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::common::{Pipe, Place};
+use crate::{FRAMES, Terminal};
+
+fn bash(command: &str) -> Value {
+    json!([
+        { "text": "Let me try.", "tools": [{ "name": "Bash", "input": { "command": command } }] },
+        { "when": "Denied by hook", "text": "Then I leave it." },
+        { "text": "Done." }
+    ])
+}
+
+/// What the model read of the tool.
+fn result(place: &Place) -> String {
+    place.conversation().into_iter().find(|(role, _)| role == "tool").unwrap().1
+}
+
+#[test]
+fn what_is_allowed_runs() {
+    let place = Place::with(bash("touch made; echo hello"));
+    let mut terminal = Terminal::start(&place, &["run", "Make it"]);
+    terminal.until("│   touch made; echo hello");
+    assert!(!place.at("workspace/made").exists());
+    terminal.answer("1");
+    assert_eq!(terminal.end(), 0);
+    assert!(place.at("workspace/made").exists());
+    assert_eq!(result(&place), "hello");
+
+    let screen = terminal.screen();
+    assert_eq!(screen[..2], ["Let me try.", "╭─ approval needed  hook confirm asks at tool:pre"]);
+    let after = screen.iter().position(|line| line.ends_with("✓ allowed once")).unwrap() + 1;
+    assert_eq!(screen[after..], ["● Bash  touch made; echo hello", "  └ hello", "Done."]);
+    place.check_sealed(1);
+}
+
+#[test]
+fn what_is_denied_does_not_run_and_the_model_reads_so() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "Make it"]);
+    terminal.answer("d");
+    terminal.until("✗ denied");
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 0);
+    assert!(!place.at("workspace/made").exists());
+    assert_eq!(result(&place), "Denied by hook confirm: User denied: Run `touch made`?");
+    place.check_sealed(1);
+}
+
+#[test]
+fn a_question_that_nobody_answers_in_time_is_denied() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "--approval-timeout", "1.5", "Make it"]);
+    terminal.until("✗ denied by default: nobody answered in time");
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 0);
+    assert!(!place.at("workspace/made").exists());
+    let why = "Denied by hook confirm: Approval timed out, denied by default: Run `touch made`?";
+    assert_eq!(result(&place), why);
+}
+
+#[test]
+fn control_c_at_a_question_denies_it_and_the_task_goes_on() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "Make it"]);
+    terminal.answer("\x03");
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 0);
+    assert!(!place.at("workspace/made").exists());
+}
+
+#[test]
+fn what_is_always_allowed_is_not_asked_again_but_everything_else_is() {
+    let call = |command: &str| json!({ "tools": [{ "name": "Bash", "input": { "command": command } }] });
+    let place = Place::with(json!([call("echo a"), call("echo a"), call("echo ab"), { "text": "Done." }]));
+    let mut terminal = Terminal::start(&place, &["run", "Say it"]);
+    terminal.answer("2");
+    terminal.until("✓ allowed for this session");
+    terminal.until("  └ a\r\n");
+    terminal.until("  └ a\r\n");
+    terminal.until("│   echo ab");
+    terminal.answer("3");
+    terminal.until("Done.");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.seen.matches("approval needed").count(), 2);
+}
+
+#[test]
+fn nobody_is_asked_where_questions_are_denied() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "--approvals", "deny", "Make it"]);
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.seen.contains("approval needed") && !place.at("workspace/made").exists());
+}
+
+/// A task whose tool runs now, with something in the background. It holds a pipe open, and waits for another one.
+fn running() -> (Place, Terminal, Pipe) {
+    let command = "exec 3> alive; sleep 1000 & echo runs >&3; read word < go; kill $!; echo \"got $word\"";
+    let place = Place::with(bash(command));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let alive = place.pipe("workspace/alive");
+    place.make_pipe("workspace/go");
+    let terminal = Terminal::start(&place, &["run", "Begin"]);
+    assert_eq!(alive.line(), "runs");
+    (place, terminal, alive)
+}
+
+#[test]
+fn control_c_lets_the_tool_finish() {
+    let (place, mut terminal, alive) = running();
+    terminal.keys("\x03");
+    terminal.until("stopping when the running tool has finished; Ctrl-C again stops it now");
+    fs::write(place.at("workspace/go"), "word\n").unwrap();
+    terminal.until("└ got word");
+    assert_eq!(terminal.end(), 130);
+    alive.check_closes();
+    assert_eq!(terminal.screen().last().unwrap(), "Interrupted by the user.");
+    place.check_sealed(1);
+}
+
+#[test]
+fn control_c_twice_ends_the_tool_and_all_it_began() {
+    let (place, mut terminal, alive) = running();
+    terminal.keys("\x03");
+    terminal.until("Ctrl-C again stops it now");
+    terminal.keys("\x03");
+    terminal.until("stopping now");
+    assert_eq!(terminal.end(), 130);
+    alive.check_closes();
+    place.check_sealed(1);
+}
+
+#[test]
+fn an_answer_appears_while_it_comes() {
+    let place = Place::with(json!([{ "text": format!("begin {} end", "word ".repeat(1000)), "delay_ms": 50 }]));
+    let mut terminal = Terminal::start(&place, &["run", "Talk"]);
+    terminal.until("begin word word");
+    terminal.keys("\x03");
+    assert_eq!(terminal.end(), 130);
+    assert!(!terminal.seen.contains(" end"));
+    assert_eq!(terminal.screen().last().unwrap(), "Interrupted by the user.");
+    place.check_sealed(1);
+}
+
+#[test]
+fn the_progress_line_leaves_nothing_behind() {
+    let check = |answers: Value, code: i32, expected: &[&str]| {
+        let place = Place::with(answers);
+        let mut terminal = Terminal::start(&place, &["run", "Go"]);
+        assert_eq!(terminal.end(), code);
+        assert!(terminal.seen.contains(FRAMES), "{}", terminal.seen);
+        assert_eq!(terminal.screen(), expected);
+    };
+    check(json!([{ "text": "Good morning.", "delay_ms": 150 }]), 0, &["Good morning."]);
+    check(
+        json!([{ "error": "rejected", "delay_ms": 150 }]),
+        1,
+        &["Failed: the provider does not take the request: as the script says"],
+    );
+}
+
+#[test]
+fn without_a_task_it_says_how_to_give_one() {
+    let place = Place::with(json!([]));
+    let mut terminal = Terminal::start(&place, &["run"]);
+    assert_eq!(terminal.end(), 1);
+    assert_eq!(terminal.screen(), ["amplifier: there is no task; please say what to do: amplifier run \"…\""]);
+}
