@@ -8,7 +8,7 @@ use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripte
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Watch};
 use amplifier_audit::Log;
-use amplifier_core::{ApprovalRules, HookRegistry, SessionConfig, ToolCall};
+use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub async fn prepare(
         servers.push(server);
     }
     let log = open_log(config, home)?;
-    guards::register(&hooks, config.approval_timeout);
+    guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
     let plan = json!({
         "workspace": config.workspace.to_string_lossy(),
@@ -79,7 +79,9 @@ pub async fn prepare(
         .mount_plan(plan.as_object().cloned().unwrap_or_default());
     let builder = match config.approvals {
         Approvals::Ask if screen.can_ask() => {
-            builder.approvals(TerminalApprovals::new(screen.clone(), config.workspace.clone()))
+            let cancel = cancel.clone();
+            let terminal = TerminalApprovals::new(screen.clone(), config.workspace.clone());
+            builder.approvals(terminal.stopping(move || _ = cancel.request()))
         }
         Approvals::Ask => builder.approvals(HeadlessApprovals),
         Approvals::Deny => builder.approvals(NobodyIsAsked),
@@ -98,8 +100,13 @@ fn open_log(config: &Config, home: &Home) -> Result<Log> {
 /// # Errors
 /// If they cannot be read.
 pub fn rules(home: &Home) -> Result<ApprovalRules> {
-    let file = home.approval_rules();
-    if file.exists() { Ok(ApprovalRules::load(file)?) } else { Ok(ApprovalRules::default()) }
+    match ApprovalRules::load(home.approval_rules()) {
+        // Only a file that is not there holds no rules: one that cannot be read may hold a no.
+        Err(InvalidRules::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(ApprovalRules::default())
+        }
+        rules => Ok(rules?),
+    }
 }
 
 fn provider(config: &Config) -> Result<Arc<dyn Provider>> {

@@ -10,7 +10,7 @@ use amplifier_agent::Orchestrator;
 use amplifier_agent::provider::Kind;
 use amplifier_audit::Durability;
 use amplifier_core::Approval;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Deserialize;
 
@@ -82,8 +82,25 @@ pub struct McpCommand {
     pub env: BTreeMap<String, String>,
 }
 
+/// What was asked for cannot be done as it was asked for: the exit code is 2.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// An error of whoever typed it.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    Usage(message.into()).into()
+}
+
 /// Who answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Who {
     /// A model behind a network.
     Remote {
@@ -100,6 +117,20 @@ pub enum Who {
     Script(PathBuf),
     /// Nobody: nothing is configured.
     Nobody,
+}
+
+/// Without the key.
+impl fmt::Debug for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Remote { kind, model, base_url, key } => {
+                let key = key.as_ref().map(|_| "[key]");
+                write!(f, "Remote {{ kind: {kind}, model: {model:?}, base_url: {base_url:?}, key: {key:?} }}")
+            }
+            Self::Script(file) => f.debug_tuple("Script").field(file).finish(),
+            Self::Nobody => f.write_str("Nobody"),
+        }
+    }
 }
 
 /// What becomes of questions.
@@ -197,19 +228,27 @@ impl Config {
             approvals: match approvals.as_str() {
                 "ask" => Approvals::Ask,
                 "deny" => Approvals::Deny,
-                other => bail!("approvals are `ask` or `deny`, not `{other}`; nothing is ever allowed silently"),
+                other => {
+                    return Err(usage(format!(
+                        "approvals are `ask` or `deny`, not `{other}`; nothing is ever allowed silently"
+                    )));
+                }
             },
             approval_timeout: seconds(&approval_timeout)?,
             orchestrator: match orchestrator.as_str() {
                 "loop-streaming" => Orchestrator::Streaming,
                 "loop-basic" => Orchestrator::Basic,
-                other => bail!("the orchestrator is `loop-streaming` or `loop-basic`, not `{other}`"),
+                other => {
+                    return Err(usage(format!("the orchestrator is `loop-streaming` or `loop-basic`, not `{other}`")));
+                }
             },
             audit: match audit.as_str() {
                 "async" => Durability::Async,
                 "group" => Durability::Group,
                 "record" => Durability::Record,
-                other => bail!("the audit log is kept `async`, `group` or `record`, not `{other}`"),
+                other => {
+                    return Err(usage(format!("the audit log is kept `async`, `group` or `record`, not `{other}`")));
+                }
             },
             system: file.system,
             mcp: file.mcp,
@@ -255,7 +294,7 @@ fn seconds(text: &str) -> Result<Duration> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
     match seconds {
         Some(Ok(seconds)) => Ok(seconds),
-        _ => bail!("the approval timeout is a number of seconds above 0, not `{text}`"),
+        _ => Err(usage(format!("the approval timeout is a number of seconds above 0, not `{text}`"))),
     }
 }
 
@@ -264,7 +303,9 @@ fn who(provider: &str, model: &str, base_url: &str, script: PathBuf) -> Result<W
     let key_of = |kind: Kind| std::env::var(kind.key_variable()).ok().filter(|key| !key.is_empty());
     let has_script = !script.as_os_str().is_empty();
     match provider {
-        "scripted" if !has_script => bail!("the provider `scripted` needs a file to play: --script FILE"),
+        "scripted" if !has_script => {
+            return Err(usage("the provider `scripted` needs a file to play: --script FILE"));
+        }
         "scripted" | "" if has_script => return Ok(Who::Script(script)),
         _ => {}
     }
@@ -272,7 +313,7 @@ fn who(provider: &str, model: &str, base_url: &str, script: PathBuf) -> Result<W
         // A key says whom to ask.
         "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini].into_iter().find(|kind| key_of(*kind).is_some()),
         word => Some(word.parse::<Kind>().map_err(|_| {
-            anyhow!("there is no provider `{word}`; there are `anthropic`, `openai`, `gemini` and `scripted`")
+            usage(format!("there is no provider `{word}`; there are `anthropic`, `openai`, `gemini` and `scripted`"))
         })?),
     };
     let Some(kind) = kind else { return Ok(Who::Nobody) };

@@ -16,8 +16,9 @@ use amplifier::commands::man::Man;
 use amplifier::commands::output::is_closed_pipe;
 use amplifier::commands::run::Run;
 use amplifier::commands::sessions::Sessions;
-use amplifier::config::{Config, Flags, Who};
+use amplifier::config::{Config, Flags, Usage, Who};
 use amplifier::home::Home;
+use amplifier::terminal::{Reading, visible};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -52,8 +53,9 @@ fn main() -> ExitCode {
         // Whoever reads has enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(anstream::stderr(), "amplifier: {error:#}");
-            ExitCode::from(1)
+            let text = visible(&format!("{error:#}"), Reading::Stream);
+            let _ = writeln!(std::io::stderr(), "amplifier: {text}");
+            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
         }
     }
 }

@@ -1,14 +1,17 @@
 //! `amplifier approvals`: the person's standing answers.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use amplifier_core::{ApprovalRules, Map};
+use amplifier_core::ApprovalRules;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
 
 use crate::home::Home;
+use crate::terminal::{Reading, visible};
 
 /// See and take back standing answers.
 ///
@@ -46,23 +49,25 @@ impl Approvals {
         let rules = read(&file)?;
         let mut out = std::io::stdout().lock();
         match self.command {
-            Command::List { json: true } => writeln!(out, "{}", json!(rules))?,
-            Command::List { json: false } if rules.is_empty() => {
+            Command::List { json: true } => writeln!(out, "{}", serde_json::to_string(&rules)?)?,
+            Command::List { json: false } if rules.0.is_empty() => {
                 writeln!(out, "There are no standing answers. They would stand in `{}`.", file.display())?;
             }
             Command::List { json: false } => {
-                for (number, (rule, decision)) in rules.iter().enumerate() {
-                    writeln!(out, "{:>3}  {:<5}  {rule}", number + 1, decision.as_str().unwrap_or_default())?;
+                for (number, (rule, decision)) in rules.0.iter().enumerate() {
+                    let rule = visible(rule, Reading::Exact);
+                    writeln!(out, "{:>3}  {:<5}  {rule}", number + 1, decision)?;
                 }
             }
             Command::Revoke { rule } => {
-                let by_number = rule.parse::<usize>().ok().and_then(|number| rules.keys().nth(number.checked_sub(1)?));
-                let known = rules.contains_key(&rule).then_some(&rule).or(by_number).cloned();
+                let by_number = rule.parse::<usize>().ok().and_then(|number| rules.0.get(number.checked_sub(1)?));
+                let by_text = rules.0.iter().find(|(known, _)| *known == rule);
+                let known = by_text.or(by_number).map(|(known, _)| known.clone());
                 let Some(known) = known else {
                     bail!("there is no standing answer `{rule}`; `amplifier approvals list` shows those there are");
                 };
                 // The others stay in the order that the person gave them.
-                let left: Map = rules.into_iter().filter(|(rule, _)| *rule != known).collect();
+                let left = Rules(rules.0.into_iter().filter(|(rule, _)| *rule != known).collect());
                 // Where a link leads to, so that the link stays.
                 let file = file.canonicalize()?;
                 // Whole or not at all: a file that is cut off could no longer be read, and then nothing would run.
@@ -78,15 +83,45 @@ impl Approvals {
     }
 }
 
-fn read(file: &std::path::Path) -> Result<Map> {
+/// The rules as they stand in the file: one that stands twice, once with each answer, counts as both.
+struct Rules(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Rules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Rules;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of rules")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Rules, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    rules.push(entry);
+                }
+                Ok(Rules(rules))
+            }
+        }
+
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+impl Serialize for Rules {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(rule, decision)| (rule, decision)))
+    }
+}
+
+fn read(file: &Path) -> Result<Rules> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Rules(Vec::new())),
         Err(error) => return Err(error).with_context(|| format!("`{}`", file.display())),
     };
     ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
-    match serde_json::from_str(&text)? {
-        Value::Object(rules) => Ok(rules),
-        _ => bail!("`{}` holds no rules", file.display()),
-    }
+    Ok(serde_json::from_str(&text)?)
 }

@@ -55,11 +55,12 @@ impl Demo {
             .open()?;
 
         let cancel = Cancel::default();
+        let watcher = Watcher::new(screen.clone());
         let builder = Session::builder(Arc::new(Scripted::new(script(pace))))
             .hooks(hooks(&screen, &seen)?)
             .tools(standard(&Workspace::new(&workspace)?))
             .display(TerminalDisplay::new(screen.clone()))
-            .watch(Watcher::new(screen.clone()))
+            .watch(watcher.clone())
             .audit(log.clone())
             .config(SessionConfig { audit_required: true, ..SessionConfig::default() })
             .cancel(cancel.clone());
@@ -71,6 +72,7 @@ impl Demo {
         let session = builder.start().await?;
         stop_on_ctrl_c(&cancel, &screen);
         let end = session.prompt(TASK).await;
+        watcher.end_turn()?;
         session.end("complete").await?;
         log.close()?;
         report(&screen, &end);

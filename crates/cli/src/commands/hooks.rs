@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
 
+use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, HookInfo, HookRegistry, HookRole, OnError};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -37,7 +38,7 @@ impl Hooks {
     pub fn run(self) -> Result<ExitCode> {
         let Command::List { event, json } = self.command;
         let hooks = HookRegistry::new();
-        guards::register(&hooks, Approval::TIMEOUT);
+        guards::register(&hooks, Approval::TIMEOUT, Workspace::new(".")?);
         let listed = match &event {
             None => hooks.list_handlers(),
             Some(event) => match hooks.list_handlers_of(event.as_str()) {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Prepared};
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::terminal::{Look, Screen};
 
@@ -52,14 +52,28 @@ impl Run {
             })?;
         }
         let cancel = Cancel::default();
-        let prepared = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
         stop_on_ctrl_c(&cancel, &screen);
         stop_when_told(&cancel)?;
-        let Done { end, session_id, left } = one_turn(prepared, &screen, &task).await?;
+        let done = async {
+            let prepared = tokio::select! {
+                prepared = agent::prepare(&config, home, hooks, &screen, &cancel) => prepared?,
+                // What was begun so far ends with the future.
+                () = cancel.reached(CancelLevel::Graceful) => return Ok(Done::without_session(TurnEnd::Interrupted)),
+            };
+            one_turn(prepared, &screen, &task).await
+        };
+        let done = done.await;
         if self.json {
-            let line = json!({ "result": result(&end), "text": end.text(), "session_id": session_id });
-            writeln!(std::io::stdout().lock(), "{line}")?;
+            let line = match &done {
+                Ok(Done { end, session_id, .. }) => {
+                    json!({ "result": result(end), "text": end.text(), "session_id": session_id })
+                }
+                Err(error) => json!({ "result": "error", "text": format!("{error:#}"), "session_id": null }),
+            };
+            // Whether anybody reads it or not, the exit code tells how it ended.
+            let _ = writeln!(std::io::stdout().lock(), "{line}");
         }
+        let Done { end, left, .. } = done?;
         left.map(|()| exit_code(&end))
     }
 }
@@ -71,6 +85,12 @@ struct Done {
     session_id: Option<String>,
     /// Whether the session left behind what it should: its record, and its answer.
     left: Result<()>,
+}
+
+impl Done {
+    fn without_session(end: TurnEnd) -> Self {
+        Self { end, session_id: None, left: Ok(()) }
+    }
 }
 
 /// Starts a session, does the task, and ends the session.
@@ -85,7 +105,7 @@ async fn one_turn(prepared: Prepared, screen: &Screen, task: &str) -> Result<Don
                 error => return Err(error.into()),
             };
             report(screen, &end);
-            return Ok(Done { end, session_id: None, left: Ok(()) });
+            return Ok(Done::without_session(end));
         }
     };
     let id = session.id().to_owned();
@@ -113,7 +133,7 @@ fn task(given: Option<String>) -> Result<String> {
     let text = match given.as_deref() {
         Some("-") | None => {
             if given.is_none() && std::io::stdin().is_terminal() {
-                bail!("there is no task; please say what to do: amplifier run \"…\"");
+                return Err(usage("there is no task; please say what to do: amplifier run \"…\""));
             }
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("the task cannot be read from standard input")?;
@@ -122,7 +142,7 @@ fn task(given: Option<String>) -> Result<String> {
         Some(text) => text.to_owned(),
     };
     if text.trim().is_empty() {
-        bail!("the task is empty; please say what to do: amplifier run \"…\"");
+        return Err(usage("the task is empty; please say what to do: amplifier run \"…\""));
     }
     Ok(text)
 }
@@ -196,8 +216,8 @@ pub fn stop_when_told(cancel: &Cancel) -> Result<()> {
 /// If the system does not let it listen.
 pub fn told_to_end() -> Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate())?;
-    // Without a terminal to lose it may have been started with `nohup`, which has to stay in force.
-    let mut hangup = std::io::stdin().is_terminal().then(|| signal(SignalKind::hangup())).transpose()?;
+    // Started with `nohup`, it is to go on.
+    let mut hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
     Ok(async move {
         let hung_up = async {
             match &mut hangup {
@@ -210,6 +230,13 @@ pub fn told_to_end() -> Result<impl Future<Output = ()> + Send + 'static> {
             () = hung_up => {}
         }
     })
+}
+
+/// Whether whoever started the program wants it to outlive its terminal.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 != 0)
 }
 
 #[cfg(test)]

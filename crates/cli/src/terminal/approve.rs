@@ -25,12 +25,20 @@ const MARGIN: Duration = Duration::from_millis(50);
 pub struct TerminalApprovals {
     screen: Screen,
     root: PathBuf,
+    stop: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl TerminalApprovals {
     /// Asks on that screen. Files are read below the root of the workspace, to show what a change would change.
     pub fn new(screen: Screen, root: impl Into<PathBuf>) -> Self {
-        Self { screen, root: root.into() }
+        Self { screen, root: root.into(), stop: Arc::new(|| ()) }
+    }
+
+    /// What Ctrl-C at a question does beside refusing: it is meant for more than the question.
+    #[must_use]
+    pub fn stopping(mut self, stop: impl Fn() + Send + Sync + 'static) -> Self {
+        self.stop = Arc::new(stop);
+        self
     }
 }
 
@@ -54,6 +62,7 @@ impl ApprovalSystem for TerminalApprovals {
         let asking = Asking {
             screen: self.screen.clone(),
             root: self.root.clone(),
+            stop: self.stop.clone(),
             request: request.clone(),
             deadline,
             ended: ended.clone(),
@@ -104,6 +113,7 @@ struct Asking {
     root: PathBuf,
     request: Arc<ApprovalRequest>,
     /// None if that is further away than clocks go.
+    stop: Arc<dyn Fn() + Send + Sync>,
     deadline: Option<Instant>,
     ended: Arc<OnceLock<Ended>>,
 }
@@ -144,13 +154,18 @@ impl Asking {
                     continue;
                 }
                 Some(Key::Character(key)) => question::chosen(&request.options, key),
-                Some(Key::Refuse) => match question::refusal(&request.options) {
-                    None => {
-                        let refused = ApprovalError::Failed("the person refused, and no option says so".into());
-                        break (question::refused(), Err(refused));
+                Some(key @ (Key::Refuse | Key::Interrupt)) => {
+                    if key == Key::Interrupt {
+                        (self.stop)();
                     }
-                    option => option,
-                },
+                    match question::refusal(&request.options) {
+                        None => {
+                            let refused = ApprovalError::Failed("the person refused, and no option says so".into());
+                            break (question::refused(), Err(refused));
+                        }
+                        option => option,
+                    }
+                }
                 None => None,
             };
             if let Some(option) = option {
@@ -169,10 +184,12 @@ pub struct HeadlessApprovals;
 impl ApprovalSystem for HeadlessApprovals {
     async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
         let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
-        Err(ApprovalError::Failed(format!(
-            "there is no terminal to ask on; run in a terminal, or answer for good with the approval rule \
-             `{rule}: \"allow\"`"
-        )))
+        // A `*` in the question would stand for any text in the rule.
+        let hint = match request.prompt.contains('*') {
+            true => String::new(),
+            false => format!(", or answer for good with the approval rule `{rule}: \"allow\"`"),
+        };
+        Err(ApprovalError::Failed(format!("there is no terminal to ask on; run in a terminal{hint}")))
     }
 }
 

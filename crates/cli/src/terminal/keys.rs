@@ -19,8 +19,10 @@ const QUIET: Duration = Duration::from_millis(300);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Character(char),
-    /// Esc or Ctrl-C.
+    /// Esc.
     Refuse,
+    /// Ctrl-C.
+    Interrupt,
 }
 
 /// The keyboard while a question is open: raw mode, until it is dropped.
@@ -80,7 +82,7 @@ fn meaning(event: KeyEvent) -> Option<Key> {
         return None;
     }
     match (event.code, event.modifiers) {
-        _ if is_interrupt(&event) => Some(Key::Refuse),
+        _ if is_interrupt(&event) => Some(Key::Interrupt),
         (KeyCode::Esc, KeyModifiers::NONE) => Some(Key::Refuse),
         (KeyCode::Char(character), KeyModifiers::NONE | KeyModifiers::SHIFT) => Some(Key::Character(character)),
         _ => None,

@@ -149,8 +149,9 @@ fn fitting(characters: &[(Style, char)], width: usize) -> usize {
     characters.iter().take_while(fits).count().max(1).min(characters.len())
 }
 
+/// A selector draws the symbol before it as an emoji, which is twice as wide.
 fn columns(character: char) -> usize {
-    character.width().unwrap_or(0)
+    if character == '\u{fe0f}' { 1 } else { character.width().unwrap_or(0) }
 }
 
 /// The lines of a text that the person decides about. A carriage return before the break is shown.

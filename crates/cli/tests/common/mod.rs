@@ -188,7 +188,16 @@ impl Ran {
 
     /// Checks that it failed with this explanation, and printed nothing.
     pub(crate) fn check_failed(&self, error: &str) {
-        assert_eq!((self.code, self.out.as_str(), self.error.as_str()), (1, "", format!("{error}\n").as_str()));
+        self.check(1, error);
+    }
+
+    /// Checks that it said how it is to be used, and printed nothing.
+    pub(crate) fn check_usage(&self, error: &str) {
+        self.check(2, error);
+    }
+
+    fn check(&self, code: i32, error: &str) {
+        assert_eq!((self.code, self.out.as_str(), self.error.as_str()), (code, "", format!("{error}\n").as_str()));
     }
 }
 

@@ -82,7 +82,7 @@ fn a_file_that_was_named_has_to_be_there() {
 fn a_value_that_there_is_not_is_refused_with_those_there_are() {
     let place = Place::with(json!([]));
     let check = |arguments: &[&str], problem: &str| {
-        place.amplifier(&[&["doctor"], arguments].concat()).check_failed(&format!("amplifier: {problem}"));
+        place.amplifier(&[&["doctor"], arguments].concat()).check_usage(&format!("amplifier: {problem}"));
     };
     let providers = "there are `anthropic`, `openai`, `gemini` and `scripted`";
     check(&["--provider", "acme"], &format!("there is no provider `acme`; {providers}"));

@@ -97,9 +97,9 @@ fn a_task_may_come_from_standard_input() {
 fn an_empty_task_is_none() {
     let place = Place::with(json!([]));
     let explanation = "amplifier: the task is empty; please say what to do: amplifier run \"…\"";
-    place.run(&[" \n"]).check_failed(explanation);
-    place.run(&["-"]).check_failed(explanation);
-    place.run(&[]).check_failed(explanation);
+    place.run(&[" \n"]).check_usage(explanation);
+    place.run(&["-"]).check_usage(explanation);
+    place.run(&[]).check_usage(explanation);
     assert_eq!(place.amplifier(&["sessions", "list", "--json"]).fine(), "");
 }
 
@@ -145,7 +145,7 @@ fn questions_are_denied_on_request() {
 fn nothing_can_be_allowed_silently() {
     let place = Place::with(bash("touch made"));
     let refused = place.run(&["--approvals", "allow", "Make it"]);
-    refused.check_failed("amplifier: approvals are `ask` or `deny`, not `allow`; nothing is ever allowed silently");
+    refused.check_usage("amplifier: approvals are `ask` or `deny`, not `allow`; nothing is ever allowed silently");
 }
 
 #[test]

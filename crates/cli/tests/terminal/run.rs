@@ -64,13 +64,13 @@ fn a_question_that_nobody_answers_in_time_is_denied() {
 }
 
 #[test]
-fn control_c_at_a_question_denies_it_and_the_task_goes_on() {
+fn control_c_at_a_question_denies_it_and_stops_the_turn() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "Make it"]);
     terminal.answer("\x03");
-    terminal.until("Then I leave it.");
-    assert_eq!(terminal.end(), 0);
-    assert!(!place.at("workspace/made").exists());
+    terminal.until("✗ denied");
+    assert_eq!(terminal.end(), 130);
+    assert!(!place.at("workspace/made").exists() && !terminal.seen.contains("Then I leave it."));
 }
 
 #[test]
@@ -168,6 +168,6 @@ fn the_progress_line_leaves_nothing_behind() {
 fn without_a_task_it_says_how_to_give_one() {
     let place = Place::with(json!([]));
     let mut terminal = Terminal::start(&place, &["run"]);
-    assert_eq!(terminal.end(), 1);
+    assert_eq!(terminal.end(), 2);
     assert_eq!(terminal.screen(), ["amplifier: there is no task; please say what to do: amplifier run \"…\""]);
 }

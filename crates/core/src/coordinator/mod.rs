@@ -322,6 +322,7 @@ impl Coordinator {
         routing.messages.extend(message.map(|message| FromHook { hook: hook.clone(), said: *message }));
         let shown = output.filter(|_| !suppress_output);
         routing.outputs.extend(shown.map(|output| FromHook { hook, said: output }));
+        routing.tool_call_id = data.text(TOOL_CALL_ID).map(str::to_owned);
         routing.data = data;
         Ok(self.route(routing).await)
     }
