@@ -1,6 +1,7 @@
 //! Prints what the turn machine itself costs for a tool call: with five hooks around it, and the audit log at `async`.
 //!
-//! `cargo run --release -p amplifier-bench --bin turn`
+//! `cargo bench -p amplifier-agent --bench turn`
+#![allow(clippy::print_stdout, reason = "it is for people to read")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
