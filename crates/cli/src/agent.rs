@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
@@ -9,6 +10,8 @@ use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Watch};
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
+use amplifier_modules::Scope;
+use amplifier_modules::bundle::{self, Loaded};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
@@ -57,6 +60,10 @@ pub async fn prepare(
         servers.push(server);
     }
     let log = open_log(config, home)?;
+    let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
+    if let Some(bundle) = &config.bundle {
+        register_bundle(bundle, &config.workspace, &hooks)?.session.apply(&mut limits);
+    }
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
     let plan = json!({
@@ -72,7 +79,7 @@ pub async fn prepare(
         .display(TerminalDisplay::new(screen.clone()))
         .watch(watcher.clone())
         .audit(log.clone())
-        .config(SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() })
+        .config(limits)
         .orchestrator(config.orchestrator)
         .store(home.sessions())
         .cancel(cancel.clone())
@@ -87,6 +94,17 @@ pub async fn prepare(
         Approvals::Deny => builder.approvals(NobodyIsAsked),
     };
     Ok(Prepared { builder, watcher, log, servers })
+}
+
+/// Registers the hooks of a bundle.
+///
+/// # Errors
+/// If it cannot be read, or there is a mistake in it.
+pub fn register_bundle(file: &Path, workspace: &Path, hooks: &HookRegistry) -> Result<Loaded> {
+    let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
+    let bundle = bundle::load(file)?;
+    bundle.register(hooks, &Arc::new(scope))?;
+    Ok(bundle)
 }
 
 /// Opens the audit log, which all sessions share.

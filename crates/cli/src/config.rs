@@ -34,6 +34,9 @@ pub struct Flags {
     /// The folder the agent works in and is confined to [default: the current one]
     #[arg(long, env = "AMPLIFIER_WORKSPACE", value_name = "FOLDER")]
     pub workspace: Option<PathBuf>,
+    /// A bundle: more hooks, from a YAML file
+    #[arg(long, env = "AMPLIFIER_BUNDLE", value_name = "FILE")]
+    pub bundle: Option<PathBuf>,
     /// What becomes of questions: `ask` puts them to the person, `deny` refuses them
     #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "MODE")]
     pub approvals: Option<String>,
@@ -60,6 +63,7 @@ struct File {
     base_url: Option<String>,
     script: Option<PathBuf>,
     workspace: Option<PathBuf>,
+    bundle: Option<PathBuf>,
     approvals: Option<String>,
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
@@ -181,6 +185,8 @@ pub struct Config {
     pub who: Who,
     /// The folder the agent works in.
     pub workspace: PathBuf,
+    /// The bundle with more hooks.
+    pub bundle: Option<PathBuf>,
     /// What becomes of questions.
     pub approvals: Approvals,
     /// How long a question waits for an answer.
@@ -213,6 +219,7 @@ impl Config {
         let base_url = settings.choose("base_url", &flags.base_url, &file.base_url, "");
         let script = settings.choose("script", &flags.script, &file.script, "");
         let workspace = settings.choose("workspace", &flags.workspace, &file.workspace, ".");
+        let bundle = settings.choose("bundle", &flags.bundle, &file.bundle, "");
         let approvals = settings.choose("approvals", &flags.approvals, &file.approvals, "ask");
         let in_file = file.approval_timeout.map(|seconds| seconds.to_string());
         let default = Approval::TIMEOUT.as_secs().to_string();
@@ -225,6 +232,7 @@ impl Config {
             who: who(&provider, &model, &base_url, script)?,
             workspace: std::path::absolute(&workspace)
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
+            bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
             approvals: match approvals.as_str() {
                 "ask" => Approvals::Ask,
                 "deny" => Approvals::Deny,

@@ -82,7 +82,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Run(run) => awaited(run.run(&home()?)),
         Command::Chat(chat) => awaited(chat.run(&home()?)),
         Command::Sessions(sessions) => awaited(sessions.run(&home()?)),
-        Command::Hooks(hooks) => hooks.run(),
+        Command::Hooks(hooks) => awaited(hooks.run(&home()?)),
         Command::Events(events) => events.run(&home()?),
         Command::Audit(audit) => audit.run(&home()?),
         Command::Approvals(approvals) => approvals.run(&home()?),

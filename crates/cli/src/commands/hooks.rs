@@ -1,17 +1,24 @@
-//! `amplifier hooks`: which hooks would run.
+//! `amplifier hooks`: which hooks would run, and what they would do.
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
-use amplifier_core::{Approval, HookInfo, HookRegistry, HookRole, OnError};
-use anyhow::{Result, bail};
+use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, Map, OnError, Outcome};
+use amplifier_modules::bundle::{Case, Expected};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
+use crate::agent::register_bundle;
+use crate::config::{Config, Flags};
 use crate::guards;
+use crate::home::Home;
+use crate::terminal::{Reading, visible};
 
-/// See which hooks stand around what.
+/// See which hooks stand around what, and try them before you trust them.
 #[derive(Args, Debug)]
 pub struct Hooks {
     #[command(subcommand)]
@@ -27,6 +34,36 @@ enum Command {
         /// Print JSON, one hook a line
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Look for mistakes in a bundle
+    Validate {
+        /// The bundle [default: the one that is configured]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Run the tests of a bundle
+    #[command(after_help = "Exit codes: 0 all tests passed, 1 one did not, or something else is wrong.")]
+    Test {
+        /// The bundle [default: the one that is configured]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Show, hook by hook, what would come of an event
+    Try {
+        /// The event
+        event: String,
+        /// Its data: JSON, or @FILE
+        #[arg(long, default_value = "{}")]
+        data: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Flags,
     },
 }
 
@@ -34,30 +71,168 @@ impl Hooks {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the event's name is none.
-    pub fn run(self) -> Result<ExitCode> {
-        let Command::List { event, json } = self.command;
-        let hooks = HookRegistry::new();
-        guards::register(&hooks, Approval::TIMEOUT, Workspace::new(".")?);
-        let listed = match &event {
-            None => hooks.list_handlers(),
-            Some(event) => match hooks.list_handlers_of(event.as_str()) {
-                Ok(listed) => listed,
-                Err(error) => bail!("{error}; `amplifier events` lists all events"),
-            },
-        };
-        let mut out = std::io::stdout().lock();
-        if json {
-            for hook in &listed {
-                writeln!(out, "{}", serde_json::to_string(hook)?)?;
+    /// If the event's name is none, or there is a mistake in the bundle.
+    pub async fn run(self, home: &Home) -> Result<ExitCode> {
+        match self.command {
+            Command::List { event, json, flags } => list(&Config::load(&flags, home)?, event.as_deref(), json),
+            Command::Validate { file, flags } => {
+                let config = Config::load(&flags, home)?;
+                let file = chosen(file, &config)?;
+                let bundle = register_bundle(&file, &config.workspace, &HookRegistry::new())?;
+                let (hooks, files) = (bundle.hooks.len(), bundle.files.len());
+                writeln!(std::io::stdout(), "{}: {hooks} hooks in {files} files, no mistakes", file.display())?;
+                Ok(ExitCode::SUCCESS)
             }
-        } else if listed.is_empty() {
-            writeln!(out, "No hook hears that.")?;
-        } else {
-            writeln!(out, "{}", table(&listed))?;
+            Command::Test { file, flags } => {
+                let config = Config::load(&flags, home)?;
+                test(&chosen(file, &config)?, &config.workspace).await
+            }
+            Command::Try { event, data, json, flags } => {
+                let config = Config::load(&flags, home)?;
+                try_out(&registered(&config)?, &event, read(&data)?, json).await
+            }
         }
-        Ok(ExitCode::SUCCESS)
     }
+}
+
+fn chosen(given: Option<PathBuf>, config: &Config) -> Result<PathBuf> {
+    given.or_else(|| config.bundle.clone()).context("there is no bundle; please name one: --bundle FILE")
+}
+
+/// The hooks that a session would have.
+fn registered(config: &Config) -> Result<HookRegistry> {
+    let hooks = HookRegistry::new();
+    if let Some(bundle) = &config.bundle {
+        register_bundle(bundle, &config.workspace, &hooks)?;
+    }
+    guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
+    Ok(hooks)
+}
+
+fn list(config: &Config, event: Option<&str>, json: bool) -> Result<ExitCode> {
+    let hooks = registered(config)?;
+    let listed = match event {
+        None => hooks.list_handlers(),
+        Some(event) => match hooks.list_handlers_of(event) {
+            Ok(listed) => listed,
+            Err(error) => bail!("{error}; `amplifier events` lists all events"),
+        },
+    };
+    let mut out = std::io::stdout().lock();
+    if json {
+        for hook in &listed {
+            writeln!(out, "{}", serde_json::to_string(hook)?)?;
+        }
+    } else if listed.is_empty() {
+        writeln!(out, "No hook hears that.")?;
+    } else {
+        writeln!(out, "{}", table(&listed))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs every test of a bundle on the hooks of the bundle alone.
+async fn test(file: &Path, workspace: &Path) -> Result<ExitCode> {
+    let hooks = HookRegistry::new();
+    let bundle = register_bundle(file, workspace, &hooks)?;
+    let mut out = std::io::stdout().lock();
+    let mut failed = 0;
+    for (_, case) in &bundle.tests {
+        let Case { name, event, data, expect } = case;
+        let outcome = hooks.emit(event.as_str(), data.clone()).await?;
+        let differences = differences(expect, &outcome);
+        let verdict = if differences.is_empty() { "ok" } else { "FAILED" };
+        writeln!(out, "test {} ... {verdict}", visible(name, Reading::Exact))?;
+        for difference in &differences {
+            writeln!(out, "    {}", visible(difference, Reading::Exact))?;
+        }
+        failed += usize::from(!differences.is_empty());
+    }
+    let passed = bundle.tests.len() - failed;
+    writeln!(out, "\n{passed} passed; {failed} failed")?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What came of an event and was not expected.
+fn differences(expected: &Expected, outcome: &Outcome) -> Vec<String> {
+    let mut differences = Vec::new();
+    let mut compare = |what: &str, expected: &str, found: &str| {
+        if expected != found {
+            differences.push(format!("{what}: expected `{expected}`, found `{found}`"));
+        }
+    };
+    if let Some(decision) = &expected.decision {
+        compare("decision", decision, outcome.decision.as_str());
+    }
+    let (by, says) = said(outcome);
+    if let Some(wanted) = &expected.by {
+        compare("by", wanted, &by);
+    }
+    for (pointer, wanted) in &expected.data {
+        let found = outcome.data.pointer(pointer).cloned().unwrap_or_default();
+        compare(pointer, &wanted.to_string(), &found.to_string());
+    }
+    if let Some(wanted) = &expected.says
+        && !says.contains(wanted.as_str())
+    {
+        differences.push(format!("says: expected something with `{wanted}`, found `{says}`"));
+    }
+    differences
+}
+
+/// Who decided, and in which words.
+fn said(outcome: &Outcome) -> (String, String) {
+    match &outcome.decision {
+        Decision::Deny(denial) => (denial.by.to_string(), denial.reason().to_owned()),
+        Decision::AskUser => outcome
+            .approvals()
+            .first()
+            .map(|asked| (asked.hook.to_string(), asked.said.prompt.clone()))
+            .unwrap_or_default(),
+        Decision::InjectContext => {
+            outcome.injections().first().map(|told| (told.hook.to_string(), told.said.text.clone())).unwrap_or_default()
+        }
+        Decision::Modify | Decision::Continue => Default::default(),
+    }
+}
+
+/// Shows what would come of an event. Nobody is asked, and nothing runs but the hooks.
+async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Result<ExitCode> {
+    let outcome =
+        hooks.emit(event, data).await.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?;
+    let (by, says) = said(&outcome);
+    let mut out = std::io::stdout().lock();
+    if json {
+        let reports: Vec<Value> = outcome.reports().map(|report| {
+            let error = report.error.map(ToString::to_string);
+            json!({ "hook": report.hook, "answer": report.answer_or_failure(), "took_us": report.took.as_micros() as u64, "error": error })
+        }).collect();
+        let line = json!({ "decision": outcome.decision.as_str(), "by": by, "says": says, "data": outcome.data, "hooks": reports });
+        writeln!(out, "{line}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for report in outcome.reports() {
+        let why = report.error.map(ToString::to_string).or(report.reason.map(str::to_owned)).unwrap_or_default();
+        let took = format!("{:.1?}", report.took);
+        writeln!(
+            out,
+            "{:<24} {:<15} {took:>9}  {}",
+            visible(report.hook, Reading::Exact),
+            report.answer_or_failure(),
+            visible(&why, Reading::Exact)
+        )?;
+    }
+    let by = if by.is_empty() { String::new() } else { format!(" by {by}: {says}") };
+    writeln!(out, "\n{}{}", outcome.decision.as_str(), visible(&by, Reading::Exact))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(data: &str) -> Result<Map> {
+    let text = match data.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
+        None => data.to_owned(),
+    };
+    serde_json::from_str(&text).context("the data is no JSON object")
 }
 
 /// Hooks as a table.
@@ -73,6 +248,7 @@ pub fn table(hooks: &[HookInfo]) -> String {
             OnError::Continue => "continue",
             OnError::Deny => "deny",
         };
+        let name = visible(name, Reading::Exact);
         // Writing to a string cannot fail.
         let _ = write!(
             text,

@@ -1,0 +1,78 @@
+//! Hooks from bundles, tried out with the command.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod common;
+
+use common::Place;
+use serde_json::{Value, json};
+
+const BUNDLE: &str = r#"
+hooks:
+  - rule: no-destructive-shell
+    on: tool:pre
+    when: tool_name == "Bash" && shell(tool_input.command).destructive
+    deny: "{{ shell(tool_input.command).why }}"
+tests:
+  - name: deleting is denied
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: rm -rf build } }
+    expect: { decision: deny, by: no-destructive-shell, says: recursively }
+  - name: listing is not
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: ls } }
+    expect: { decision: continue }
+"#;
+
+fn place(bundle: &str) -> (Place, String) {
+    let place = Place::with(json!([
+        { "text": "I clean up.", "tools": [{ "name": "Bash", "input": { "command": "rm -rf build" } }] },
+        { "when": "Denied by hook no-destructive-shell: deletes recursively", "text": "Then not." },
+        { "text": "Done." },
+    ]));
+    let file = place.at("bundle.yaml");
+    std::fs::write(&file, bundle).unwrap();
+    let file = file.display().to_string();
+    (place, file)
+}
+
+#[test]
+fn a_bundle_is_validated_listed_tested_and_tried_before_it_is_trusted() {
+    let (place, file) = place(BUNDLE);
+    let validated = place.amplifier(&["hooks", "validate", &file]).fine();
+    assert_eq!(validated, format!("{file}: 1 hooks in 1 files, no mistakes\n"));
+    let listed = place.amplifier(&["hooks", "list", "--json", "--bundle", &file]).fine();
+    let names: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
+    assert_eq!(names, ["no-destructive-shell", "confirm"]);
+    let tested = place.amplifier(&["hooks", "test", &file]).fine();
+    assert_eq!(tested, "test deleting is denied ... ok\ntest listing is not ... ok\n\n2 passed; 0 failed\n");
+    let data = r#"{"tool_name": "Bash", "tool_input": {"command": "rm -rf ."}}"#;
+    let tried = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--json", "--bundle", &file]).fine();
+    let tried: Value = serde_json::from_str(&tried).unwrap();
+    assert_eq!((&tried["decision"], &tried["by"]), (&json!("deny"), &json!("no-destructive-shell")));
+}
+
+#[test]
+fn a_test_that_does_not_hold_is_told_with_what_differs() {
+    let (place, file) = place(&BUNDLE.replace("decision: continue", "decision: deny"));
+    let ran = place.amplifier(&["hooks", "test", &file]);
+    let expected = "test deleting is denied ... ok\ntest listing is not ... FAILED\n    decision: expected `deny`, found `continue`\n\n1 passed; 1 failed\n";
+    assert_eq!((ran.code, ran.out.as_str()), (1, expected));
+}
+
+#[test]
+fn a_mistake_is_pointed_at_and_nothing_runs_with_it() {
+    let (place, file) = place(&BUNDLE.replace("when:", "wen:"));
+    let ran = place.run(&["Clean up", "--bundle", &file]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(ran.error.contains("bundle.yaml:5:5: unknown key `wen`; did you mean `when`?"), "{}", ran.error);
+}
+
+#[test]
+fn what_a_rule_denies_does_not_run() {
+    let (place, file) = place(BUNDLE);
+    std::fs::create_dir(place.at("workspace/build")).unwrap();
+    let ran = place.run(&["Clean up", "--bundle", &file]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nThen not.\n"));
+    assert!(place.at("workspace/build").exists());
+}

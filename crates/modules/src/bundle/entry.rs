@@ -1,0 +1,204 @@
+//! One hook of a bundle.
+
+use std::collections::BTreeMap;
+
+use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, OnError, Role};
+use serde::Deserialize;
+
+use crate::rule::{ModifyOptions, RuleOptions};
+
+/// One hook of a bundle: exactly one of `rule`, `command`, `worker` and `http`, and how it is registered.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HookEntry {
+    /// A policy in a line; this is its name.
+    pub rule: Option<String>,
+    /// A program that is run for each event.
+    pub command: Option<OneOrMany>,
+    /// A program that is kept running.
+    pub worker: Option<OneOrMany>,
+    /// A server that is asked.
+    pub http: Option<String>,
+
+    /// Its name; that of the rule, or the first word of the program unless given.
+    pub name: Option<String>,
+    /// The events that it hears: one or several, patterns too.
+    pub on: Option<OneOrMany>,
+    /// It is only called if this holds.
+    pub when: Option<String>,
+    /// Lower runs earlier.
+    pub priority: Option<i64>,
+    /// How long one call may take, in seconds.
+    pub timeout: Option<f64>,
+    /// What happens when it fails: `continue` or `deny`.
+    pub on_error: Option<OnError>,
+    /// What its answer can do: `gate` or `observer`.
+    pub role: Option<HookRole>,
+    /// Whether it is there at all.
+    pub enabled: Option<bool>,
+
+    /// Rules: the operation does not run; this is why.
+    pub deny: Option<String>,
+    /// Rules: a person is asked this.
+    pub ask: Option<String>,
+    /// Rules: what the person can answer.
+    pub options: Option<Vec<FlatOption>>,
+    /// Rules: how long the person has, in seconds.
+    pub ask_timeout: Option<f64>,
+    /// Rules: what counts when the person does not answer: `deny` or `allow`.
+    pub default: Option<DefaultDecision>,
+    /// Rules: the data is changed.
+    pub modify: Option<ModifyOptions>,
+    /// Rules: the model is told this.
+    pub inject: Option<String>,
+    /// Rules: as whom: `system`, `user` or `assistant`.
+    pub inject_role: Option<Role>,
+    /// Rules: it is told once, and not kept.
+    pub ephemeral: Option<bool>,
+    /// Rules: it is told with the result of the last tool, once.
+    pub append_to_last_tool_result: Option<bool>,
+    /// Rules: the person is told this.
+    pub message: Option<String>,
+    /// Rules: how urgent that is: `info`, `warning` or `error`.
+    pub level: Option<Level>,
+    /// Rules: why it asks, changes or tells.
+    pub reason: Option<String>,
+
+    /// Programs: what is added to their environment.
+    pub env: BTreeMap<String, String>,
+    /// Workers: how many run side by side.
+    pub workers: Option<usize>,
+    /// Servers: headers; `${NAME}` stands for a variable of the environment.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// One text, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// All of them.
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// What a hook is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HookKind<'a> {
+    /// A rule.
+    Rule(&'a str),
+    /// A program for each event.
+    Command(&'a OneOrMany),
+    /// A program kept running.
+    Worker(&'a OneOrMany),
+    /// A server.
+    Http(&'a str),
+}
+
+impl HookEntry {
+    /// What the hook is made of.
+    ///
+    /// # Errors
+    /// In words, if it is made of nothing or of more than one thing, or has settings that do not fit.
+    pub fn kind(&self) -> Result<HookKind<'_>, String> {
+        let kinds = [
+            self.rule.as_deref().map(HookKind::Rule),
+            self.command.as_ref().map(HookKind::Command),
+            self.worker.as_ref().map(HookKind::Worker),
+            self.http.as_deref().map(HookKind::Http),
+        ];
+        let mut kinds = kinds.into_iter().flatten();
+        let kind = match (kinds.next(), kinds.next()) {
+            (Some(kind), None) => kind,
+            (None, _) => return Err("a hook is a `rule`, `command`, `worker` or `http`; this is none".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("a hook is one of `rule`, `command`, `worker`, `http`; this is more".to_owned());
+            }
+        };
+        self.check(&kind)?;
+        Ok(kind)
+    }
+
+    fn check(&self, kind: &HookKind<'_>) -> Result<(), String> {
+        let is_rule = matches!(kind, HookKind::Rule(_));
+        let of_rules = [
+            ("deny", self.deny.is_some()),
+            ("ask", self.ask.is_some()),
+            ("options", self.options.is_some()),
+            ("ask_timeout", self.ask_timeout.is_some()),
+            ("default", self.default.is_some()),
+            ("modify", self.modify.is_some()),
+            ("inject", self.inject.is_some()),
+            ("inject_role", self.inject_role.is_some()),
+            ("ephemeral", self.ephemeral.is_some()),
+            ("append_to_last_tool_result", self.append_to_last_tool_result.is_some()),
+            ("message", self.message.is_some()),
+            ("level", self.level.is_some()),
+            ("reason", self.reason.is_some()),
+        ];
+        if let Some((key, _)) = of_rules.iter().find(|(_, given)| *given && !is_rule) {
+            return Err(format!("`{key}` belongs to a `rule`, and this is none"));
+        }
+        let others = [
+            ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
+            ("workers", self.workers.is_some(), matches!(kind, HookKind::Worker(_)), "worker"),
+            ("headers", !self.headers.is_empty(), matches!(kind, HookKind::Http(_)), "http"),
+        ];
+        if let Some((key, _, _, of)) = others.iter().find(|(_, given, fits, _)| *given && !fits) {
+            return Err(format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"));
+        }
+        let does = [&self.deny, &self.ask, &self.inject, &self.message].iter().any(|text| text.is_some());
+        if is_rule && !does && self.modify.is_none() {
+            return Err("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`".to_owned());
+        }
+        if self.on.as_ref().is_none_or(|on| on.all().is_empty()) {
+            return Err("`on` is missing: which events does it hear? `amplifier events` lists all".to_owned());
+        }
+        if self.timeout.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0) {
+            return Err("`timeout` is a number of seconds above zero".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The rule that it is, if it is one.
+    pub(crate) fn rule_options(&self) -> RuleOptions {
+        let entry = self.clone();
+        RuleOptions {
+            when: entry.when,
+            deny: entry.deny,
+            ask: entry.ask,
+            options: entry.options,
+            timeout: entry.ask_timeout,
+            default: entry.default,
+            modify: entry.modify,
+            inject: entry.inject,
+            role: entry.inject_role,
+            ephemeral: entry.ephemeral,
+            append_to_last_tool_result: entry.append_to_last_tool_result,
+            message: entry.message,
+            level: entry.level,
+            reason: entry.reason,
+        }
+    }
+
+    /// What the hook is called.
+    pub fn shown_name(&self) -> String {
+        let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
+        let of_kind = match self.kind() {
+            Ok(HookKind::Rule(name) | HookKind::Http(name)) => Some(name.to_owned()),
+            Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
+            Err(_) => None,
+        };
+        self.name.clone().or(of_kind).unwrap_or_else(|| "hook".to_owned())
+    }
+}

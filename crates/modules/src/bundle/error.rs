@@ -1,0 +1,94 @@
+//! What is wrong with a bundle, and where.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_saphyr::Location;
+
+/// A mistake in a bundle: the file, the place, what is wrong there, and the line with a caret below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleError {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1; 0 if it is about the whole file.
+    pub line: usize,
+    /// The column, counted from 1.
+    pub column: usize,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// The line.
+    pub text: String,
+}
+
+impl BundleError {
+    pub(crate) fn whole(file: &Path, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: 0, column: 0, message: message.into(), text: String::new() }
+    }
+
+    pub(crate) fn at(location: Location, message: impl Into<String>, source: &str, file: &Path) -> Self {
+        let (line, column) = (location.line() as usize, location.column() as usize);
+        let text = source.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
+        Self { file: file.to_owned(), line, column, message: message.into(), text }
+    }
+
+    pub(super) fn yaml(error: &serde_saphyr::Error, source: &str, file: &Path) -> Self {
+        let error = error.without_snippet();
+        let message = match error {
+            serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
+                let nearest = nearest(field, expected.iter().copied());
+                let hint = match nearest {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => format!("there are {}", quoted(expected)),
+                };
+                format!("unknown key `{field}`; {hint}")
+            }
+            other => other.to_string(),
+        };
+        match error.location() {
+            Some(location) => Self::at(location, message, source, file),
+            None => Self::whole(file, message),
+        }
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The name that is meant, if one is near enough.
+pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.into_iter().map(|name| (distance(written, name), name));
+    scored.min().filter(|(distance, _)| *distance <= 1 + written.chars().count() / 4).map(|(_, name)| name)
+}
+
+/// How many letters have to be changed, added or left out.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, one) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(one != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl fmt::Display for BundleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, message, text } = self;
+        let file = file.display();
+        if *line == 0 {
+            return write!(f, "{file}: {message}");
+        }
+        let number = line.to_string();
+        let margin = " ".repeat(number.len());
+        let caret = " ".repeat(column.saturating_sub(1));
+        write!(f, "{file}:{line}:{column}: {message}\n {number} | {text}\n {margin} | {caret}^")
+    }
+}
+
+impl std::error::Error for BundleError {}

@@ -1,0 +1,118 @@
+//! What is wrong with an expression, and where.
+
+use std::fmt;
+
+/// A part of a text that someone wrote: where it begins and how long it is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Where it begins.
+    pub offset: usize,
+    /// How long it is.
+    pub length: usize,
+}
+
+impl Span {
+    pub(crate) fn new(offset: usize, length: usize) -> Self {
+        Self { offset, length }
+    }
+
+    /// The span of the same part, in a text that has the source further back.
+    pub(crate) fn shifted(self, by: usize) -> Self {
+        Self { offset: self.offset + by, ..self }
+    }
+}
+
+/// An expression or template that cannot be used. It shows the line and points at the place.
+///
+/// ```
+/// use amplifier_modules::Condition;
+///
+/// let error = Condition::compile("tool_nam == 'Bash'").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "unknown name `tool_nam` at column 1: did you mean `tool_name`?\n  tool_nam == 'Bash'\n  ^^^^^^^^",
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionError {
+    message: String,
+    help: Option<String>,
+    source: String,
+    span: Span,
+}
+
+impl ConditionError {
+    pub(crate) fn new(source: &str, span: Span, message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None, source: source.to_owned(), span }
+    }
+
+    pub(crate) fn with_help(mut self, help: Option<String>) -> Self {
+        self.help = help;
+        self
+    }
+
+    /// The same error, told about the text that has the source at this offset.
+    pub(crate) fn within(mut self, text: &str, offset: usize) -> Self {
+        self.source = text.to_owned();
+        self.span = self.span.shifted(offset);
+        self
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it, where that is known.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The part of the source that is wrong.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Where it begins in its line: characters, counted from 1.
+    pub fn column(&self) -> usize {
+        self.line().1 + 1
+    }
+
+    /// The line in which the wrong part begins, and how many characters stand before it.
+    fn line(&self) -> (&str, usize) {
+        let offset = floor_boundary(&self.source, self.span.offset);
+        let (before, after) = self.source.split_at(offset);
+        let begin = before.rfind('\n').map_or(0, |at| at + 1);
+        let end = after.find('\n').map_or(self.source.len(), |at| offset + at);
+        (&self.source[begin..end], self.source[begin..offset].chars().count())
+    }
+}
+
+/// So much of a line is shown before the place and as much from there on.
+const SHOWN: usize = 60;
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, before) = self.line();
+        write!(f, "{} at column {}", self.message, before + 1)?;
+        if let Some(help) = &self.help {
+            write!(f, ": {help}")?;
+        }
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        let skipped = before.saturating_sub(SHOWN);
+        // One character for another, so that the caret stays below its place.
+        let shown = line.chars().skip(skipped).take(2 * SHOWN).map(|c| if c.is_control() { ' ' } else { c });
+        let length = self.source.get(self.span.offset..self.span.offset + self.span.length);
+        let length = length.map_or(1, |part| part.lines().next().unwrap_or_default().chars().count());
+        let carets = "^".repeat(length.clamp(1, SHOWN));
+        write!(f, "\n  {}\n  {}{carets}", shown.collect::<String>(), " ".repeat(before - skipped))
+    }
+}
+
+impl std::error::Error for ConditionError {}
+
+fn floor_boundary(text: &str, offset: usize) -> usize {
+    (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or_default()
+}

@@ -1,0 +1,166 @@
+//! The functions of the language.
+
+use std::borrow::Cow;
+
+use globset::GlobSet;
+use jiff::civil::Weekday;
+use regex::Regex;
+use serde_json::Value;
+
+use super::error::Span;
+use super::evaluate::{COPIED, Evaluated, Evaluation, Operand, SEARCHED, fail, truth};
+use super::lower::{regex, texts};
+use super::node::{Function, Node};
+use super::operate::describe;
+use super::path::{self, LONGEST_PATTERN};
+
+/// What asking the file system, compiling a pattern or analysing a command costs.
+const EXPENSIVE: usize = 5_000;
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn call(&mut self, function: Function, nodes: &'a [Node], span: Span) -> Evaluated<Operand<'a>> {
+        let mut arguments = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            arguments.push(self.value(node)?);
+        }
+        let mut arguments = arguments.into_iter();
+        let mut next = || arguments.next().unwrap_or_default();
+        let (one, other) = (next(), next());
+        Ok(match function {
+            Function::Contains => {
+                truth(self.texts(&one, &other, span)?.is_some_and(|(one, other)| one.contains(other)))
+            }
+            Function::StartsWith => {
+                truth(self.texts(&one, &other, span)?.is_some_and(|(one, other)| one.starts_with(other)))
+            }
+            Function::EndsWith => {
+                truth(self.texts(&one, &other, span)?.is_some_and(|(one, other)| one.ends_with(other)))
+            }
+            Function::LowerAscii => match text(&one, span)? {
+                Some(text) => {
+                    self.spend(text.len() / COPIED, span)?;
+                    Cow::Owned(text.to_ascii_lowercase().into())
+                }
+                None => one,
+            },
+            Function::Size => match &*one {
+                Value::String(text) => {
+                    self.spend_read(text, span)?;
+                    Cow::Owned(text.chars().count().into())
+                }
+                Value::Array(items) => Cow::Owned(items.len().into()),
+                Value::Object(fields) => Cow::Owned(fields.len().into()),
+                Value::Null => Cow::Owned(0.into()),
+                other => return fail(span, format!("`size` does not work with {}", describe(other))),
+            },
+            Function::String => match &*one {
+                Value::String(_) => one,
+                other => {
+                    self.spend_copy(other, span)?;
+                    Cow::Owned(other.to_string().into())
+                }
+            },
+            Function::Int => return whole(one, span),
+            Function::Matches => {
+                let Some(pattern) = text(&other, span)? else { return Ok(truth(false)) };
+                self.spend(EXPENSIVE, span)?;
+                if pattern.len() > LONGEST_PATTERN {
+                    return fail(span, format!("the pattern is longer than {LONGEST_PATTERN} bytes"));
+                }
+                // What went wrong would repeat a pattern that may come from the event.
+                let regex = regex(pattern).or_else(|_| fail(span, "the pattern is not a regular expression"))?;
+                truth(self.search(&one, &regex, span)?)
+            }
+            Function::PathMatches => {
+                self.spend(EXPENSIVE, span)?;
+                let globs = texts(&other).and_then(path::globs);
+                let globs = globs.or_else(|_| fail(span, "the patterns are not patterns for paths"))?;
+                truth(self.path_matches(&one, &globs, span)?)
+            }
+            Function::InWorkspace => match text(&one, span)? {
+                Some(path) => {
+                    self.spend(EXPENSIVE, span)?;
+                    truth(path::is_inside(self.scope, path).or_else(|message| fail(span, message))?)
+                }
+                None => truth(false),
+            },
+            Function::HasSecret => truth(self.has_secret(&one, span)?),
+            Function::Shell => {
+                let Some(command) = text(&one, span)? else { return Ok(Cow::Owned(Value::Null)) };
+                self.spend(EXPENSIVE + command.len(), span)?;
+                let analyse = self.scope.shell;
+                Cow::Owned(analyse(command))
+            }
+            Function::Hour => match self.scope.now() {
+                Some(now) => Cow::Owned(now.hour().into()),
+                None => return fail(span, "the clock shows no time"),
+            },
+            Function::Weekday => match self.scope.now() {
+                Some(now) => Cow::Owned(name_of(now.weekday()).into()),
+                None => return fail(span, "the clock shows no time"),
+            },
+        })
+    }
+
+    pub(super) fn search(&mut self, searched: &Value, regex: &Regex, span: Span) -> Evaluated<bool> {
+        let Some(text) = text(searched, span)? else { return Ok(false) };
+        self.spend(text.len() / SEARCHED, span)?;
+        Ok(regex.is_match(text))
+    }
+
+    pub(super) fn path_matches(&mut self, path: &Value, globs: &GlobSet, span: Span) -> Evaluated<bool> {
+        let Some(path) = text(path, span)? else { return Ok(false) };
+        self.spend(EXPENSIVE, span)?;
+        path::matches(self.scope, path, globs).or_else(|message| fail(span, message))
+    }
+
+    fn has_secret(&mut self, value: &Value, span: Span) -> Evaluated<bool> {
+        self.spend_copy(value, span)?;
+        let mut redacted = value.clone();
+        self.scope.redact(&mut redacted);
+        Ok(redacted != *value)
+    }
+
+    /// Two texts; none if one of them is missing.
+    fn texts<'v>(&mut self, one: &'v Value, other: &'v Value, span: Span) -> Evaluated<Option<(&'v str, &'v str)>> {
+        let (Some(one), Some(other)) = (text(one, span)?, text(other, span)?) else { return Ok(None) };
+        self.spend_read(one, span)?;
+        Ok(Some((one, other)))
+    }
+}
+
+/// The text; none if it is missing.
+fn text(value: &Value, span: Span) -> Evaluated<Option<&str>> {
+    match value {
+        Value::String(text) => Ok(Some(text)),
+        Value::Null => Ok(None),
+        other => fail(span, format!("expected text, found {}", describe(other))),
+    }
+}
+
+fn whole(value: Operand<'_>, span: Span) -> Evaluated<Operand<'_>> {
+    let number: Option<i64> = match &*value {
+        Value::Number(number) if number.is_i64() || number.is_u64() => return Ok(value),
+        // Beyond 2^53 a double no longer says which whole number it is.
+        Value::Number(number) => number.as_f64().filter(|it| it.abs() <= (1_u64 << 53) as f64).map(|it| it as i64),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null => return Ok(value),
+        _ => None,
+    };
+    match number {
+        Some(number) => Ok(Cow::Owned(number.into())),
+        None => fail(span, format!("this {} is no whole number", describe(&value))),
+    }
+}
+
+fn name_of(day: Weekday) -> &'static str {
+    match day {
+        Weekday::Monday => "monday",
+        Weekday::Tuesday => "tuesday",
+        Weekday::Wednesday => "wednesday",
+        Weekday::Thursday => "thursday",
+        Weekday::Friday => "friday",
+        Weekday::Saturday => "saturday",
+        Weekday::Sunday => "sunday",
+    }
+}

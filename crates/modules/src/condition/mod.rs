@@ -1,0 +1,94 @@
+//! Conditions: expressions in CEL about one event.
+//!
+//! The grammar and its macros are those of the `cel` crate. What they mean is evaluated here, over the event's JSON as
+//! it stands: nothing is copied before it is needed, a field that is missing is `null`, and every evaluation has a
+//! budget. `docs/rules.md` describes the language.
+
+mod binary;
+mod error;
+mod evaluate;
+mod functions;
+mod lower;
+mod node;
+mod operate;
+mod parse;
+mod path;
+mod scope;
+mod suggest;
+
+use std::fmt;
+
+use amplifier_core::{EventData, HookError};
+use serde_json::Value;
+
+pub use self::error::{ConditionError, Span};
+pub(crate) use self::parse::outside_strings;
+pub use self::scope::{Scope, ShellAnalysis};
+pub(crate) use self::suggest::did_you_mean;
+
+use self::evaluate::Evaluation;
+use self::node::Node;
+
+/// A condition about an event: a CEL expression, parsed and checked.
+///
+/// ```
+/// use amplifier_core::data;
+/// use amplifier_modules::{Condition, Scope};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let condition = Condition::compile("tool_name in ['Write', 'Edit'] && !in_workspace(tool_input.file_path)")?;
+/// let scope = Scope::new(".")?;
+///
+/// let data = data! { "tool_name": "Write", "tool_input": { "file_path": "../../etc/passwd" } };
+/// assert_eq!(condition.holds("tool:pre", &data, &scope), Ok(true));
+/// # Ok(()) }
+/// ```
+pub struct Condition {
+    source: String,
+    node: Node,
+}
+
+impl Condition {
+    /// Parses an expression and checks every name in it.
+    ///
+    /// # Errors
+    /// Says what is wrong, where, and which known name is near.
+    pub fn compile(source: &str) -> Result<Self, ConditionError> {
+        Ok(Self { node: parse::parse(source)?, source: source.to_owned() })
+    }
+
+    /// What was compiled.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the condition holds for an event. A `null` counts as false.
+    ///
+    /// # Errors
+    /// If the expression asks something that its values cannot answer, such as `1 < 'a'`, if it gives something else than true
+    /// or false, or if its budget is used up.
+    pub fn holds(&self, event: &str, data: &EventData, scope: &Scope) -> Result<bool, HookError> {
+        let mut evaluation = Evaluation::new(event, data, scope);
+        let holds = evaluation.truth(&self.node);
+        holds.map_err(|failure| self.failed(failure))
+    }
+
+    /// What the expression gives for an event.
+    pub(crate) fn value(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Value, HookError> {
+        let mut evaluation = Evaluation::new(event, data, scope);
+        let value = evaluation.value(&self.node).and_then(|value| evaluation.own(value, self.node.span));
+        value.map_err(|failure| self.failed(failure))
+    }
+
+    // Without the event's values: errors are logged, and values may be secret.
+    fn failed(&self, failure: evaluate::Failure) -> HookError {
+        let error = ConditionError::new(&self.source, failure.span, failure.message);
+        HookError::failed(format!("the expression cannot be evaluated: {error}"))
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&self.source).finish()
+    }
+}

@@ -1,0 +1,140 @@
+//! An expression that was checked: what the evaluator walks.
+
+use globset::GlobSet;
+use regex::Regex;
+use serde_json::Value;
+
+use super::Span;
+
+/// One part of an expression, and where it stands.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Constant(Value),
+    /// The name of the event.
+    Event,
+    /// All of the event's data.
+    Data,
+    /// One field of the event's data.
+    Field(String),
+    HasField(String),
+    /// What a surrounding loop is at; loops are counted from the outside.
+    Item(usize),
+    Select(Box<Node>, String),
+    Has(Box<Node>, String),
+    Index(Box<[Node; 2]>),
+    Not(Box<Node>),
+    Negate(Box<Node>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    If(Box<[Node; 3]>),
+    Binary(Operator, Box<[Node; 2]>),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+    Loop(Box<Loop>),
+    Call(Function, Vec<Node>),
+    /// `matches` with a pattern that was known when the expression was compiled.
+    Matches(Box<Node>, Regex),
+    /// `path_matches` with patterns that were known when the expression was compiled.
+    PathMatches(Box<Node>, GlobSet),
+}
+
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) range: Node,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    All(Node),
+    Exists(Node),
+    ExistsOne(Node),
+    /// `map` and `filter`: which items, and what is made of each.
+    Collect {
+        filter: Option<Node>,
+        make: Node,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+}
+
+impl Operator {
+    pub(super) fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::In => "in",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Function {
+    Contains,
+    EndsWith,
+    HasSecret,
+    Hour,
+    InWorkspace,
+    Int,
+    LowerAscii,
+    Matches,
+    PathMatches,
+    Shell,
+    Size,
+    StartsWith,
+    String,
+    Weekday,
+}
+
+impl Function {
+    /// Every function, its name and how many arguments it takes. `a.f(b)` is `f(a, b)`.
+    pub(super) const ALL: [(&str, Self, usize); 14] = [
+        ("contains", Self::Contains, 2),
+        ("endsWith", Self::EndsWith, 2),
+        ("has_secret", Self::HasSecret, 1),
+        ("hour", Self::Hour, 0),
+        ("in_workspace", Self::InWorkspace, 1),
+        ("int", Self::Int, 1),
+        ("lowerAscii", Self::LowerAscii, 1),
+        ("matches", Self::Matches, 2),
+        ("path_matches", Self::PathMatches, 2),
+        ("shell", Self::Shell, 1),
+        ("size", Self::Size, 1),
+        ("startsWith", Self::StartsWith, 2),
+        ("string", Self::String, 1),
+        ("weekday", Self::Weekday, 0),
+    ];
+}
+
+/// What `shell(command)` says about a command.
+pub(super) const SHELL_FIELDS: [&str; 7] =
+    ["analysable", "programs", "writes", "network", "destructive", "readonly", "why"];

@@ -1,0 +1,115 @@
+//! From text to a checked expression, without trusting the text.
+
+use std::thread;
+
+use cel::parser::{ParseErrors, Parser};
+
+use super::error::{ConditionError, Span};
+use super::lower::{TOO_DEEP, lower};
+use super::node::Node;
+
+/// The longest expression, in bytes.
+pub(super) const LONGEST: usize = 2048;
+/// So deep may brackets be nested.
+pub(super) const DEEPEST: usize = 24;
+/// So deep may brackets and `?:` be nested for the parser.
+const PARSER_DEPTH: u16 = 100;
+/// The parser recurses a dozen calls deep for each bracket and each operator: 2 KB of text can need megabytes.
+const STACK: usize = 64 << 20;
+
+/// Parses and checks an expression.
+pub(super) fn parse(source: &str) -> Result<Node, ConditionError> {
+    check_size(source)?;
+    let compile = || {
+        // The brackets were counted already, but only the parser knows for sure what is a bracket.
+        let parser = Parser::new().max_recursion_depth(PARSER_DEPTH);
+        let parsed = parser.parse_with_source_info(source);
+        let (expression, info) = parsed.map_err(|errors| syntax_error(source, &errors))?;
+        lower(source, &info, expression)
+    };
+    let failed = |what: &str| ConditionError::new(source, Span::new(0, source.len()), what);
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("condition".into()).stack_size(STACK).spawn_scoped(scope, compile);
+        let thread = thread.map_err(|error| failed(&format!("no thread to compile the expression on: {error}")))?;
+        // The parser is not ours: should it panic, the expression is at fault.
+        thread.join().unwrap_or_else(|_| Err(failed("the expression cannot be read")))
+    })
+}
+
+fn check_size(source: &str) -> Result<(), ConditionError> {
+    if source.len() > LONGEST {
+        let message = format!("the expression has {} bytes, {LONGEST} are allowed", source.len());
+        // Without the source: nobody reads so much of it.
+        let error = ConditionError::new("", Span::new(LONGEST, source.len() - LONGEST), message);
+        return Err(error.with_help(Some("split it into several rules".into())));
+    }
+    if source.trim().is_empty() {
+        return Err(ConditionError::new(source, Span::default(), "the expression is empty"));
+    }
+    let mut depth = 0_usize;
+    for (at, byte) in outside_strings(source) {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            let message = format!("brackets are nested deeper than {DEEPEST}");
+            return Err(ConditionError::new(source, Span::new(at, 1), message));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of an expression that are not inside a string literal, with their places.
+pub(crate) fn outside_strings(source: &str) -> impl Iterator<Item = (usize, u8)> {
+    let bytes = source.as_bytes();
+    let (mut quote, mut raw, mut escaped) = (None, false, false);
+    bytes.iter().enumerate().filter_map(move |(at, &byte)| match quote {
+        Some(_) if escaped => {
+            escaped = false;
+            None
+        }
+        Some(_) if byte == b'\\' && !raw => {
+            escaped = true;
+            None
+        }
+        Some(open) => {
+            if byte == open {
+                quote = None;
+            }
+            None
+        }
+        None if matches!(byte, b'"' | b'\'') => {
+            quote = Some(byte);
+            raw = at > 0 && matches!(bytes[at - 1], b'r' | b'R');
+            None
+        }
+        None => Some((at, byte)),
+    })
+}
+
+/// The first error: those that follow are mostly its echoes.
+fn syntax_error(source: &str, errors: &ParseErrors) -> ConditionError {
+    let Some(error) = errors.errors.iter().find(|error| !error.msg.contains("error recovery")) else {
+        return ConditionError::new(source, Span::new(0, source.len()), "the expression cannot be read");
+    };
+    let (line, column) = error.pos;
+    let line = usize::try_from(line).unwrap_or_default().saturating_sub(1);
+    let column = usize::try_from(column).unwrap_or_default().saturating_sub(1);
+    let begin: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = &source[begin..];
+    let offset = begin + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at);
+    let length = source[offset..].chars().next().map_or(0, char::len_utf8);
+    if error.msg.contains("Recursion limit") {
+        return ConditionError::new(source, Span::new(offset, length), TOO_DEEP);
+    }
+    // The parser's own words for a tree with holes.
+    if error.msg.contains("Context") {
+        return ConditionError::new(source, Span::new(offset, length), "syntax error, the expression is incomplete");
+    }
+    let message = error.msg.trim_start_matches("Syntax error: ");
+    // The parser lists every token that could follow; the place says more.
+    let message = message.split(" expecting ").next().unwrap_or(message);
+    ConditionError::new(source, Span::new(offset, length), format!("syntax error, {message}"))
+}

@@ -1,0 +1,37 @@
+//! Patterns for paths.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::Scope;
+
+/// The longest pattern that an expression may take from the event, in bytes.
+pub(super) const LONGEST_PATTERN: usize = 2048;
+
+/// Compiles patterns in which `*` stays within one folder and `**` does not.
+pub(super) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<GlobSet, String> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        if pattern.len() > LONGEST_PATTERN {
+            return Err(format!("the pattern has {} bytes, {LONGEST_PATTERN} are allowed", pattern.len()));
+        }
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        set.add(glob.map_err(|error| format!("`{pattern}` is not a pattern for paths: {}", error.kind()))?);
+    }
+    set.build().map_err(|error| format!("the patterns for paths are too large: {}", error.kind()))
+}
+
+/// Whether the place that a path leads to matches, as seen from the workspace or from the root.
+pub(super) fn matches(scope: &Scope, path: &str, globs: &GlobSet) -> Result<bool, String> {
+    let resolved = scope.resolve(path).map_err(unresolvable)?;
+    let inside = resolved.strip_prefix(scope.workspace());
+    Ok(globs.is_match(&resolved) || inside.is_ok_and(|inside| globs.is_match(inside)))
+}
+
+/// Whether a path leads to the workspace or into it.
+pub(super) fn is_inside(scope: &Scope, path: &str) -> Result<bool, String> {
+    Ok(scope.resolve(path).map_err(unresolvable)?.starts_with(scope.workspace()))
+}
+
+fn unresolvable(error: std::io::Error) -> String {
+    format!("the path cannot be resolved: {}", error.kind())
+}

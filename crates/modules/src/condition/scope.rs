@@ -1,0 +1,127 @@
+//! What expressions may ask about, beside the event.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_audit::Redaction;
+use amplifier_core::{Clock, SystemClock};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde_json::{Value, json};
+
+use crate::shell::{Analysis, analyse};
+use soft_canonicalize::soft_canonicalize;
+
+/// Says what a shell command does: an object with `analysable`, `programs`, `writes`, `network`, `destructive`, `readonly` and
+/// `why`.
+pub type ShellAnalysis = fn(&str) -> Value;
+
+/// What expressions may ask about, beside the event: the workspace, the time, shell commands and secrets.
+#[derive(Clone)]
+pub struct Scope {
+    workspace: PathBuf,
+    clock: Arc<dyn Clock>,
+    time_zone: TimeZone,
+    pub(super) shell: ShellAnalysis,
+    redaction: Redaction,
+    redaction_key: [u8; 32],
+}
+
+impl Scope {
+    /// A scope with this workspace, the machine's time and the standard rules for secrets.
+    ///
+    /// # Errors
+    /// If the workspace cannot be resolved, as when its links go in a circle.
+    pub fn new(workspace: impl AsRef<Path>) -> io::Result<Self> {
+        Ok(Self {
+            workspace: soft_canonicalize(workspace)?,
+            clock: Arc::new(SystemClock::new()),
+            time_zone: TimeZone::system(),
+            shell: analysis,
+            redaction: Redaction::standard(),
+            redaction_key: random_key(),
+        })
+    }
+
+    /// Reads the time from another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Tells the hour and the weekday of another time zone than the machine's.
+    #[must_use]
+    pub fn time_zone(mut self, time_zone: TimeZone) -> Self {
+        self.time_zone = time_zone;
+        self
+    }
+
+    /// Another analysis for `shell(command)` than [`crate::shell::analyse`].
+    #[must_use]
+    pub fn shell(mut self, analysis: ShellAnalysis) -> Self {
+        self.shell = analysis;
+        self
+    }
+
+    /// Finds secrets by other rules, and marks them with a key of your own: with the key of the audit log, a secret has the
+    /// same marker in both.
+    #[must_use]
+    pub fn redaction(mut self, redaction: Redaction, key: [u8; 32]) -> Self {
+        self.redaction = redaction;
+        self.redaction_key = key;
+        self
+    }
+
+    /// Where the workspace really is.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Replaces the secrets in a value by markers.
+    pub(crate) fn redact(&self, value: &mut Value) {
+        self.redaction.apply(&self.redaction_key, value);
+    }
+
+    pub(super) fn now(&self) -> Option<Zoned> {
+        Some(Timestamp::try_from(self.clock.wall()).ok()?.to_zoned(self.time_zone.clone()))
+    }
+
+    /// Where a path leads, from the workspace, after all `..` and links. What does not exist yet is taken as written.
+    pub(super) fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+        soft_canonicalize(self.workspace.join(path))
+    }
+}
+
+/// A key that nobody knows, so that nobody can guess a short secret from its marker.
+fn random_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    for part in key.chunks_mut(8) {
+        part.copy_from_slice(&RandomState::new().hash_one(part.len()).to_le_bytes());
+    }
+    key
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+/// What [`crate::shell::analyse`] says, in the words of expressions.
+fn analysis(command: &str) -> Value {
+    let Analysis { analysable, why_not, programs, writes, network, destructive, readonly } = analyse(command);
+    let why = destructive.clone().or(why_not).unwrap_or_default();
+    json!({
+        "analysable": analysable,
+        "programs": programs,
+        "writes": writes,
+        "network": network,
+        "destructive": destructive.is_some(),
+        "readonly": readonly,
+        "why": why,
+    })
+}

@@ -1,0 +1,227 @@
+//! Rules: hooks in a few lines of configuration.
+
+mod error;
+mod modify;
+mod options;
+mod pointer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{
+    Approval, ApprovalOption, Effect, EventData, FlatOption, Hook, HookError, HookResult, Injection, Level, Placement,
+    Role,
+};
+
+pub use self::error::RuleError;
+pub use self::options::{ModifyOptions, Pointers, RuleOptions};
+
+use self::modify::Modification;
+use crate::condition::{Condition, Scope};
+use crate::template::Template;
+
+/// A hook that was written as a condition and an answer. It is made once, with everything checked.
+///
+/// An expression that cannot be evaluated is a failure of the hook: register rules with
+/// [`OnError::Deny`](amplifier_core::OnError::Deny), as the contract has it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use amplifier_core::{data, HookRegistry, TOOL_PRE};
+/// use amplifier_modules::{Rule, RuleOptions, Scope};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let options: RuleOptions = serde_json::from_value(serde_json::json!({
+///     "when": "tool_name == 'Bash' && tool_input.command.contains('rm -rf')",
+///     "deny": "`{{ tool_input.command }}` deletes too much",
+/// }))?;
+/// let hooks = HookRegistry::new();
+/// hooks.hook(TOOL_PRE).named("no-rm").handler(Rule::new(options, Arc::new(Scope::new(".")?))?);
+///
+/// let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": { "command": "rm -rf /" } }).await;
+/// assert_eq!(outcome.flat().reason.unwrap(), "`rm -rf /` deletes too much");
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Rule {
+    when: Option<Condition>,
+    answer: Answer,
+    message: Option<(Level, Template)>,
+    reason: Option<Template>,
+    scope: Arc<Scope>,
+}
+
+#[derive(Debug)]
+enum Answer {
+    /// Nothing but the message.
+    Proceed,
+    Deny(Template),
+    Ask(Template, Approval),
+    Modify(Modification),
+    Inject(Template, Role, Placement),
+}
+
+impl Rule {
+    /// Checks a rule: every name, every template, and that the fields go together.
+    ///
+    /// # Errors
+    /// Names the field, and for expressions the place in it.
+    pub fn new(options: RuleOptions, scope: Arc<Scope>) -> Result<Self, RuleError> {
+        check_companions(&options)?;
+        let answer = Answer::new(&options)?;
+        let message = template("message", options.message.as_deref())?;
+        if message.is_none() && matches!(answer, Answer::Proceed) {
+            return Err(RuleError::Empty);
+        }
+        Ok(Self {
+            when: options.when.as_deref().map(Condition::compile).transpose().map_err(RuleError::expression("when"))?,
+            answer,
+            message: message.map(|template| (options.level.unwrap_or_default(), template)),
+            reason: template("reason", options.reason.as_deref())?,
+            scope,
+        })
+    }
+
+    /// What the rule answers to an event.
+    ///
+    /// # Errors
+    /// If an expression cannot be evaluated for it.
+    pub fn answer(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let scope = &*self.scope;
+        if let Some(when) = &self.when
+            && !when.holds(event, data, scope)?
+        {
+            return Ok(HookResult::proceed());
+        }
+        // A rule that has nothing to change has nothing to say either.
+        let Some(mut result) = self.answer.result(event, data, scope)? else { return Ok(HookResult::proceed()) };
+        if let Some(reason) = &self.reason {
+            result = result.because(reason.render(event, data, scope)?);
+        }
+        if let Some((level, message)) = &self.message {
+            result = result.message(*level, message.render(event, data, scope)?);
+        }
+        Ok(result)
+    }
+}
+
+impl Hook for Rule {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        self.answer(event, data)
+    }
+}
+
+impl Answer {
+    fn new(options: &RuleOptions) -> Result<Self, RuleError> {
+        Ok(match options {
+            RuleOptions { deny: Some(deny), .. } => Self::Deny(compile("deny", deny)?),
+            RuleOptions { ask: Some(ask), .. } => Self::Ask(compile("ask", ask)?, approval(options)?),
+            RuleOptions { modify: Some(modify), .. } => Self::Modify(Modification::new(modify)?),
+            RuleOptions { inject: Some(inject), .. } => {
+                Self::Inject(compile("inject", inject)?, options.role.unwrap_or_default(), placement(options)?)
+            }
+            _ => Self::Proceed,
+        })
+    }
+
+    /// None if there is nothing to do after all.
+    fn result(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Option<HookResult>, HookError> {
+        Ok(Some(match self {
+            Self::Proceed => HookResult::proceed(),
+            Self::Deny(reason) => HookResult::deny(reason.render(event, data, scope)?),
+            Self::Ask(prompt, approval) => {
+                HookResult::ask(Approval { prompt: prompt.render(event, data, scope)?, ..approval.clone() })
+            }
+            Self::Modify(modification) => return modification.answer(event, data, scope),
+            Self::Inject(text, role, placement) => HookResult::inject(Injection {
+                text: text.render(event, data, scope)?,
+                role: *role,
+                placement: *placement,
+            }),
+        }))
+    }
+}
+
+/// Fields that say more about another one need that one, and a rule has one answer.
+fn check_companions(options: &RuleOptions) -> Result<(), RuleError> {
+    let answers = [
+        ("deny", options.deny.is_some()),
+        ("ask", options.ask.is_some()),
+        ("modify", options.modify.is_some()),
+        ("inject", options.inject.is_some()),
+    ];
+    let mut given = answers.iter().filter(|(_, given)| *given).map(|(name, _)| *name);
+    if let (Some(first), Some(second)) = (given.next(), given.next()) {
+        let problem = format!("does not go with `{first}`: a rule has one answer, so write two rules");
+        return Err(RuleError::field(second, problem));
+    }
+    let companions = [
+        ("options", options.options.is_some(), "ask", options.ask.is_some()),
+        ("timeout", options.timeout.is_some(), "ask", options.ask.is_some()),
+        ("default", options.default.is_some(), "ask", options.ask.is_some()),
+        ("role", options.role.is_some(), "inject", options.inject.is_some()),
+        ("ephemeral", options.ephemeral.is_some(), "inject", options.inject.is_some()),
+        (
+            "append_to_last_tool_result",
+            options.append_to_last_tool_result.is_some(),
+            "inject",
+            options.inject.is_some(),
+        ),
+        ("level", options.level.is_some(), "message", options.message.is_some()),
+    ];
+    for (field, given, needed, there) in companions {
+        if given && !there {
+            return Err(RuleError::field(field, format!("says more about `{needed}`, which is not there")));
+        }
+    }
+    if options.reason.is_some() && options.deny.is_some() {
+        return Err(RuleError::field("reason", "does not go with `deny`, whose text is the reason"));
+    }
+    if options.reason.is_some() && answers.iter().all(|(_, given)| !given) {
+        return Err(RuleError::field("reason", "explains nothing: it goes with `ask`, `modify` or `inject`"));
+    }
+    Ok(())
+}
+
+fn approval(options: &RuleOptions) -> Result<Approval, RuleError> {
+    let mut approval = Approval::new("");
+    approval.default = options.default.unwrap_or_default();
+    if let Some(seconds) = options.timeout {
+        let timeout = Duration::try_from_secs_f64(seconds);
+        let problem = || RuleError::field("timeout", format!("is {seconds}: give seconds, 0 or more"));
+        approval.timeout = timeout.map_err(|_| problem())?;
+    }
+    for option in options.options.iter().flatten() {
+        if let FlatOption::Label(label) = option
+            && Effect::of_label(label).is_none()
+        {
+            let problem = format!("has `{label}`, which could mean anything: write `{{ label, effect }}`");
+            return Err(RuleError::field("options", problem));
+        }
+        approval.options.push(ApprovalOption::from(option.clone()));
+    }
+    if options.options.is_some() && !approval.options.iter().any(|option| option.effect.allows()) {
+        return Err(RuleError::field("options", "has none that allows the operation: use `deny` for that"));
+    }
+    Ok(approval)
+}
+
+fn placement(options: &RuleOptions) -> Result<Placement, RuleError> {
+    match (options.ephemeral, options.append_to_last_tool_result.unwrap_or_default()) {
+        (Some(false), true) => Err(RuleError::field(
+            "ephemeral",
+            "cannot be false with `append_to_last_tool_result`: results are not rewritten",
+        )),
+        (_, true) => Ok(Placement::LastToolResult),
+        (Some(true), false) => Ok(Placement::NextCall),
+        (_, false) => Ok(Placement::History),
+    }
+}
+
+fn compile(field: &str, text: &str) -> Result<Template, RuleError> {
+    Template::compile(text).map_err(RuleError::expression(field))
+}
+
+fn template(field: &str, text: Option<&str>) -> Result<Option<Template>, RuleError> {
+    text.map(|text| compile(field, text)).transpose()
+}

@@ -1,0 +1,140 @@
+//! One simple command: which program, with what.
+
+use super::walk::Walker;
+use super::word::Word;
+use super::{destructive, git, network, readonly, shells, wrappers, writes};
+
+/// Where programs are that are what their names say.
+const SYSTEM: [&str; 7] =
+    ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+
+/// What a command reads from its standard input.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Stdin {
+    /// Whatever is there.
+    #[default]
+    Inherited,
+    /// A text that is known.
+    Text(String),
+    /// Something that cannot be seen.
+    Unknown,
+}
+
+impl Stdin {
+    /// A here-document is put in place; a second one makes it unclear which is read.
+    pub(super) fn then(&self, text: &Word, strips_tabs: bool) -> Self {
+        match (self, text.literal()) {
+            (Self::Inherited, Some(text)) if strips_tabs => {
+                Self::Text(text.lines().map(|line| line.trim_start_matches('\t')).collect::<Vec<_>>().join("\n"))
+            }
+            (Self::Inherited, Some(text)) => Self::Text(text.to_owned()),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A simple command without its redirections and assignments.
+pub(super) struct Command {
+    /// The program's name and its arguments.
+    pub(super) words: Vec<Word>,
+    /// What it reads.
+    pub(super) stdin: Stdin,
+}
+
+impl Command {
+    /// The arguments.
+    pub(super) fn arguments(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The known arguments; unknown ones are left out.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.arguments().iter().filter_map(Word::literal)
+    }
+
+    /// Arguments that are no options.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &Word> {
+        let ended = self.arguments().iter().position(|word| word.literal() == Some("--"));
+        self.arguments().iter().enumerate().filter_map(move |(position, word)| match ended {
+            Some(end) if position == end => None,
+            Some(end) if position > end => Some(word),
+            _ => (!word.lead().starts_with('-') || word.literal() == Some("-")).then_some(word),
+        })
+    }
+
+    /// The first known operand: the subcommand of programs that have some.
+    pub(super) fn subcommand(&self) -> &str {
+        self.operands().next().and_then(Word::literal).unwrap_or_default()
+    }
+
+    /// Whether an option is given, short, in a group of short ones, long, or abbreviated.
+    pub(super) fn has(&self, short: &str, long: &[&str]) -> bool {
+        self.texts().take_while(|text| *text != "--").any(|text| {
+            if let Some(name) = text.strip_prefix("--") {
+                let name = name.split('=').next().unwrap_or(name);
+                !name.is_empty() && long.iter().any(|option| option.starts_with(name))
+            } else {
+                text.strip_prefix('-').is_some_and(|group| group.contains(|c| short.contains(c)))
+            }
+        })
+    }
+
+    /// Whether every argument is known, or certainly no option.
+    pub(super) fn is_certain(&self) -> bool {
+        self.arguments().iter().all(Word::is_certain)
+    }
+
+    /// Whether the program only tells about itself.
+    pub(super) fn asks_for_help(&self) -> bool {
+        matches!(self.arguments(), [word] if matches!(word.literal(), Some("--version" | "--help")))
+    }
+
+    /// The command as it is written.
+    pub(super) fn written(&self) -> String {
+        self.words.iter().map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Tells the walker what the command does.
+    pub(super) fn inspect(&self, walker: &mut Walker) {
+        // Programs that run programs nest, too.
+        if walker.enter() {
+            self.inspect_program(walker);
+        }
+        walker.leave();
+    }
+
+    fn inspect_program(&self, walker: &mut Walker) {
+        let Some(path) = self.words.first().and_then(Word::literal).filter(|path| !path.is_empty()) else {
+            return walker.refuse("the program is the result of an expansion; write its name");
+        };
+        let name = base_name(path);
+        walker.program(name);
+        let folder = path.rsplit_once('/').map(|(folder, _)| folder);
+        if folder.is_some_and(|folder| !SYSTEM.contains(&folder)) {
+            walker.taint();
+        }
+        if readonly::evaluates(name, self) {
+            walker.evaluates();
+        }
+        if network::uses(name, self) {
+            walker.network();
+        }
+        writes::note(name, self, walker);
+        if let Some(why) = destructive::why(name, self) {
+            walker.destroys(why, &self.written());
+        }
+        if shells::run(name, self, walker) || wrappers::run(name, self, walker) {
+            return;
+        }
+        match name {
+            "git" => git::inspect(self, walker),
+            _ if readonly::only_reads(name, self, walker) => {}
+            _ => walker.taint(),
+        }
+    }
+}
+
+/// The last part of a path.
+pub(super) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

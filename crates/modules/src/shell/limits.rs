@@ -1,0 +1,76 @@
+//! What is refused before anything is parsed.
+
+/// The longest command that is parsed, in bytes.
+const BYTES: usize = 64 << 10;
+/// How deep constructs may be nested.
+pub(super) const NESTING: usize = 64;
+/// How many simple commands there may be.
+pub(super) const COMMANDS: usize = 200;
+/// How many brackets and keywords may open something: a bound on the nesting that no trick with quotes gets around.
+const OPENERS: usize = 1_000;
+/// How many characters may separate commands: the first grammar takes ever longer over a chain that does not end.
+const SEPARATORS: usize = 2_000;
+
+/// The words that begin a construct, or stack up in front of one.
+const KEYWORDS: [&str; 11] =
+    ["if", "while", "until", "for", "case", "select", "do", "then", "else", "function", "coproc"];
+
+/// Refuses what is too long, too deeply nested, or holds characters that a reader cannot see.
+pub(super) fn admit(command: &str) -> Result<(), String> {
+    if command.len() > BYTES {
+        return Err(format!("the command has {} bytes; at most {BYTES} are analysed", command.len()));
+    }
+    if let Some(hidden) = command.chars().find(|&c| is_hidden(c)) {
+        return Err(format!("the command holds the invisible character U+{:04X}; remove it", u32::from(hidden)));
+    }
+    let openers = command.chars().filter(|c| matches!(c, '(' | '{' | '[' | '`' | '!')).count()
+        + command.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| KEYWORDS.contains(word)).count();
+    if openers > OPENERS || deepest(command) > NESTING {
+        return Err(too_deep());
+    }
+    if command.chars().filter(|c| matches!(c, '|' | '&' | ';')).count() > SEPARATORS {
+        return Err(too_many());
+    }
+    Ok(())
+}
+
+/// What is said of a command that is made of too many.
+pub(super) fn too_many() -> String {
+    format!("there are too many commands; at most {COMMANDS} are analysed")
+}
+
+/// What is said of a command that is nested too deeply.
+pub(super) fn too_deep() -> String {
+    format!("the command is nested too deeply; at most {NESTING} levels are analysed")
+}
+
+/// How deep brackets are nested. Quotes are not looked at: text in quotes may be a command too.
+fn deepest(command: &str) -> usize {
+    let mut deepest = 0;
+    let mut open = 0_usize;
+    let mut ticks = 0_usize;
+    for c in command.chars() {
+        match c {
+            '(' | '{' | '[' => open += 1,
+            ')' | '}' | ']' => open = open.saturating_sub(1),
+            '`' => ticks += 1,
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    // A backtick opens or closes; nested ones are escaped, so few of them nest.
+    deepest.max(if command.contains("\\`") { ticks / 2 } else { 0 })
+}
+
+/// Characters that change what is seen, or that are not seen: control characters, marks of direction, zero-width ones, tags.
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        )
+        // Spaces that look like the one that separates words, and do not.
+        || (c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t'))
+}

@@ -1,0 +1,78 @@
+//! What a shell command would do, without running it.
+//!
+//! [`analyse`] reads a command with two grammars of bash, walks every simple command in it, and says which programs run, what is
+//! written, and whether it is proven that nothing but reading happens. What it cannot see through, it says it cannot.
+//!
+//! ```
+//! use amplifier_modules::shell::analyse;
+//!
+//! let listing = analyse("ls -l | sort -k5");
+//! assert_eq!(listing.programs, ["ls", "sort"]);
+//! assert!(listing.readonly);
+//!
+//! let evasive = analyse("$(echo rm) -rf build");
+//! assert!(!evasive.analysable && !evasive.readonly);
+//! ```
+
+mod closing;
+mod command;
+mod destructive;
+mod git;
+mod limits;
+mod network;
+mod parameter;
+mod parse;
+mod readonly;
+mod redirect;
+mod scripts;
+mod shells;
+mod walk;
+mod word;
+mod wrappers;
+mod writes;
+
+use serde::Serialize;
+
+/// The parser of the second grammar and the walk descend the stack; this is room for the deepest input that the limits let through.
+const STACK: usize = 256 << 20;
+
+/// What is known of a command before it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Analysis {
+    /// Whether every program that would run is known.
+    pub analysable: bool,
+    /// Why the command is not analysable.
+    pub why_not: Option<String>,
+    /// The base names of the programs, in order, without repetition.
+    pub programs: Vec<String>,
+    /// The files that redirections and known programs write to or delete, as written.
+    pub writes: Vec<String>,
+    /// Whether a program that is known for using the network runs.
+    pub network: bool,
+    /// Why the command destroys something, such as "deletes recursively (`rm -rf build`)".
+    pub destructive: Option<String>,
+    /// Whether it is proven that the command only reads.
+    pub readonly: bool,
+}
+
+/// Says what a command would do. Anything but a plain, wholly understood command is "not analysable"; no input makes it fail.
+#[must_use]
+pub fn analyse(command: &str) -> Analysis {
+    if let Err(why) = limits::admit(command) {
+        return Analysis { why_not: Some(why), ..Analysis::default() };
+    }
+    // A thread of its own also keeps a panic of a parser inside.
+    let walked = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("shell-analysis".into())
+            .stack_size(STACK)
+            .spawn_scoped(scope, || walk::Walker::walk(command))
+            .ok()?
+            .join()
+            .ok()
+    });
+    walked.unwrap_or_else(|| Analysis {
+        why_not: Some("the command could not be parsed; write it more simply".into()),
+        ..Analysis::default()
+    })
+}

@@ -1,0 +1,181 @@
+//! The programs that only read, and with which options.
+
+use super::command::Command;
+use super::walk::Walker;
+use super::word::Word;
+use super::{destructive, network, scripts, shells, wrappers, writes};
+
+/// Programs that only read, whatever their arguments are.
+const ALWAYS: [&str; 67] = [
+    "cat",
+    "head",
+    "tail",
+    "wc",
+    "ls",
+    "nl",
+    "tac",
+    "rev",
+    "cut",
+    "paste",
+    "tr",
+    "comm",
+    "join",
+    "fold",
+    "expand",
+    "unexpand",
+    "od",
+    "hexdump",
+    "strings",
+    "stat",
+    "du",
+    "df",
+    "basename",
+    "dirname",
+    "realpath",
+    "readlink",
+    "pwd",
+    "echo",
+    "true",
+    "false",
+    ":",
+    "id",
+    "whoami",
+    "groups",
+    "uname",
+    "uptime",
+    "nproc",
+    "arch",
+    "free",
+    "ps",
+    "pgrep",
+    "printenv",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "b2sum",
+    "cksum",
+    "sum",
+    "cmp",
+    "grep",
+    "egrep",
+    "fgrep",
+    "seq",
+    "sleep",
+    "tty",
+    "which",
+    "type",
+    "jq",
+    "tsort",
+    "numfmt",
+    "factor",
+    "expr",
+    "cd",
+    "exit",
+    "break",
+    "continue",
+];
+
+/// Programs that only read without certain options: short ones, and long ones.
+const WITHOUT: [(&str, &str, &[&str]); 11] = [
+    ("test", "vR", &[]),
+    ("[", "vR", &[]),
+    ("printf", "v", &[]),
+    ("sort", "oST", &["output", "compress-program", "temporary-directory", "buffer-size"]),
+    ("rg", "z", &["pre", "pre-glob", "hostname-bin", "search-zip"]),
+    ("fd", "xX", &["exec", "exec-batch"]),
+    ("tree", "oR", &["output"]),
+    ("file", "CzZ", &["compile", "uncompress", "uncompress-noreport"]),
+    ("diff", "l", &["paginate"]),
+    ("base64", "", &[]),
+    ("column", "", &[]),
+];
+
+/// Programs that only say which version they are.
+const VERSIONED: [&str; 20] = [
+    "cargo",
+    "rustc",
+    "node",
+    "npm",
+    "python",
+    "python3",
+    "pip",
+    "go",
+    "java",
+    "gcc",
+    "clang",
+    "make",
+    "cmake",
+    "docker",
+    "ruby",
+    "perl",
+    "git",
+    "kubectl",
+    "terraform",
+    "rustup",
+];
+
+/// Variables that change how text looks, and nothing else.
+const HARMLESS: [&str; 7] = ["LANG", "TZ", "NO_COLOR", "COLUMNS", "LINES", "TERM", "REPLY"];
+
+/// Whether it is proven that the command only reads. What a declaration assigns is told to the walker.
+pub(super) fn only_reads(name: &str, command: &Command, walker: &mut Walker) -> bool {
+    if ALWAYS.contains(&name) {
+        return true;
+    }
+    if let Some((_, short, long)) = WITHOUT.iter().find(|(program, ..)| *program == name) {
+        return command.is_certain() && !command.has(short, long);
+    }
+    let texts: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
+    if VERSIONED.contains(&name) {
+        return texts.is_some_and(|texts| matches!(texts[..], ["--version"]));
+    }
+    match name {
+        "date" => texts
+            .is_some_and(|texts| texts.iter().all(|text| text.starts_with('+') || matches!(*text, "-u" | "-R" | "-I"))),
+        "hostname" => command.arguments().is_empty(),
+        "uniq" => command.is_certain() && command.operands().count() <= 1,
+        "sed" => texts.is_some_and(|texts| scripts::sed_only_reads(&texts)),
+        "awk" | "gawk" | "mawk" | "nawk" => scripts::awk_only_reads(command),
+        "read" => texts.is_some_and(|texts| texts.iter().all(|text| *text == "-r" || is_harmless_variable(text))),
+        "export" | "declare" | "local" | "typeset" | "readonly" => {
+            for word in command.arguments() {
+                walker.assigned(word.lead().split('=').next().unwrap_or_default());
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Whether a builtin takes its arguments for names of variables with subscripts, or for arithmetic.
+pub(super) fn evaluates(name: &str, command: &Command) -> bool {
+    const NAMES: [&str; 9] = ["export", "declare", "local", "typeset", "readonly", "read", "unset", "let", "wait"];
+    NAMES.contains(&name) && command.arguments().iter().any(Word::hides_command)
+        || matches!(name, "test" | "[" | "printf") && command.has("vR", &[])
+}
+
+/// Whether a program of this name is known to do something, so that a function of that name would mislead.
+pub(super) fn is_known(name: &str) -> bool {
+    const OTHERS: [&str; 16] = [
+        "git", "date", "hostname", "uniq", "sed", "awk", "gawk", "mawk", "nawk", "read", "export", "declare", "local",
+        "typeset", "readonly", "builtin",
+    ];
+    ALWAYS.contains(&name)
+        || WITHOUT.iter().any(|(program, ..)| *program == name)
+        || VERSIONED.contains(&name)
+        || OTHERS.contains(&name)
+        || shells::is_known(name)
+        || wrappers::is_known(name)
+        || destructive::is_known(name)
+        || network::is_known(name)
+        || writes::is_known(name)
+}
+
+/// Whether no program behaves differently when this variable has another value. Programs ask for names in capitals.
+pub(super) fn is_harmless_variable(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    HARMLESS.contains(&name)
+        || name.starts_with("LC_")
+        || !name.is_empty() && name.bytes().all(plain) && !name.ends_with("_proxy") && name.as_bytes()[0] != b'_'
+}

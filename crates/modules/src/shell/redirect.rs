@@ -1,0 +1,64 @@
+//! The walk over redirections.
+
+use brush_parser::ast;
+
+use super::command::Stdin;
+use super::walk::Walker;
+use super::word::Word;
+use super::writes;
+
+impl Walker {
+    /// Notes what the redirections of a group of commands do.
+    pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
+        for redirect in redirects.iter().flat_map(|list| &list.0) {
+            self.redirect(redirect, &mut Stdin::default());
+        }
+    }
+
+    /// Notes what a redirection does; true when it empties a file.
+    pub(super) fn redirect(&mut self, redirect: &ast::IoRedirect, stdin: &mut Stdin) -> bool {
+        use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target};
+        match redirect {
+            ast::IoRedirect::File(descriptor, kind, target) => {
+                let writes = !matches!(kind, Kind::Read | Kind::DuplicateInput);
+                if !writes && descriptor.is_none_or(|number| number == 0) {
+                    *stdin = Stdin::Unknown;
+                }
+                let word = match target {
+                    Target::Filename(word) | Target::Duplicate(word) => self.word(&word.value),
+                    Target::Fd(_) => return false,
+                    Target::ProcessSubstitution(_, inner) => {
+                        self.list(&inner.list);
+                        return false;
+                    }
+                };
+                let duplicates = matches!(kind, Kind::DuplicateInput | Kind::DuplicateOutput);
+                if duplicates && word.literal().is_some_and(writes::is_descriptor) {
+                    return false;
+                }
+                let truncates = matches!(kind, Kind::Write | Kind::Clobber | Kind::DuplicateOutput);
+                writes::redirection(&word, writes, self) && truncates
+            }
+            ast::IoRedirect::OutputAndError(word, appends) => {
+                let word = self.word(&word.value);
+                writes::redirection(&word, true, self) && !appends
+            }
+            ast::IoRedirect::HereDocument(descriptor, document) => {
+                let body = &document.doc.value;
+                let word = if document.requires_expansion { Word::here_document(body) } else { Word::known(body) };
+                self.expand(&word);
+                if descriptor.is_none_or(|number| number == 0) {
+                    *stdin = stdin.then(&word, document.remove_tabs);
+                }
+                false
+            }
+            ast::IoRedirect::HereString(descriptor, word) => {
+                let word = self.word(&word.value);
+                if descriptor.is_none_or(|number| number == 0) {
+                    *stdin = stdin.then(&word, false);
+                }
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Shells, and the builtins that run text.
+
+use super::command::{Command, Stdin};
+use super::walk::Walker;
+use super::word::Word;
+
+const SHELLS: [&str; 12] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh"];
+
+/// Builtins and programs that change what names mean or run what cannot be seen here.
+const OPAQUE: [&str; 31] = [
+    "source",
+    ".",
+    "alias",
+    "unalias",
+    "trap",
+    "coproc",
+    "enable",
+    "bind",
+    "complete",
+    "compgen",
+    "hash",
+    "mapfile",
+    "readarray",
+    "fc",
+    "su",
+    "runuser",
+    "at",
+    "batch",
+    "parallel",
+    "script",
+    "expect",
+    "screen",
+    "tmux",
+    "sudoedit",
+    "visudo",
+    "entr",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "systemd-run",
+    "start-stop-daemon",
+];
+
+/// Whether `name` runs or redefines text in a way of its own.
+pub(super) fn is_known(name: &str) -> bool {
+    SHELLS.contains(&name) || OPAQUE.contains(&name) || name == "eval"
+}
+
+/// Follows shells and `eval`; false when the command is neither.
+pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
+    if SHELLS.contains(&name) {
+        shell(name, command, walker);
+    } else if name == "eval" {
+        match joined(command.arguments()) {
+            Some(text) => walker.script(&text),
+            None => walker.refuse("`eval` runs text that is not known before; write the command itself"),
+        }
+    } else if OPAQUE.contains(&name) {
+        walker.refuse(format!("what `{name}` runs is not analysed; run the command itself"));
+    } else {
+        return false;
+    }
+    true
+}
+
+/// The words as the text that a shell is given, if all are known.
+pub(super) fn joined(words: &[Word]) -> Option<String> {
+    words.iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|texts| texts.join(" "))
+}
+
+fn shell(name: &str, command: &Command, walker: &mut Walker) {
+    if matches!(name, "fish" | "csh" | "tcsh" | "pwsh") {
+        return walker.refuse(format!("the language of `{name}` is not analysed; use `bash -c`"));
+    }
+    // Their grammars differ: a pattern of zsh can run commands.
+    if !matches!(name, "sh" | "bash" | "dash" | "ash") {
+        walker.taint();
+    }
+    let mut reads_text = false;
+    let mut arguments = command.arguments().iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.literal() else {
+            return walker.refuse(format!("`{name}` runs text that is not known before; write the command itself"));
+        };
+        match text {
+            "--version" => return,
+            "--norc" | "--noprofile" | "--posix" => {}
+            "-" | "--" if !reads_text => {
+                if arguments.len() > 0 {
+                    return walker.refuse(format!("`{name}` runs a file whose content is not known"));
+                }
+            }
+            "-o" | "+o" => {
+                walker.taint();
+                arguments.next();
+            }
+            "-s" => {}
+            _ if text.starts_with("--") && text.len() > 2 => {
+                return walker.refuse(format!("`{name}` with the option `{text}` is not analysed; leave it out"));
+            }
+            _ if text.starts_with(['-', '+']) && text.len() > 1 => {
+                // Login and interactive shells run files first.
+                if text.contains(|c: char| !matches!(c, '-' | 'c' | 'e' | 'u' | 'x' | 'v' | 'f')) {
+                    walker.taint();
+                }
+                if text.contains(['o', 'O', 's']) {
+                    return walker
+                        .refuse(format!("`{name}` with the options `{text}` is not analysed; use `-c` alone"));
+                }
+                reads_text |= text.starts_with('-') && text.contains('c');
+            }
+            "--" => {}
+            _ if reads_text => return walker.script(text),
+            _ => return walker.refuse(format!("`{name}` runs the file `{text}`, whose content is not known")),
+        }
+    }
+    match &command.stdin {
+        Stdin::Text(text) if !reads_text => walker.script(text),
+        _ => walker.refuse(format!("`{name}` runs what it reads; write the commands themselves")),
+    }
+}

@@ -1,0 +1,149 @@
+//! Text with expressions in it.
+
+use std::fmt;
+
+use amplifier_core::{EventData, HookError};
+use serde_json::Value;
+
+use crate::condition::{Condition, ConditionError, Scope, Span, outside_strings};
+
+/// So many characters of what one expression gives are shown.
+const SHOWN: usize = 2_000;
+
+/// Text with expressions between `{{` and `}}`, for what people and models read.
+///
+/// An expression is CEL, as in a [`Condition`]. Text that it gives stands there as it is, everything else as JSON; control
+/// characters are left out, and after 2,000 characters follows `…`. `{{ '{{' }}` writes two braces.
+///
+/// ```
+/// use amplifier_core::data;
+/// use amplifier_modules::{Scope, Template};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let template = Template::compile("Allow {{ tool_name }} to write {{ size(tool_input.content) }} characters?")?;
+/// let data = data! { "tool_name": "Write", "tool_input": { "content": "hello" } };
+/// let text = template.render("tool:pre", &data, &Scope::new(".")?);
+/// assert_eq!(text, Ok("Allow Write to write 5 characters?".to_owned()));
+/// # Ok(()) }
+/// ```
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+enum Part {
+    Text(String),
+    Expression(Condition),
+}
+
+impl Template {
+    /// Parses the text, and checks every expression in it.
+    ///
+    /// # Errors
+    /// Says what is wrong and where in the text.
+    pub fn compile(text: &str) -> Result<Self, ConditionError> {
+        let mut parts = Vec::new();
+        let mut rest = 0;
+        while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
+            if open > rest {
+                parts.push(Part::Text(text[rest..open].to_owned()));
+            }
+            let begin = open + 2;
+            let Some(length) = expression_length(&text[begin..]) else {
+                let error = ConditionError::new(text, Span::new(open, 2), "this `{{` is never closed");
+                return Err(error.with_help(Some("end the expression with `}}`, or write `{{ '{{' }}`".into())));
+            };
+            let expression = Condition::compile(&text[begin..begin + length]);
+            parts.push(Part::Expression(expression.map_err(|error| error.within(text, begin))?));
+            rest = begin + length + 2;
+        }
+        if rest < text.len() {
+            parts.push(Part::Text(text[rest..].to_owned()));
+        }
+        Ok(Self { parts })
+    }
+
+    /// The text for an event, to be read.
+    ///
+    /// # Errors
+    /// If an expression cannot be evaluated.
+    pub fn render(&self, event: &str, data: &EventData, scope: &Scope) -> Result<String, HookError> {
+        self.write(event, data, scope, show)
+    }
+
+    /// The value for an event, to work with: nothing is left out. An expression that stands alone gives what it is, be that a
+    /// number or an object.
+    ///
+    /// # Errors
+    /// If an expression cannot be evaluated.
+    pub fn value(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Value, HookError> {
+        if let [Part::Expression(expression)] = self.parts.as_slice() {
+            return expression.value(event, data, scope);
+        }
+        self.write(event, data, scope, |value, text| text.push_str(&plain(value))).map(Value::String)
+    }
+
+    fn write(
+        &self,
+        event: &str,
+        data: &EventData,
+        scope: &Scope,
+        put: impl Fn(Value, &mut String),
+    ) -> Result<String, HookError> {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(part) => text.push_str(part),
+                Part::Expression(expression) => put(expression.value(event, data, scope)?, &mut text),
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Text(text) => text as &dyn fmt::Debug,
+            Part::Expression(expression) => expression,
+        });
+        f.debug_list().entries(parts).finish()
+    }
+}
+
+/// How long the expression is that the text begins with: up to the braces that close none of its own.
+fn expression_length(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut bytes = outside_strings(text).peekable();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth > 0 => depth -= 1,
+            b'}' if bytes.peek() == Some(&(at + 1, b'}')) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn plain(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn show(value: Value, text: &mut String) {
+    let value = plain(value);
+    let mut readable = value.chars().filter(|c| is_readable(*c));
+    text.extend(readable.by_ref().take(SHOWN));
+    if readable.next().is_some() {
+        text.push('…');
+    }
+}
+
+/// Whether a character shows what it is: no control characters but line breaks and tabs, none that turn the direction of the
+/// text, because what is approved must be what was read.
+fn is_readable(c: char) -> bool {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !turns && (!c.is_control() || matches!(c, '\n' | '\t'))
+}

@@ -1,0 +1,212 @@
+//! A server that is asked about every event.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, Url};
+use tokio::time::timeout;
+
+use super::protocol::{self, PROTOCOL, Request};
+use super::{MOST_OUTPUT, TIMEOUT, TransportError, head, runtime, variables};
+
+/// How much of the text of a failure is kept.
+const LONGEST_SAID: usize = 1000;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// How an [`HttpHook`] asks.
+#[derive(Clone)]
+pub struct HttpOptions {
+    /// The name of the hook, which is part of every request.
+    pub name: String,
+    /// Where the server is.
+    pub url: String,
+    /// Headers of every request. `${NAME}` in a value is an environment variable.
+    pub headers: Vec<(String, String)>,
+    /// How long it may take to connect; 5 seconds.
+    pub connect_timeout: Duration,
+    /// How long one call may take, with everything; 30 seconds.
+    pub timeout: Duration,
+    /// How many bytes an answer may have; 1 MiB.
+    pub most_output: usize,
+}
+
+impl HttpOptions {
+    /// Asks a server, with the usual limits.
+    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            connect_timeout: Duration::from_secs(5),
+            timeout: TIMEOUT,
+            most_output: MOST_OUTPUT,
+        }
+    }
+
+    /// Sends a header; `${NAME}` in its value is an environment variable.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// The values of headers, and what is in an address beside the host, may be secrets.
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("HttpOptions")
+            .field("name", &self.name)
+            .field("headers", &names)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("timeout", &self.timeout)
+            .field("most_output", &self.most_output)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A hook that posts every event to a server, over a connection that is kept.
+///
+/// An answer with a status of 200 to 299 counts; an empty one is "go on". Redirections are not followed: they would carry the event to whoever they
+/// name. If the connection is refused or reset before there is a response, the request is made once more.
+///
+/// ```
+/// use amplifier_core::{HookRegistry, TOOL_PRE};
+/// use amplifier_modules::transport::{HttpHook, HttpOptions};
+///
+/// let options = HttpOptions::new("policy", "https://policy.example.com/hook").header("x-team", "agents of ${CARGO_PKG_NAME}");
+/// HookRegistry::new().hook(TOOL_PRE).named("policy").handler(HttpHook::new(options)?);
+/// # Ok::<(), amplifier_modules::transport::TransportError>(())
+/// ```
+pub struct HttpHook {
+    options: HttpOptions,
+    url: Url,
+    headers: HeaderMap,
+    client: Client,
+}
+
+impl fmt::Debug for HttpHook {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HttpHook").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl HttpHook {
+    /// Prepares to ask a server. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// If the address is none, a header cannot be sent, the environment lacks what it names, or this machine cannot make connections.
+    pub fn new(options: HttpOptions) -> Result<Self, TransportError> {
+        let hook = &options.name;
+        let url = address(&options.url).map_err(|why| TransportError::Address { hook: hook.clone(), why })?;
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, JSON), (ACCEPT, JSON)]);
+        for (name, value) in &options.headers {
+            let value = variables::expand(hook, name, value)?;
+            let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+            let Some((name, mut value)) = header else {
+                return Err(TransportError::Header { hook: hook.clone(), header: name.clone() });
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let client = client(&url, options.connect_timeout)
+            .map_err(|source| TransportError::Client { hook: hook.clone(), source })?;
+        Ok(Self { options, url, headers, client })
+    }
+
+    /// Makes the request, once more if it never came to a response.
+    async fn send(&self, request: Vec<u8>) -> Result<Response, reqwest::Error> {
+        let post = |body| self.client.post(self.url.clone()).headers(self.headers.clone()).body(body).send();
+        match post(request.clone()).await {
+            Err(error) if is_cut(&error) => post(request).await,
+            response => response,
+        }
+    }
+
+    async fn exchange(&self, request: Vec<u8>) -> Result<HookResult, HookError> {
+        let mut response = self.send(request).await.map_err(|error| HookError::from(error.without_url()))?;
+        let status = response.status();
+        let mut body = Vec::new();
+        let is_whole = read(&mut response, &mut body, self.options.most_output).await;
+        if !status.is_success() {
+            // The status says more than why the text of it could not be read.
+            let hint = if status.is_redirection() { "; redirections are not followed" } else { "" };
+            let said = head(&body, LONGEST_SAID);
+            let said = if said.is_empty() { said } else { format!(": {said}") };
+            return Err(HookError::Failed(format!("the server answered with status {}{hint}{said}", status.as_u16())));
+        }
+        is_whole?;
+        protocol::read(&body)
+    }
+}
+
+impl Hook for HttpHook {
+    /// Asks the server.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the request; whether the server has read it is not known.
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        runtime()?;
+        let request = Request { protocol: PROTOCOL, id: None, hook: &self.options.name, event, data }.to_json()?;
+        let limit = self.options.timeout;
+        timeout(limit, self.exchange(request)).await.unwrap_or(Err(HookError::TimedOut(limit)))
+    }
+}
+
+fn address(url: &str) -> Result<Url, String> {
+    let url = Url::parse(url).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("`{other}` is neither `http` nor `https`")),
+    }
+}
+
+fn client(url: &Url, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
+    // It fails if one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder()
+        .user_agent(concat!("amplifier-hooks/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect_timeout)
+        .tcp_nodelay(true)
+        .retry(reqwest::retry::never())
+        .redirect(Policy::none());
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    // A proxy does not know this machine as `localhost`.
+    if is_local { builder.no_proxy() } else { builder }.build()
+}
+
+/// Takes in the body, as much of it as there may be.
+async fn read(response: &mut Response, body: &mut Vec<u8>, most: usize) -> Result<(), HookError> {
+    while let Some(chunk) = response.chunk().await.map_err(|error| HookError::from(error.without_url()))? {
+        let left = most - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(left)]);
+        if chunk.len() > left {
+            return Err(HookError::Failed(format!("the server answered with more than {most} bytes")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the connection was refused or reset, or closed before the request was sent. A time-out is none of it: the server may be at work.
+fn is_cut(error: &reqwest::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset};
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled) {
+            return true;
+        }
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            return matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionRefused | ConnectionReset);
+        }
+        source = cause.source();
+    }
+    false
+}

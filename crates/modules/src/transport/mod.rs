@@ -1,0 +1,110 @@
+//! Hooks in any language: a command per event, a program that is kept alive, or a server.
+//!
+//! All three speak the one protocol of `docs/protocol.md`. Whatever is at the other end cannot hurt the agent: every call has a limit of
+//! time and of size, and every failure becomes a [`HookError`], so that the hook's `on_error` decides.
+
+mod command;
+mod http;
+mod process;
+mod protocol;
+mod variables;
+mod worker;
+
+use std::time::Duration;
+
+use amplifier_core::HookError;
+use tokio::runtime::Handle;
+
+pub use command::{CommandHook, CommandOptions};
+pub use http::{HttpHook, HttpOptions};
+pub use process::Program;
+pub use protocol::{PROTOCOL, Request};
+pub use worker::{WorkerHook, WorkerOptions};
+
+/// How long one call may take, if nothing else is said.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many bytes an answer may have, if nothing else is said.
+const MOST_OUTPUT: usize = 1024 * 1024;
+
+/// Why a hook cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// There is nothing to run.
+    #[error("hook `{hook}` has no command; name a program")]
+    NoCommand {
+        /// The hook.
+        hook: String,
+    },
+    /// A value names a variable that is not set.
+    #[error("`{place}` of hook `{hook}` needs the environment variable `{variable}`, which is not set or not text")]
+    NoVariable {
+        /// The hook.
+        hook: String,
+        /// The header or the variable whose value it is.
+        place: String,
+        /// What is missing.
+        variable: String,
+    },
+    /// A value has a `${` that names nothing.
+    #[error("`{place}` of hook `{hook}` has a `${{` without a name and a `}}`; write `${{NAME}}`")]
+    NoName {
+        /// The hook.
+        hook: String,
+        /// The header or the variable whose value it is.
+        place: String,
+    },
+    /// A header that cannot be sent.
+    #[error(
+        "header `{header}` of hook `{hook}` cannot be sent; its name or its value has characters that headers do not have"
+    )]
+    Header {
+        /// The hook.
+        hook: String,
+        /// Its name; the value may be a secret.
+        header: String,
+    },
+    /// An address that is none.
+    #[error("the address of hook `{hook}` is not usable: {why}; write `https://HOST/PATH`")]
+    Address {
+        /// The hook.
+        hook: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// This machine cannot make secure connections.
+    #[error("hook `{hook}` cannot make connections")]
+    Client {
+        /// The hook.
+        hook: String,
+        /// What is wrong.
+        source: reqwest::Error,
+    },
+}
+
+/// The runtime that waits for processes and connections.
+fn runtime() -> Result<Handle, HookError> {
+    Handle::try_current()
+        .map_err(|_| HookError::failed("commands and servers can be asked within a tokio runtime only"))
+}
+
+/// The first characters of a text that others wrote, without what could steer a terminal.
+fn head(text: &[u8], most: usize) -> String {
+    let mut head: String = String::from_utf8_lossy(text).chars().filter(|c| is_readable(*c)).take(most).collect();
+    head.truncate(head.trim_end().len());
+    head
+}
+
+/// The last characters of it.
+fn tail(text: &[u8], most: usize) -> String {
+    // No character has more than four bytes.
+    let from = text.len().saturating_sub(most.saturating_mul(4));
+    let readable = String::from_utf8_lossy(&text[from..]);
+    let readable: Vec<char> = readable.trim_end().chars().filter(|c| is_readable(*c)).collect();
+    readable[readable.len().saturating_sub(most)..].iter().collect()
+}
+
+fn is_readable(c: char) -> bool {
+    !c.is_control() || matches!(c, '\n' | '\t')
+}

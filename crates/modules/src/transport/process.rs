@@ -1,0 +1,251 @@
+//! A process with all that it begins.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use amplifier_core::HookError;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use super::{TransportError, tail, variables};
+
+/// How long a process that was killed may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+
+/// How much of stderr is part of an error's text.
+const LONGEST_STDERR: usize = 1000;
+
+/// Variables whose names end so are secrets: a hook gets those that it is given by name.
+const SECRETS: [&str; 4] = ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+
+/// A program and the surroundings in which it runs.
+///
+/// It gets the environment of the agent, but for variables whose names end in `_API_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. To hand such a
+/// one over, name it: `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`.
+///
+/// ```
+/// use amplifier_modules::transport::Program;
+///
+/// let listed = Program::new(["ruff", "check", "."]);
+/// let line = Program::line("ruff check . | head -20");
+/// ```
+#[derive(Clone)]
+pub struct Program {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it runs; the folder of the agent if not given.
+    pub folder: Option<PathBuf>,
+    /// Variables beside those of the agent. `${NAME}` in a value is a variable of the agent.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Program {
+    /// A program with its arguments.
+    pub fn new(command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { command: command.into_iter().map(Into::into).collect(), folder: None, environment: Vec::new() }
+    }
+
+    /// A line for the shell.
+    pub fn line(line: impl Into<OsString>) -> Self {
+        // With its path, so that it is found whatever `PATH` the hook is given.
+        Self::new(["/bin/sh".into(), "-c".into(), line.into()])
+    }
+
+    /// Runs in another folder.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets a variable; `${NAME}` in its value is a variable of the agent.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Puts in what the values name.
+    pub(super) fn resolve(mut self, hook: &str) -> Result<Self, TransportError> {
+        if self.command.first().is_none_or(|program| program.is_empty()) {
+            return Err(TransportError::NoCommand { hook: hook.to_owned() });
+        }
+        for (name, value) in &mut self.environment {
+            *value = variables::expand(hook, name, value)?;
+        }
+        Ok(self)
+    }
+
+    /// Starts it, in a process group of its own.
+    ///
+    /// The parent may be large, so it must not be forked. Nothing here keeps the standard library from `posix_spawn`: a process group and
+    /// (since glibc 2.29) a folder do not; only a `PATH` of its own for a program that is given without its path does.
+    pub(super) fn start(&self) -> Result<Process, HookError> {
+        self.spawn().map_err(|error| {
+            let program = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            HookError::Failed(format!("`{program}` cannot be started: {error}; check that program and folder exist"))
+        })
+    }
+
+    fn spawn(&self) -> io::Result<Process> {
+        let (program, arguments) = self.command.split_first().ok_or(Errno::INVAL)?;
+        let mut command = Command::new(program);
+        command.args(arguments).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        for (name, _) in std::env::vars_os() {
+            let upper = name.to_string_lossy().to_ascii_uppercase();
+            if SECRETS.iter().any(|secret| upper.ends_with(secret)) {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let mut child = command.spawn()?;
+        // First of all the group: whatever fails after this, it ends.
+        let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(Errno::SRCH)?;
+        let group = Group(leader);
+        let stdin = child.stdin.take();
+        let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).ok_or(Errno::BADF)?;
+        Ok(Process { group, child, stdin, stdout, stderr })
+    }
+}
+
+/// The values of variables may be secrets.
+impl fmt::Debug for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.environment.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("Program")
+            .field("command", &self.command)
+            .field("folder", &self.folder)
+            .field("environment", &names)
+            .finish()
+    }
+}
+
+/// A process in a process group of its own, which ends when this is dropped.
+///
+/// Only a process that leaves the group (`setsid`) is not ended; nobody waits for it.
+pub(super) struct Process {
+    // INVARIANT: dropped before `child`. Until the child is waited for, its id, which is that of the group, cannot become another's.
+    pub(super) group: Group,
+    child: Child,
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// What is left of a process.
+pub(super) struct Ended {
+    /// How it ended, if that is known.
+    pub(super) status: Option<ExitStatus>,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+impl Process {
+    /// Ends the process, if it still runs, and all that it began.
+    pub(super) async fn end(self) -> Ended {
+        let Self { group, mut child, stdin, stdout, stderr } = self;
+        drop(group);
+        // Only now, so that the end of its input is not what ended it.
+        drop(stdin);
+        let status = timeout(GONE_WITHIN, child.wait()).await.ok().and_then(Result::ok);
+        Ended { status, stdout, stderr }
+    }
+}
+
+/// Writes some of the bytes; waits for ever if there is nowhere to write to.
+pub(super) async fn write(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
+    match stdin {
+        Some(stdin) => stdin.write(bytes).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a process wrote to one of its outputs.
+pub(super) struct Output {
+    pub(super) bytes: Vec<u8>,
+    most: usize,
+    pub(super) is_open: bool,
+}
+
+impl Output {
+    pub(super) fn new(most: usize) -> Self {
+        Self { bytes: Vec::new(), most, is_open: true }
+    }
+
+    /// Takes in the result of a read.
+    pub(super) fn took(&mut self, read: io::Result<usize>) {
+        self.is_open = matches!(read, Ok(1..));
+    }
+
+    /// Whether there was more than there may be.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.bytes.len() > self.most
+    }
+
+    /// Takes what is in the pipe, and does not wait for more: a process that left the group may hold it open for ever.
+    pub(super) fn drain(&mut self, pipe: impl AsFd) {
+        let mut bytes = [0; 16 * 1024];
+        while !self.is_too_much() {
+            // Not `try_read`: it knows of what was written only after the runtime has looked.
+            let Ok(read @ 1..) = retry_on_intr(|| rustix::io::read(&pipe, &mut bytes)) else { return };
+            self.bytes.extend_from_slice(&bytes[..read]);
+        }
+    }
+}
+
+/// A process group, which ends when this is dropped.
+pub(super) struct Group(Pid);
+
+impl Group {
+    /// Returns when the first process of the group has ended. It is still there for whoever waits for it.
+    pub(super) fn leader_ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let leader = self.0;
+        // A thread waits, because the runtime cannot wait for a process and leave it there.
+        let ended = tokio::task::spawn_blocking(move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            retry_on_intr(|| waitid(WaitId::Pid(leader), options)).map(drop)
+        });
+        async move {
+            // It fails only if there is no such process, which has ended then.
+            let _ = ended.await;
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // One signal reaches them all, also those that are being forked. It fails if they have all ended.
+        let _ = kill_process_group(self.0, Signal::KILL);
+    }
+}
+
+/// How a process ended, in words.
+pub(super) fn describe(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with exit code {code}"),
+        Some((None, Some(signal))) => format!("was ended by signal {signal}"),
+        _ => "ended, nobody knows how".to_owned(),
+    }
+}
+
+/// What happened, and what the process said last.
+pub(super) fn with_stderr(what: String, stderr: &[u8]) -> String {
+    match tail(stderr, LONGEST_STDERR) {
+        said if said.is_empty() => what,
+        said => format!("{what}; its stderr ends with: {said}"),
+    }
+}

@@ -1,0 +1,80 @@
+//! What is sent to a hook, and how its answer is read.
+
+use amplifier_core::{EventData, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the protocol.
+pub const PROTOCOL: u32 = 1;
+
+/// How much of an error's text is kept.
+const LONGEST_ERROR: usize = 1000;
+
+/// What a hook is asked: one JSON object. The answer is as in `hook-result.schema.json`, or nothing to go on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "HookRequest")]
+pub struct Request<'a> {
+    /// The version of the protocol: 1.
+    #[schemars(extend("const" = PROTOCOL))]
+    pub protocol: u32,
+    /// Tells the requests to a worker apart; its answer repeats it. Commands and servers get none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "integer"))]
+    pub id: Option<u64>,
+    /// The name under which the hook is registered.
+    pub hook: &'a str,
+    /// The event: `tool:pre`.
+    pub event: &'a str,
+    /// The data of the event, as in `events.schema.json`.
+    #[schemars(with = "Map")]
+    pub data: &'a EventData,
+}
+
+impl Request<'_> {
+    /// The request in one line, without the line break.
+    pub(super) fn to_json(&self) -> Result<Vec<u8>, HookError> {
+        Ok(serde_json::to_vec(self)?)
+    }
+}
+
+/// Reads an answer; nothing but white space is "go on".
+pub(super) fn read(answer: &[u8]) -> Result<HookResult, HookError> {
+    let answer = answer.trim_ascii();
+    if answer.is_empty() {
+        return Ok(HookResult::proceed());
+    }
+    // Neither text repeats what the answer says: errors are logged, and answers may hold secrets.
+    let answer = serde_json::from_slice(answer)
+        .map_err(|error| HookError::Unreadable(format!("the answer is no JSON: {error}")))?;
+    HookResult::from_json(answer)
+}
+
+/// The answer of a worker to one of its requests.
+#[derive(Debug)]
+pub(super) struct WorkerAnswer {
+    pub(super) id: u64,
+    pub(super) result: Result<HookResult, HookError>,
+}
+
+/// The line of it.
+///
+/// INVARIANT: a field that is not known is an error. A misspelt `result` would otherwise be a denial that nobody hears.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: u64,
+    #[serde(default)]
+    result: Value,
+    error: Option<String>,
+}
+
+/// Reads a line of a worker. The error is the worker's; one in the result is that answer's.
+pub(super) fn read_line(line: &[u8]) -> Result<WorkerAnswer, serde_json::Error> {
+    let Line { id, result, error } = serde_json::from_slice(line)?;
+    let result = match error {
+        Some(error) => Err(HookError::Failed(super::head(error.as_bytes(), LONGEST_ERROR))),
+        None => HookResult::from_json(result),
+    };
+    Ok(WorkerAnswer { id, result })
+}

@@ -1,0 +1,236 @@
+//! A worker that runs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+use amplifier_core::{HookError, HookResult};
+use tokio::io::AsyncReadExt;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::WorkerOptions;
+use super::slot::Ask;
+use crate::transport::process::{self, Output, Process};
+use crate::transport::{head, protocol};
+
+/// How many answers a worker may owe.
+const MOST_OWED: usize = 1024;
+
+/// How many lines of stderr are logged between two answers, and how long each may be.
+const MOST_LOGGED: usize = 100;
+const LONGEST_LOGGED: usize = 1000;
+
+/// How many bytes of stderr are kept for errors.
+const KEPT: usize = 8 * 1024;
+
+/// How long a worker that closed a pipe may take to end.
+const ENDS_WITHIN: Duration = Duration::from_millis(100);
+
+/// As good as for ever, for limits that no clock can hold.
+const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Why a worker is no longer served.
+pub(super) enum End {
+    /// The hook was dropped.
+    Dropped,
+    /// The worker ended, or cannot be trusted any more.
+    Broken(Broken),
+}
+
+/// What a worker did.
+pub(super) enum Broken {
+    /// It ended.
+    Gone,
+    /// It broke the protocol.
+    Misbehaved(String),
+}
+
+/// What became of a worker that is no longer served.
+pub(super) struct Failure {
+    pub(super) why: String,
+    /// Whether it has answered anything.
+    pub(super) has_answered: bool,
+}
+
+/// A worker that runs.
+pub(super) struct Connection {
+    process: Process,
+    /// The line that is being written. The next request is taken when it is through, so that what waits is bounded.
+    line: Vec<u8>,
+    written: usize,
+    answers: Answers,
+    log: Log,
+    longest_silence: Duration,
+}
+
+impl Connection {
+    pub(super) fn new(process: Process, options: &WorkerOptions) -> Self {
+        Self {
+            process,
+            line: Vec::new(),
+            written: 0,
+            answers: Answers {
+                owed: HashMap::new(),
+                stdout: Output::new(options.most_output),
+                searched: 0,
+                heard: Instant::now(),
+                any: false,
+            },
+            log: Log { hook: options.name.clone(), stderr: Output::new(KEPT), begun: 0, logged: 0 },
+            longest_silence: options.timeout.saturating_mul(2).min(AGES),
+        }
+    }
+
+    /// Passes requests and answers on.
+    pub(super) async fn serve(&mut self, first: Ask, asks: &mut mpsc::Receiver<Ask>) -> End {
+        let misbehaved = |what| End::Broken(Broken::Misbehaved(what));
+        let mut ended = std::pin::pin!(self.process.group.leader_ended());
+        self.accept(first);
+        loop {
+            let Self { process: Process { stdin, stdout, stderr, .. }, line, written, answers, log, .. } = self;
+            let is_writing = *written < line.len();
+            tokio::select! {
+                () = &mut ended => return End::Broken(Broken::Gone),
+                ask = asks.recv(), if !is_writing => match ask {
+                    Some(ask) => self.accept(ask),
+                    None => return End::Dropped,
+                },
+                more = process::write(stdin, &line[*written..]), if is_writing => match more {
+                    Ok(more) => *written += more,
+                    Err(_) => return closed("stdin", ended).await,
+                },
+                read = stdout.read_buf(&mut answers.stdout.bytes), if answers.stdout.is_open => {
+                    answers.stdout.took(read);
+                    match answers.take() {
+                        Err(what) => return misbehaved(what),
+                        Ok(()) if !answers.stdout.is_open => return closed("stdout", ended).await,
+                        Ok(()) => log.logged = 0,
+                    }
+                }
+                read = stderr.read_buf(&mut log.stderr.bytes), if log.stderr.is_open => {
+                    log.stderr.took(read);
+                    log.write();
+                }
+                () = sleep_until(answers.heard + self.longest_silence), if !answers.owed.is_empty() => {
+                    return misbehaved(format!("owed an answer and said nothing for {:?}", self.longest_silence));
+                }
+            }
+            if self.answers.owed.len() > MOST_OWED {
+                return misbehaved(format!("owed more than {MOST_OWED} answers"));
+            }
+        }
+    }
+
+    /// Begins to write a request, unless nobody waits for its answer any more.
+    fn accept(&mut self, ask: Ask) {
+        if !ask.reply.is_closed() {
+            self.answers.expect(ask.id, ask.reply);
+            (self.line, self.written) = (ask.line, 0);
+        }
+    }
+
+    /// Ends the worker and fails what it still owes.
+    pub(super) async fn fail(self, broken: Broken) -> Failure {
+        let Self { process, mut answers, mut log, .. } = self;
+        let ended = process.end().await;
+        log.stderr.drain(&ended.stderr);
+        log.write();
+        // What it answered before it ended counts; after a line that is no answer there is none.
+        answers.stdout.drain(&ended.stdout);
+        let _ = answers.take();
+        let what = match broken {
+            Broken::Misbehaved(what) => format!("the worker {what}"),
+            Broken::Gone => format!("the worker {}", process::describe(ended.status)),
+        };
+        let why = process::with_stderr(what, &log.stderr.bytes);
+        for (_, reply) in answers.owed {
+            let _ = reply.send(Err(HookError::Failed(why.clone())));
+        }
+        Failure { why, has_answered: answers.any }
+    }
+}
+
+/// A pipe is closed: by the worker's end, most likely, which is the better thing to tell then.
+async fn closed(pipe: &str, ended: impl Future<Output = ()>) -> End {
+    End::Broken(match timeout(ENDS_WITHIN, ended).await {
+        Ok(()) => Broken::Gone,
+        Err(_) => Broken::Misbehaved(format!("closed its {pipe}")),
+    })
+}
+
+/// The answers that a worker owes.
+///
+/// INVARIANT: a request stays in `owed` until it is answered, also when nobody waits for it any more: this is how a late answer is told from
+/// one to a question that nobody asked.
+struct Answers {
+    owed: HashMap<u64, oneshot::Sender<Result<HookResult, HookError>>>,
+    stdout: Output,
+    /// How much of stdout has no line break: a long line that comes in small pieces is not searched again for each.
+    searched: usize,
+    /// When the worker last answered, or began to owe something.
+    heard: Instant,
+    /// Whether there was any.
+    any: bool,
+}
+
+impl Answers {
+    fn expect(&mut self, id: u64, reply: oneshot::Sender<Result<HookResult, HookError>>) {
+        if self.owed.is_empty() {
+            self.heard = Instant::now();
+        }
+        self.owed.insert(id, reply);
+    }
+
+    /// Takes the answers out of what was written.
+    fn take(&mut self) -> Result<(), String> {
+        let mut begin = 0;
+        while let Some(length) = self.stdout.bytes[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let end = self.searched + length;
+            let answer = protocol::read_line(&self.stdout.bytes[begin..end])
+                .map_err(|error| format!("wrote a line to stdout that is no answer: {error}"))?;
+            let Entry::Occupied(owed) = self.owed.entry(answer.id) else {
+                return Err(format!("answered request {}, which it does not have", answer.id));
+            };
+            // If nobody waits any more, the answer is late, and nobody gets it.
+            let _ = owed.remove().send(answer.result);
+            (self.heard, self.any) = (Instant::now(), true);
+            (begin, self.searched) = (end + 1, end + 1);
+        }
+        self.stdout.bytes.drain(..begin);
+        self.searched = self.stdout.bytes.len();
+        if self.stdout.is_too_much() {
+            return Err("wrote a line to stdout that is longer than it may be".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What a worker writes to stderr.
+struct Log {
+    hook: String,
+    stderr: Output,
+    /// Where the line begins that is not logged yet.
+    begun: usize,
+    logged: usize,
+}
+
+impl Log {
+    /// Logs the lines that are complete, and keeps the last of what was written.
+    fn write(&mut self) {
+        while let Some(length) = self.stderr.bytes[self.begun..].iter().position(|byte| *byte == b'\n') {
+            let line = &self.stderr.bytes[self.begun..self.begun + length];
+            if self.logged < MOST_LOGGED {
+                tracing::info!(hook = self.hook, "{}", head(line, LONGEST_LOGGED));
+            }
+            if self.logged == MOST_LOGGED {
+                tracing::info!(hook = self.hook, "more is not logged until the worker answers");
+            }
+            self.logged = self.logged.saturating_add(1);
+            self.begun += length + 1;
+        }
+        let surplus = self.stderr.bytes.len().saturating_sub(KEPT);
+        self.stderr.bytes.drain(..surplus);
+        self.begun = self.begun.saturating_sub(surplus);
+    }
+}

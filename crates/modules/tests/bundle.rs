@@ -1,0 +1,196 @@
+//! Bundles: what can stand in them, and what is said about mistakes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use amplifier_core::{HookRegistry, OnError, data};
+use amplifier_modules::Scope;
+use amplifier_modules::bundle::{Bundle, BundleError, load};
+
+/// Every line of the text without the spaces that make it readable here.
+fn yaml(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().skip_while(|line| line.trim().is_empty()).collect();
+    let indent = lines.first().map_or(0, |line| line.len() - line.trim_start().len());
+    lines.iter().map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect()
+}
+
+fn problem(text: &str) -> String {
+    match Bundle::parse(&yaml(text), Path::new("bundle.yaml")) {
+        Ok(bundle) => panic!("it is fine: {bundle:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_bundle_holds_hooks_of_all_kinds() {
+    let bundle = Bundle::parse(
+        &yaml(
+            r#"
+            session:
+              injection_budget_per_turn: 500
+              over_budget: drop
+            hooks:
+              - rule: no-destructive-shell
+                on: tool:pre
+                when: tool_name == "Bash" && shell(tool_input.command).destructive
+                deny: "{{ shell(tool_input.command).why }}"
+              - command: ./hooks/lint.sh
+                on: [tool:post]
+                timeout: 5
+              - worker: [python3, hooks/policy.py]
+                on: "tool:*"
+                on_error: deny
+                role: gate
+              - http: http://127.0.0.1:9000/hook
+                on: tool:pre
+                enabled: false
+            "#,
+        ),
+        Path::new("bundle.yaml"),
+    )
+    .unwrap();
+    let names: Vec<String> = bundle.hooks.iter().map(|entry| entry.value.shown_name()).collect();
+    let expected = ["no-destructive-shell", "./hooks/lint.sh", "python3", "http://127.0.0.1:9000/hook"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn mistakes_are_told_with_the_place_and_a_suggestion() {
+    let table = [
+        (
+            "
+            hooks:
+              - rule: guard
+                on: tool:pre
+                wen: tool_name == 'Bash'
+                deny: no
+            ",
+            "bundle.yaml:4:5: unknown key `wen`; did you mean `when`?\n 4 |     wen: tool_name == 'Bash'\n   |     ^",
+        ),
+        (
+            "
+            hooks:
+              - command: ./lint.sh
+            ",
+            "bundle.yaml:2:5: `on` is missing: which events does it hear? `amplifier events` lists all\n \
+             2 |   - command: ./lint.sh\n   |     ^",
+        ),
+        (
+            "
+            hooks:
+              - on: tool:pre
+            ",
+            "bundle.yaml:2:5: a hook is a `rule`, `command`, `worker` or `http`; this is none\n \
+             2 |   - on: tool:pre\n   |     ^",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(problem(text), expected);
+    }
+    assert!(problem("hooks: [").starts_with("bundle.yaml:1:"), "{}", problem("hooks: ["));
+    assert!(problem("hooks:\n  - rule: x\n    on: tool:pre\n    deny: y\n    on_error: perhaps\n").contains(":5:"));
+}
+
+#[test]
+fn bundles_include_others_and_never_without_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("team.yaml", "session: { injection_size_limit: 50 }\nhooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n");
+    write("mine.yaml", "includes: [team.yaml]\nhooks:\n  - rule: b\n    on: tool:pre\n    deny: no\n");
+    let loaded = load(&folder.path().join("mine.yaml")).unwrap();
+    let names: Vec<String> = loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect();
+    assert_eq!((names, loaded.session.injection_size_limit), (vec!["a".to_owned(), "b".to_owned()], Some(50)));
+
+    write("team.yaml", "includes: [mine.yaml]\n");
+    let error = load(&folder.path().join("mine.yaml")).unwrap_err();
+    assert!(error.message.ends_with("includes this file, without an end"), "{error}");
+    write("mine.yaml", "includes: [gone.yaml]\n");
+    let error = load(&folder.path().join("mine.yaml")).unwrap_err();
+    assert_eq!((error.line, error.column), (1, 12));
+}
+
+/// A registry with the hooks of a bundle, in a folder that is the workspace, too.
+fn registered(folder: &Path, text: &str) -> Result<HookRegistry, BundleError> {
+    let file = folder.join("bundle.yaml");
+    std::fs::write(&file, yaml(text)).unwrap();
+    let hooks = HookRegistry::new();
+    let scope = Arc::new(Scope::new(folder).unwrap());
+    load(&file)?.register(&hooks, &scope)?;
+    Ok(hooks)
+}
+
+#[tokio::test]
+async fn hooks_of_all_kinds_answer_where_their_conditions_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("lint.sh"),
+        "cat >/dev/null; echo '{\"action\": \"inject_context\", \"context_injection\": \"line 1\"}'",
+    )
+    .unwrap();
+    let worker = "import json, sys\nfor line in sys.stdin:\n    id = json.loads(line)['id']\n    print(json.dumps({'id': id, 'result': {'user_message': 'seen'}}), flush=True)\n";
+    std::fs::write(folder.path().join("policy.py"), worker).unwrap();
+    let hooks = registered(
+        folder.path(),
+        r#"
+        hooks:
+          - rule: production-guard
+            on: tool:pre
+            when: tool_name == "Write" && path_matches(tool_input.file_path, ["production/**"])
+            ask: "Write to {{ tool_input.file_path }}?"
+            options: [Allow once, Deny]
+          - command: sh lint.sh
+            name: lint
+            on: [tool:pre, tool:post]
+            when: tool_name == "Write"
+          - worker: [python3, policy.py]
+            name: policy
+            on: "tool:*"
+          - rule: off
+            on: tool:pre
+            deny: never
+            enabled: false
+        "#,
+    )
+    .unwrap();
+    let roles: Vec<_> = hooks.list_handlers().iter().map(|hook| (hook.name.to_string(), hook.on_error)).collect();
+    let expected = [
+        ("production-guard", OnError::Deny),
+        ("lint", OnError::Continue),
+        ("lint", OnError::Continue),
+        ("policy", OnError::Continue),
+    ];
+    assert_eq!(roles, expected.map(|(name, on_error)| (name.to_owned(), on_error)));
+
+    let write = |path: &str| data! { "tool_name": "Write", "tool_input": { "file_path": path } };
+    let outcome = hooks.emit("tool:pre", write("./docs/../production/a")).await.unwrap();
+    assert_eq!(outcome.decision.as_str(), "ask_user");
+    assert_eq!(outcome.approvals()[0].said.prompt, "Write to ./docs/../production/a?");
+    assert_eq!(outcome.injections()[0].said.text, "line 1");
+    assert_eq!(outcome.messages()[0].said.text, "seen");
+
+    let outcome = hooks.emit("tool:pre", data! { "tool_name": "Read", "tool_input": {} }).await.unwrap();
+    assert_eq!((outcome.decision.as_str(), outcome.injections().len(), outcome.messages().len()), ("continue", 0, 1));
+}
+
+#[test]
+fn a_hook_that_cannot_be_made_is_pointed_at_and_none_is_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = |text: &str| registered(folder.path(), text).unwrap_err();
+    let error = problem(
+        r#"
+        hooks:
+          - rule: fine
+            on: tool:pre
+            deny: no
+          - rule: guard
+            on: tool:pre
+            when: tool_nam == "Bash"
+            deny: no
+        "#,
+    );
+    assert_eq!((error.line, error.column, error.text.as_str()), (5, 5, "  - rule: guard"));
+    assert!(error.message.contains("did you mean `tool_name`?"), "{error}");
+    let error = problem("hooks:\n  - rule: x\n    on: nonsense\n    deny: no\n");
+    assert!(error.message.contains("`nonsense`") && error.message.contains("amplifier events"), "{error}");
+}
