@@ -76,3 +76,18 @@ fn what_a_rule_denies_does_not_run() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nThen not.\n"));
     assert!(place.at("workspace/build").exists());
 }
+
+#[test]
+fn hooks_to_begin_with_work_at_once_and_are_never_written_over_others() {
+    let (place, _) = place(BUNDLE);
+    for (kind, tests) in [("rule", 3), ("command", 2), ("worker", 2)] {
+        let folder = place.at(kind).display().to_string();
+        let written = place.amplifier(&["hooks", "new", kind, &folder]).fine();
+        assert!(written.contains(&format!("amplifier hooks test {folder}/bundle.yaml")), "{written}");
+        let tested = place.amplifier(&["hooks", "test", &format!("{folder}/bundle.yaml")]).fine();
+        assert!(tested.ends_with(&format!("\n{tests} passed; 0 failed\n")), "{tested}");
+        let again = place.amplifier(&["hooks", "new", kind, &folder]);
+        let taken = format!("amplifier: `{folder}/bundle.yaml` is there already; please choose another folder");
+        again.check_failed(&taken);
+    }
+}

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, Map, OnError, Outcome};
+use amplifier_modules::Starter;
 use amplifier_modules::bundle::{Case, Expected};
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::agent::register_bundle;
@@ -52,6 +54,14 @@ enum Command {
         #[command(flatten)]
         flags: Flags,
     },
+    /// Write hooks that work, to begin with
+    New {
+        /// What they are made of
+        kind: Kind,
+        /// Where to; it is made if it is not there
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
     /// Show, hook by hook, what would come of an event
     Try {
         /// The event
@@ -65,6 +75,16 @@ enum Command {
         #[command(flatten)]
         flags: Flags,
     },
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Kind {
+    /// Rules: no programming
+    Rule,
+    /// A program that is run for each event
+    Command,
+    /// A program that is kept running, in Python
+    Worker,
 }
 
 impl Hooks {
@@ -87,6 +107,7 @@ impl Hooks {
                 let config = Config::load(&flags, home)?;
                 test(&chosen(file, &config)?, &config.workspace).await
             }
+            Command::New { kind, folder } => begin(kind, &folder),
             Command::Try { event, data, json, flags } => {
                 let config = Config::load(&flags, home)?;
                 try_out(&registered(&config)?, &event, read(&data)?, json).await
@@ -224,6 +245,35 @@ async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Re
     }
     let by = if by.is_empty() { String::new() } else { format!(" by {by}: {says}") };
     writeln!(out, "\n{}{}", outcome.decision.as_str(), visible(&by, Reading::Exact))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes hooks to begin with. Nothing that is there is written over.
+fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
+    let files = match kind {
+        Kind::Rule => Starter::Rule,
+        Kind::Command => Starter::Command,
+        Kind::Worker => Starter::Worker,
+    };
+    let files = files.files();
+    let taken = files.iter().map(|file| folder.join(file.name)).find(|path| path.symlink_metadata().is_ok());
+    if let Some(path) = taken {
+        bail!("`{}` is there already; please choose another folder", path.display());
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("`{}`", folder.display()))?;
+    let mut out = std::io::stdout().lock();
+    for file in files {
+        let path = folder.join(file.name);
+        let mode = if file.is_program { 0o755 } else { 0o644 };
+        let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+        written
+            .and_then(|mut new| new.write_all(file.text.as_bytes()))
+            .with_context(|| format!("`{}`", path.display()))?;
+        writeln!(out, "{}", path.display())?;
+    }
+    let bundle = folder.join("bundle.yaml");
+    let bundle = bundle.display();
+    writeln!(out, "\nTry it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
     Ok(ExitCode::SUCCESS)
 }
 
