@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use amplifier_agent::provider::Script;
 use amplifier_agent::tool::Workspace;
+use amplifier_core::HookRegistry;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -90,8 +91,18 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
     let workspace = Workspace::new(&config.workspace)
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
-    let rules =
-        agent::rules(home).map(|_| home.approval_rules().display().to_string()).map_err(|error| format!("{error:#}"));
+    let standing = home.approval_rules();
+    let rules = match agent::rules(home) {
+        Ok(_) if standing.exists() => Ok(standing.display().to_string()),
+        Ok(_) => Ok("no standing answers".to_owned()),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    let bundle = match &config.bundle {
+        None => Ok("none".to_owned()),
+        Some(file) => agent::register_bundle(file, &config.workspace, &HookRegistry::new())
+            .map(|bundle| format!("{}: {} hooks", file.display(), bundle.hooks.len()))
+            .map_err(|error| format!("{error:#}")),
+    };
     let data = std::fs::create_dir_all(home.data())
         .and_then(|()| tempfile::NamedTempFile::new_in(home.data()))
         .map(|_| format!("can be written to: {}", home.data().display()))
@@ -105,6 +116,7 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
         finding("model", model),
         finding("workspace", workspace),
         finding("data", data),
+        finding("bundle", bundle),
         finding("approvals", rules),
         finding("bash", bash),
     ]
