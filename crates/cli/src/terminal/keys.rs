@@ -8,6 +8,8 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 
 /// How long the keyboard has to be quiet before a key counts.
 ///
@@ -42,7 +44,7 @@ impl Keys {
 
     /// Throws away what was typed so far, and waits for quiet again.
     pub(super) fn forget(&mut self) -> io::Result<()> {
-        while event::poll(Duration::ZERO)? {
+        while is_ready(Duration::ZERO)? {
             event::read()?;
         }
         self.counts_from = Instant::now() + QUIET;
@@ -56,7 +58,7 @@ impl Keys {
 
     /// The next key that counts, if one comes within that time.
     pub(super) fn next(&mut self, within: Duration) -> io::Result<Option<Key>> {
-        if !event::poll(within)? {
+        if !is_ready(within)? {
             return Ok(None);
         }
         let Event::Key(event) = event::read()? else { return Ok(None) };
@@ -75,6 +77,27 @@ impl Drop for Keys {
         let _ = execute!(stderr(), DisableBracketedPaste);
         let _ = disable_raw_mode();
     }
+}
+
+/// Whether there is something to read within that time. It is an error if the terminal went away: `event::poll` would not return
+/// then, so it is only asked while the terminal is there, and never left to wait.
+fn is_ready(within: Duration) -> io::Result<bool> {
+    arrived(Duration::ZERO)?;
+    Ok(event::poll(Duration::ZERO)? || (arrived(within)? && event::poll(Duration::ZERO)?))
+}
+
+/// Whether bytes arrive at the terminal within that time.
+fn arrived(within: Duration) -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut stdin = [PollFd::new(&stdin, PollFlags::IN)];
+    match rustix::event::poll(&mut stdin, Some(&Timespec::try_from(within).map_err(io::Error::other)?)) {
+        Err(Errno::INTR) => return Ok(false),
+        result => result?,
+    };
+    if stdin[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::Error::other("the terminal is gone"));
+    }
+    Ok(stdin[0].revents().contains(PollFlags::IN))
 }
 
 fn meaning(event: KeyEvent) -> Option<Key> {

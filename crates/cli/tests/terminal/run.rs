@@ -171,3 +171,22 @@ fn without_a_task_it_says_how_to_give_one() {
     assert_eq!(terminal.end(), 2);
     assert_eq!(terminal.screen(), ["amplifier: there is no task; please say what to do: amplifier run \"…\""]);
 }
+
+#[test]
+fn a_terminal_that_goes_away_at_a_question_ends_the_session_in_order() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "Make it"]);
+    terminal.until(crate::WAITS);
+    drop(terminal);
+    let begun = std::time::Instant::now();
+    loop {
+        let report: Value = serde_json::from_str(&place.amplifier(&["audit", "verify", "--json"]).out).unwrap();
+        if report["sealed"] == 1 {
+            assert_eq!(report["in_doubt"], json!([]));
+            break;
+        }
+        assert!(begun.elapsed() < crate::LIMIT, "{report}");
+        std::thread::yield_now();
+    }
+    assert!(!place.at("workspace/made").exists());
+}
