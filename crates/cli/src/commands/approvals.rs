@@ -15,7 +15,7 @@ use crate::terminal::{Reading, visible};
 
 /// See and take back standing answers.
 ///
-/// They stand in `approvals.json` beside the configuration file, as "<hook>:<pattern>": "allow" or "deny". The pattern is compared with the
+/// They stand in `approvals.json` beside the configuration file, as `"HOOK:PATTERN": "allow"` or `"deny"`. The pattern is compared with the
 /// whole question, and `*` stands for any text. Where several match, deny wins. "Allow always" in a session lasts for that session
 /// and is not written there.
 #[derive(Args, Debug)]
