@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::provider::ToolSpec;
 use crate::session::{Core, new_id};
-use crate::tool::{Todo, Tool, ToolError, ToolOutput};
-use crate::turn::{self, INTERRUPTED, Stop, TurnEnd, readable};
+use crate::tool::{Todo, Tool, ToolError, ToolOutput, input};
+use crate::turn::{self, Stop, TurnEnd, readable};
 
 pub(crate) const NAME: &str = "Task";
 
@@ -41,14 +41,11 @@ fn general() -> String {
 
 impl Tool for Task {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description:
-                "Delegates a task to another agent with the same tools, and gives back what it answers. For work that \
-                          can be done on its own, and for keeping this conversation short."
-                    .to_owned(),
-            input_schema: schemars::schema_for!(Input).to_value(),
-        }
+        input::spec::<Input>(
+            NAME,
+            "Delegates a task to another agent with the same tools, and gives back what it answers. For work that can be done on its \
+             own, and for keeping this conversation short.",
+        )
     }
 
     fn run(&self, _input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -59,20 +56,13 @@ impl Tool for Task {
 /// Delegates. Boxed, because the other agent may delegate, too.
 pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
     async move {
-        let input: Input = serde_json::from_value(Value::Object(input))
-            .map_err(|error| ToolError::Input { tool: NAME.to_owned(), problem: error.to_string() })?;
+        let input: Input = input::read(NAME, input)?;
         if parent.depth + 1 >= parent.options.depth {
             let times = parent.options.depth.saturating_sub(1);
             let why = format!("agents may delegate {times} times to one another, not more");
             return Err(ToolError::Failed(why));
         }
-        delegate(parent, call, input).await.map_err(|stop| {
-            ToolError::Failed(match stop {
-                Stop::Refused(refusal) => refusal.to_string(),
-                Stop::Interrupted => INTERRUPTED.to_owned(),
-                Stop::Failed(why) => why,
-            })
-        })
+        delegate(parent, call, input).await.map_err(|stop| ToolError::Failed(stop.to_string()))
     }
     .boxed()
 }

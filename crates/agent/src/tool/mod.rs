@@ -7,7 +7,7 @@ mod excerpt;
 mod files;
 mod glob;
 mod grep;
-mod input;
+pub(crate) mod input;
 mod mcp;
 mod multi_edit;
 mod process;

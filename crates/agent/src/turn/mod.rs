@@ -86,6 +86,17 @@ pub(crate) enum Stop {
     Failed(String),
 }
 
+/// As the model reads it in the place of a result.
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Interrupted => f.write_str(INTERRUPTED),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
 impl From<Stop> for TurnEnd {
     fn from(stop: Stop) -> Self {
         match stop {

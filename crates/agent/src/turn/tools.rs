@@ -68,14 +68,13 @@ pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), 
 async fn prepare(session: &Core, call: ToolCall) -> Stage {
     match allowed(session, &call).await {
         Ok(allowed) => Stage::Allowed(allowed),
-        Err(Stop::Refused(refusal)) => Stage::Skipped(call, refusal.to_string()),
         Err(Stop::Failed(problem)) => {
             let error = ToolError::Input { tool: call.name.clone(), problem };
             let text = format!("Error: {error}");
             tell_failure(session, &call.name, &error, &text).await;
             Stage::Skipped(call, text)
         }
-        Err(Stop::Interrupted) => Stage::Skipped(call, INTERRUPTED.to_owned()),
+        Err(stop) => Stage::Skipped(call, stop.to_string()),
     }
 }
 
@@ -176,9 +175,7 @@ async fn conclude(session: &Core, ran: Ran) {
             Some(result) => readable(result),
             None => "a hook left no result".to_owned(),
         },
-        Err(Stop::Refused(refusal)) => refusal.to_string(),
-        Err(Stop::Failed(why)) => why,
-        Err(Stop::Interrupted) => INTERRUPTED.to_owned(),
+        Err(stop) => stop.to_string(),
     };
     if let Some(error) = &failure {
         // In the words that hooks let through: they may have taken a secret out.
