@@ -24,13 +24,13 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 /// How much of stderr is part of an error's text.
 const LONGEST_STDERR: usize = 1000;
 
-/// Variables whose names end so are secrets: a hook gets those that it is given by name.
-const SECRETS: [&str; 4] = ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+/// Variables whose names hold one of these are taken for secrets: a hook gets those that it is given by name.
+const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
 
 /// A program and the surroundings in which it runs.
 ///
-/// It gets the environment of the agent, but for variables whose names end in `_API_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. To hand such a
-/// one over, name it: `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`.
+/// It gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`,
+/// `CREDENTIAL` or `PRIVATE` in them. To hand such a one over, name it: `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`.
 ///
 /// ```
 /// use amplifier_modules::transport::Program;
@@ -106,7 +106,7 @@ impl Program {
         }
         for (name, _) in std::env::vars_os() {
             let upper = name.to_string_lossy().to_ascii_uppercase();
-            if SECRETS.iter().any(|secret| upper.ends_with(secret)) {
+            if SECRETS.iter().any(|secret| upper.contains(secret)) {
                 command.env_remove(name);
             }
         }
