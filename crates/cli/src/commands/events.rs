@@ -113,21 +113,8 @@ fn type_of(schema: &Value) -> String {
 
 /// How many letters must be added, removed or exchanged to make one word of the other; two that changed places count once.
 fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(64).collect(), other.chars().collect());
-    let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
-    for i in 1..=one.len() {
-        let mut row = vec![i];
-        for j in 1..=other.len() {
-            let exchanged = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
-            let mut least = exchanged.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[one.len()][other.len()]
+    // A long word is near to none of them, and need not be compared to its end.
+    strsim::osa_distance(&one.chars().take(64).collect::<String>(), other)
 }
 
 /// What a hook's answers mean at an event.
