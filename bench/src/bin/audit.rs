@@ -6,10 +6,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
 use amplifier_audit::{Durability, Hash, Log, Verifier};
 use amplifier_core::{AuditEntry, AuditLog, AuditRecord, TOOL_PRE, data};
+use futures::channel::oneshot;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -29,53 +31,67 @@ fn main() -> Result<()> {
 fn measure(folder: &Path) -> Result<()> {
     let line = sample(folder)?;
     println!("What it costs to keep a record of {} bytes. Records a second, median of {ROUNDS} rounds.\n", line.len());
-    println!("  floor   the same line, hashed, in one write each; then one fdatasync for so many of them");
+    println!("  loop    the same line, hashed, in one write each; then one fdatasync for so many of them");
+    println!(
+        "  floor   the loop in a thread of its own, for as many tasks as wait for it; the loop where nobody waits"
+    );
     println!(
         "  log     this log: made, searched for secrets, chained, hashed, put into the tree, signed, written, synced\n"
     );
-    println!("{:>24} {:>10} {:>10} {:>7}", "", "floor", "log", "ratio");
+    println!("{:>24} {:>10} {:>10} {:>10} {:>9} {:>9}", "", "loop", "floor", "log", "log/floor", "log/loop");
 
     // One core for those who wait; the other is the writer's.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    row("no sync", folder, |file| floor(file, &line, 1_000, false), unsynced);
+    row("no sync", folder, |file| bare(file, &line, 1_000, false), None, unsynced);
     row(
         "a sync for each record",
         folder,
-        |file| floor(file, &line, 1, true),
+        |file| bare(file, &line, 1, true),
+        Some(&mut |file| handed_over(file, &line, &runtime, 1)),
         |folder| synced(folder, &runtime, 1, Durability::Record),
     );
     for waiters in [1, 8, 32, 128] {
         row(
             &format!("group, {waiters} waiting"),
             folder,
-            |file| floor(file, &line, waiters, true),
+            |file| bare(file, &line, waiters, true),
+            Some(&mut |file| handed_over(file, &line, &runtime, waiters)),
             |folder| synced(folder, &runtime, waiters, Durability::Group),
         );
     }
     verify(folder)
 }
 
-/// Measures both in turns, so that noise hits both alike, and compares those of the same round.
+/// A measurement that writes to one file.
+type Floor<'a> = &'a mut dyn FnMut(File) -> Result<f64>;
+
+/// Measures all in turns, so that noise hits them alike, and compares those of the same round.
 fn row(
     name: &str,
     folder: &Path,
-    mut floor: impl FnMut(&mut File) -> Result<f64>,
+    mut bare: impl FnMut(File) -> Result<f64>,
+    mut floor: Option<Floor<'_>>,
     mut log: impl FnMut(&Path) -> Result<f64>,
 ) {
-    let rounds = (0..ROUNDS).map(|round| {
+    let in_file = |measure: Floor<'_>| {
         let path = folder.join("floor");
         let file = OpenOptions::new().create(true).append(true).open(&path);
-        let measured = file.map_err(Into::into).and_then(|mut file| floor(&mut file));
-        let floor = shown(measured);
+        let measured = shown(file.map_err(Into::into).and_then(measure));
         let _ = fs::remove_file(path);
+        measured
+    };
+    let rounds = (0..ROUNDS).map(|round| {
+        let bare = in_file(&mut bare);
+        let floor = floor.as_mut().map_or(bare, |floor| in_file(floor));
         let path = folder.join(format!("log-{round}"));
         let log = shown(log(&path));
         let _ = fs::remove_dir_all(path);
-        [floor, log, log / floor]
+        [bare, floor, log, log / floor, log / bare]
     });
-    let rounds: Vec<[f64; 3]> = rounds.collect();
-    let [floor, log, ratio] = [0, 1, 2].map(|column| median(rounds.iter().map(|round| round[column])));
-    println!("{name:>24} {floor:>10.0} {log:>10.0} {ratio:>6.2}x");
+    let rounds: Vec<[f64; 5]> = rounds.collect();
+    let middle = [0, 1, 2, 3, 4].map(|column| median(rounds.iter().map(|round| round[column])));
+    let [bare, floor, log, to_floor, to_bare] = middle;
+    println!("{name:>24} {bare:>10.0} {floor:>10.0} {log:>10.0} {to_floor:>8.2}x {to_bare:>8.2}x");
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -113,7 +129,7 @@ fn open(folder: &Path, durability: Durability) -> Result<Log> {
     Ok(Log::at(folder.join("log"), folder.join("key")).durability(durability).open()?)
 }
 
-fn floor(file: &mut File, line: &[u8], batch: usize, sync: bool) -> Result<f64> {
+fn bare(mut file: File, line: &[u8], batch: usize, sync: bool) -> Result<f64> {
     let begun = Instant::now();
     let mut written = 0;
     while begun.elapsed() < ROUND {
@@ -127,6 +143,42 @@ fn floor(file: &mut File, line: &[u8], batch: usize, sync: bool) -> Result<f64> 
         written += batch;
     }
     Ok(written as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// The loop in a thread, for tasks that wait: each hands over a line, and goes on when that is safe. The thread knows how many they
+/// are, and tells them all at once when to stop.
+fn handed_over(mut file: File, line: &[u8], runtime: &tokio::runtime::Runtime, waiters: usize) -> Result<f64> {
+    let (sender, lines) = mpsc::channel::<(Vec<u8>, oneshot::Sender<bool>)>();
+    let writer = std::thread::spawn(move || -> std::io::Result<f64> {
+        let begun = Instant::now();
+        let mut waiting = Vec::with_capacity(waiters);
+        let mut written = 0;
+        while let Ok((line, done)) = lines.recv() {
+            std::hint::black_box(Hash::leaf(&line));
+            file.write_all(&line)?;
+            waiting.push(done);
+            if waiting.len() == waiters {
+                file.sync_data()?;
+                written += waiters;
+                let goes_on = begun.elapsed() < ROUND;
+                waiting.drain(..).for_each(|done: oneshot::Sender<bool>| _ = done.send(goes_on));
+            }
+        }
+        Ok(written as f64 / begun.elapsed().as_secs_f64())
+    });
+    for _ in 0..waiters {
+        let (sender, line) = (sender.clone(), line.to_vec());
+        runtime.spawn(async move {
+            loop {
+                let (done, safe) = oneshot::channel();
+                if sender.send((line.clone(), done)).is_err() || !safe.await.unwrap_or(false) {
+                    break;
+                }
+            }
+        });
+    }
+    drop(sender);
+    Ok(writer.join().map_err(|_| "the floor panicked")??)
 }
 
 fn unsynced(folder: &Path) -> Result<f64> {

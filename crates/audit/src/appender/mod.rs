@@ -250,8 +250,8 @@ impl Appender {
             }
             match log.settings.durability {
                 Durability::Async => log.write(),
-                Durability::Group => log.sync(),
-                Durability::Record => Ok(()),
+                Durability::Group if !entries.is_empty() => log.sync(),
+                Durability::Group | Durability::Record => Ok(()),
             }
         });
         let counts = entries[kept..].iter().map(|entry| (entry.kind(), 1));

@@ -94,7 +94,6 @@ impl Worker {
     /// is closed and everything is done.
     fn next_batch(&mut self) -> Option<Vec<Job>> {
         let shared = self.shared.clone();
-        self.stay_awake();
         let mut queue = shared.lock();
         let mut arrived_at = None;
         loop {
@@ -139,13 +138,6 @@ impl Worker {
         Some(self.checkpoint_after.saturating_sub(since.elapsed()))
     }
 
-    /// Those who waited for the last batch are likely to be back sooner than a thread that fell asleep.
-    fn stay_awake(&self) {
-        let until =
-            Instant::now() + if self.last_waiters == 0 { Duration::ZERO } else { self.appender.last_sync().min(AWAKE) };
-        self.shared.spin(until);
-    }
-
     /// Does all of the jobs, and those that come while it is at it.
     fn commit(&mut self, jobs: Vec<Job>) {
         self.failed_since = None;
@@ -174,26 +166,37 @@ impl Worker {
             }
         }
         self.append(&mut entries, &mut flushes);
-        self.last_waiters = flushes.len();
-        for (since, done) in flushes {
-            let result = self.shared.lock().lost_since(since);
-            done(result);
+        self.answer(&mut flushes);
+        // Those who waited are likely to be back sooner than a thread that fell asleep, and find the file locked and looked at.
+        while self.last_waiters > 0 && self.failed().is_none() && !self.is_checkpoint_due() {
+            self.append(&mut entries, &mut flushes);
+            self.answer(&mut flushes);
         }
         // A log that is never idle must be signed, too.
-        if self.failed().is_none() && self.dirty_since.is_some_and(|since| since.elapsed() >= self.checkpoint_after) {
+        if self.failed().is_none() && self.is_checkpoint_due() {
             let result = self.appender.checkpoint();
             self.check(result);
         }
         self.report();
-        self.dirty_since = match self.appender.is_dirty() {
-            true => self.dirty_since.or_else(|| Some(Instant::now())),
-            false => None,
-        };
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        self.dirty_since.is_some_and(|since| since.elapsed() >= self.checkpoint_after)
+    }
+
+    /// Tells those who waited.
+    fn answer(&mut self, flushes: &mut Vec<(Receipt, Done)>) {
+        self.last_waiters = flushes.len();
+        self.report();
+        let queue = self.shared.lock();
+        let answers: Vec<_> = flushes.drain(..).map(|(since, done)| (queue.lost_since(since), done)).collect();
+        drop(queue);
+        answers.into_iter().for_each(|(result, done)| done(result));
     }
 
     /// Appends the entries, and those that come in the meantime: one sync serves all who wait.
     fn append(&mut self, entries: &mut Vec<Entry>, flushes: &mut Vec<(Receipt, Done)>) {
-        if entries.is_empty() {
+        if entries.is_empty() && self.last_waiters == 0 {
             return;
         }
         let result = match self.failed() {
@@ -283,6 +286,7 @@ impl Worker {
         }
     }
 
+    /// Makes known how the log is doing.
     fn report(&mut self) {
         if let Some(signed) = self.appender.take_checkpoint() {
             self.anchoring.keep(signed.size, &signed.note);
@@ -298,5 +302,9 @@ impl Worker {
             *self.shared.redaction_key.lock().unwrap_or_else(PoisonError::into_inner) = key.redaction_key();
         }
         self.shared.lock().status = status;
+        self.dirty_since = match self.appender.is_dirty() {
+            true => self.dirty_since.or_else(|| Some(Instant::now())),
+            false => None,
+        };
     }
 }
