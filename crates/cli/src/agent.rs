@@ -10,8 +10,8 @@ use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Watch};
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
-use amplifier_modules::Scope;
 use amplifier_modules::bundle::{self, Loaded};
+use amplifier_modules::{Host, Scope};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
@@ -103,7 +103,7 @@ pub async fn prepare(
 pub fn register_bundle(file: &Path, workspace: &Path, hooks: &HookRegistry) -> Result<Loaded> {
     let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
     let bundle = bundle::load(file)?;
-    bundle.register(hooks, &Arc::new(scope))?;
+    bundle.register(hooks, &Host::new(scope))?;
     Ok(bundle)
 }
 

@@ -1,14 +1,18 @@
 //! Hooks from configuration: bundles, rules, and programs in any language.
 
+mod builtin;
 pub mod bundle;
 mod condition;
+mod host;
 mod rule;
 pub mod shell;
 mod starter;
 mod template;
 pub mod transport;
 
+pub use builtin::{MODULES, Module};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
+pub use host::Host;
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};
 pub use template::Template;

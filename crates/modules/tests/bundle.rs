@@ -2,11 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use amplifier_core::{HookRegistry, OnError, data};
-use amplifier_modules::Scope;
 use amplifier_modules::bundle::{Bundle, BundleError, load};
+use amplifier_modules::{Host, Scope};
 
 /// Every line of the text without the spaces that make it readable here.
 fn yaml(text: &str) -> String {
@@ -115,8 +114,8 @@ fn registered(folder: &Path, text: &str) -> Result<HookRegistry, BundleError> {
     let file = folder.join("bundle.yaml");
     std::fs::write(&file, yaml(text)).unwrap();
     let hooks = HookRegistry::new();
-    let scope = Arc::new(Scope::new(folder).unwrap());
-    load(&file)?.register(&hooks, &scope)?;
+    let scope = Scope::new(folder).unwrap();
+    load(&file)?.register(&hooks, &Host::new(scope))?;
     Ok(hooks)
 }
 

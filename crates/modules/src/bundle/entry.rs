@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, OnError, Role};
+use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError, Role};
 use serde::Deserialize;
 
+use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 
-/// One hook of a bundle: exactly one of `rule`, `command`, `worker` and `http`, and how it is registered.
+/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker` and `http`, and how it is registered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
+    /// A module that comes with the program; this is its name.
+    pub module: Option<String>,
     /// A policy in a line; this is its name.
     pub rule: Option<String>,
     /// A program that is run for each event.
@@ -36,6 +39,9 @@ pub struct HookEntry {
     pub role: Option<HookRole>,
     /// Whether it is there at all.
     pub enabled: Option<bool>,
+
+    /// Modules: their options.
+    pub config: Option<Map>,
 
     /// Rules: the operation does not run; this is why.
     pub deny: Option<String>,
@@ -72,6 +78,9 @@ pub struct HookEntry {
     pub headers: BTreeMap<String, String>,
 }
 
+/// What a hook can be made of.
+const KINDS: &str = "`module`, `rule`, `command`, `worker` and `http`";
+
 /// One text, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
@@ -95,6 +104,8 @@ impl OneOrMany {
 /// What a hook is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookKind<'a> {
+    /// A module that comes with the program.
+    Module(&'static Module),
     /// A rule.
     Rule(&'a str),
     /// A program for each event.
@@ -111,7 +122,9 @@ impl HookEntry {
     /// # Errors
     /// In words, if it is made of nothing or of more than one thing, or has settings that do not fit.
     pub fn kind(&self) -> Result<HookKind<'_>, String> {
+        let module = self.module.as_deref().map(Module::named).transpose()?;
         let kinds = [
+            module.map(HookKind::Module),
             self.rule.as_deref().map(HookKind::Rule),
             self.command.as_ref().map(HookKind::Command),
             self.worker.as_ref().map(HookKind::Worker),
@@ -120,10 +133,8 @@ impl HookEntry {
         let mut kinds = kinds.into_iter().flatten();
         let kind = match (kinds.next(), kinds.next()) {
             (Some(kind), None) => kind,
-            (None, _) => return Err("a hook is a `rule`, `command`, `worker` or `http`; this is none".to_owned()),
-            (Some(_), Some(_)) => {
-                return Err("a hook is one of `rule`, `command`, `worker`, `http`; this is more".to_owned());
-            }
+            (None, _) => return Err(format!("a hook is one of {KINDS}; this is none")),
+            (Some(_), Some(_)) => return Err(format!("a hook is one of {KINDS}; this is more")),
         };
         self.check(&kind)?;
         Ok(kind)
@@ -150,6 +161,7 @@ impl HookEntry {
             return Err(format!("`{key}` belongs to a `rule`, and this is none"));
         }
         let others = [
+            ("config", self.config.is_some(), matches!(kind, HookKind::Module(_)), "module"),
             ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("workers", self.workers.is_some(), matches!(kind, HookKind::Worker(_)), "worker"),
             ("headers", !self.headers.is_empty(), matches!(kind, HookKind::Http(_)), "http"),
@@ -161,7 +173,12 @@ impl HookEntry {
         if is_rule && !does && self.modify.is_none() {
             return Err("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`".to_owned());
         }
-        if self.on.as_ref().is_none_or(|on| on.all().is_empty()) {
+        let hears_nothing = self.on.as_ref().is_none_or(|on| on.all().is_empty());
+        if let HookKind::Module(module) = kind {
+            if self.on.is_some() {
+                return Err(format!("`on` does not go with `module`: `{}` knows which events it hears", module.name));
+            }
+        } else if hears_nothing {
             return Err("`on` is missing: which events does it hear? `amplifier events` lists all".to_owned());
         }
         if self.timeout.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0) {
@@ -195,6 +212,7 @@ impl HookEntry {
     pub fn shown_name(&self) -> String {
         let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
         let of_kind = match self.kind() {
+            Ok(HookKind::Module(module)) => Some(module.name.to_owned()),
             Ok(HookKind::Rule(name) | HookKind::Http(name)) => Some(name.to_owned()),
             Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
             Err(_) => None,

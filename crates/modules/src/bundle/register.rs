@@ -4,10 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::{EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, OnError, Registration};
+use amplifier_core::{
+    EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Map, OnError, Registration,
+};
 
 use super::{BundleError, HookKind, Loaded, OneOrMany, Placed};
+use crate::builtin::{AnyHook, Place};
 use crate::condition::{Condition, Scope};
+use crate::host::Host;
 use crate::rule::Rule;
 use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
 
@@ -16,15 +20,15 @@ impl Loaded {
     ///
     /// # Errors
     /// If one cannot be made; then none stays registered.
-    pub fn register(&self, hooks: &HookRegistry, scope: &Arc<Scope>) -> Result<Vec<Registration>, BundleError> {
+    pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
         let mut made = Vec::new();
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
-            made.push((placed, Arc::new(BundleHook::new(placed, scope)?)));
+            made.extend(parts(placed, host)?.into_iter().map(|part| (placed, part)));
         }
         let mut registrations = Vec::new();
-        for (placed, hook) in made {
-            for event in placed.entry.on.iter().flat_map(OneOrMany::all) {
-                match register(hooks, placed, event, hook.clone()) {
+        for (placed, part) in &made {
+            for event in &part.events {
+                match register(hooks, placed, part, event) {
                     Ok(registration) => registrations.push(registration),
                     Err(error) => {
                         registrations.iter().for_each(Registration::unregister);
@@ -37,23 +41,25 @@ impl Loaded {
     }
 }
 
-fn register(
-    hooks: &HookRegistry,
-    placed: &Placed,
-    event: &str,
+/// A hook of an entry, with what holds unless the entry says something else.
+struct Part {
+    events: Vec<String>,
     hook: Arc<BundleHook>,
-) -> Result<Registration, BundleError> {
+    priority: i64,
+    role: HookRole,
+    on_error: OnError,
+}
+
+fn register(hooks: &HookRegistry, placed: &Placed, part: &Part, event: &str) -> Result<Registration, BundleError> {
     let entry = &placed.entry;
-    // A rule that fails must not let through what it stands against.
-    let fails = if entry.rule.is_some() { OnError::Deny } else { OnError::Continue };
     hooks
         .hook(event)
         .named(entry.shown_name())
-        .priority(entry.priority.unwrap_or(0))
-        .role(entry.role.unwrap_or(HookRole::Gate))
-        .on_error(entry.on_error.unwrap_or(fails))
+        .priority(entry.priority.unwrap_or(part.priority))
+        .role(entry.role.unwrap_or(part.role))
+        .on_error(entry.on_error.unwrap_or(part.on_error))
         .timeout(timeout(placed))
-        .handler(hook)
+        .handler(part.hook.clone())
         .map_err(|error| placed.problem(format!("{error}; `amplifier events` lists all events")))
 }
 
@@ -71,61 +77,76 @@ struct BundleHook {
 }
 
 enum Answers {
+    Module(Arc<dyn AnyHook>),
     Rule(Box<Rule>),
     Command(CommandHook),
     Worker(WorkerHook),
     Http(Box<HttpHook>),
 }
 
-impl BundleHook {
-    fn new(placed: &Placed, scope: &Arc<Scope>) -> Result<Self, BundleError> {
-        let entry = &placed.entry;
-        let problem = |error: &dyn std::fmt::Display| placed.problem(error.to_string());
-        let kind = entry.kind().map_err(|error| placed.problem(error))?;
-        let condition = match (&entry.when, &kind) {
-            (Some(when), kind) if !matches!(kind, HookKind::Rule(_)) => {
-                Some(Condition::compile(when).map_err(|error| problem(&error))?)
+/// Makes the hooks of an entry: several for a module, one for everything else.
+fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
+    let entry = &placed.entry;
+    let problem = |error: &dyn std::fmt::Display| placed.problem(error.to_string());
+    let kind = entry.kind().map_err(|error| placed.problem(error))?;
+    // A rule looks at its condition itself.
+    let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
+    let condition = || when.map(Condition::compile).transpose().map_err(|error| problem(&error));
+    let hook = |answers| Ok(Arc::new(BundleHook { condition: condition()?, scope: host.scope.clone(), answers }));
+    let name = entry.shown_name();
+    let answers = match kind {
+        HookKind::Module(module) => {
+            let none = Map::new();
+            let place = Place { host, folder: folder(placed) };
+            let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place).map_err(|error| problem(&error))?;
+            let parts = parts.into_iter().map(|part| {
+                let (priority, role, on_error) = (part.priority, part.role, part.on_error);
+                Ok(Part { events: part.events, hook: hook(Answers::Module(part.hook))?, priority, role, on_error })
+            });
+            return parts.collect();
+        }
+        HookKind::Rule(_) => {
+            let rule = Rule::new(entry.rule_options(), host.scope.clone()).map_err(|error| problem(&error))?;
+            Answers::Rule(Box::new(rule))
+        }
+        HookKind::Command(command) => {
+            let options =
+                CommandOptions { timeout: timeout(placed), ..CommandOptions::new(name, program(placed, command)) };
+            Answers::Command(CommandHook::new(options).map_err(|error| problem(&error))?)
+        }
+        HookKind::Worker(command) => {
+            let mut options = WorkerOptions::new(name, program(placed, command));
+            options.timeout = timeout(placed);
+            options.workers = entry.workers.unwrap_or(options.workers);
+            Answers::Worker(WorkerHook::new(options).map_err(|error| problem(&error))?)
+        }
+        HookKind::Http(url) => {
+            let mut options = HttpOptions::new(name, url);
+            options.timeout = timeout(placed);
+            for (header, value) in &entry.headers {
+                options = options.header(header, value);
             }
-            _ => None,
-        };
-        let name = entry.shown_name();
-        let answers = match kind {
-            HookKind::Rule(_) => {
-                let rule = Rule::new(entry.rule_options(), scope.clone()).map_err(|error| problem(&error))?;
-                Answers::Rule(Box::new(rule))
-            }
-            HookKind::Command(command) => {
-                let options =
-                    CommandOptions { timeout: timeout(placed), ..CommandOptions::new(name, program(placed, command)) };
-                Answers::Command(CommandHook::new(options).map_err(|error| problem(&error))?)
-            }
-            HookKind::Worker(command) => {
-                let mut options = WorkerOptions::new(name, program(placed, command));
-                options.timeout = timeout(placed);
-                options.workers = entry.workers.unwrap_or(options.workers);
-                Answers::Worker(WorkerHook::new(options).map_err(|error| problem(&error))?)
-            }
-            HookKind::Http(url) => {
-                let mut options = HttpOptions::new(name, url);
-                options.timeout = timeout(placed);
-                for (header, value) in &entry.headers {
-                    options = options.header(header, value);
-                }
-                Answers::Http(Box::new(HttpHook::new(options).map_err(|error| problem(&error))?))
-            }
-        };
-        Ok(Self { condition, scope: scope.clone(), answers })
-    }
+            Answers::Http(Box::new(HttpHook::new(options).map_err(|error| problem(&error))?))
+        }
+    };
+    let events = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
+    // A rule that fails must not let through what it stands against.
+    let on_error = if matches!(answers, Answers::Rule(_)) { OnError::Deny } else { OnError::Continue };
+    Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error }])
+}
+
+/// The folder of the bundle.
+fn folder(placed: &Placed) -> &Path {
+    placed.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A text is a line for the shell, a list is a program with its arguments.
 fn program(placed: &Placed, command: &OneOrMany) -> Program {
-    let folder = placed.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let program = match command {
         OneOrMany::One(line) => Program::line(line),
         OneOrMany::Many(words) => Program::new(words),
     };
-    let program = program.folder(folder);
+    let program = program.folder(folder(placed));
     placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value))
 }
 
@@ -137,6 +158,7 @@ impl Hook for BundleHook {
             return Ok(HookResult::proceed());
         }
         match &self.answers {
+            Answers::Module(hook) => hook.answer(event, data).await,
             Answers::Rule(rule) => rule.answer(event, data),
             Answers::Command(hook) => hook.handle(event, data).await,
             Answers::Worker(hook) => hook.handle(event, data).await,

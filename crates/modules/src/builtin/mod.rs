@@ -1,0 +1,147 @@
+//! The modules that come with the crate: hooks that are switched on by name.
+
+mod production_guard;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, HookRole, Map, OnError};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::condition::did_you_mean;
+use crate::host::Host;
+
+/// A module that comes with the crate.
+pub struct Module {
+    /// What a bundle calls it.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    schema: fn() -> Value,
+    make: fn(&Map, &Place<'_>) -> Result<Vec<Part>, String>,
+}
+
+/// Every module, in the order of their names.
+pub static MODULES: &[Module] = &[Module::new::<production_guard::Options>(
+    "hooks-production-guard",
+    "asks before a file is changed that production depends on",
+    production_guard::make,
+)];
+
+/// What a module is made in.
+pub(crate) struct Place<'a> {
+    /// What it finds around it: the workspace, the time, rules for secrets.
+    pub(crate) host: &'a Host,
+    /// The folder of the bundle, which relative paths begin at.
+    pub(crate) folder: &'a Path,
+}
+
+/// One hook of a module, with what holds unless the bundle says something else.
+pub(crate) struct Part {
+    pub(crate) events: Vec<String>,
+    pub(crate) hook: Arc<dyn AnyHook>,
+    pub(crate) priority: i64,
+    pub(crate) role: HookRole,
+    pub(crate) on_error: OnError,
+}
+
+impl Part {
+    /// A hook that observes: it cannot stop anything, and its failure stops nothing.
+    pub(crate) fn observer(events: &[&str], hook: impl Hook) -> Self {
+        Self::new(events, hook, HookRole::Observer, OnError::Continue)
+    }
+
+    /// A hook that has a say, but whose failure stops nothing.
+    pub(crate) fn gate(events: &[&str], hook: impl Hook) -> Self {
+        Self::new(events, hook, HookRole::Gate, OnError::Continue)
+    }
+
+    /// A hook that stands against something: nothing gets past it by making it fail.
+    pub(crate) fn guard(events: &[&str], hook: impl Hook) -> Self {
+        Self::new(events, hook, HookRole::Gate, OnError::Deny)
+    }
+
+    /// Lower runs earlier.
+    pub(crate) fn priority(mut self, priority: i64) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    fn new(events: &[&str], hook: impl Hook, role: HookRole, on_error: OnError) -> Self {
+        let events = events.iter().map(|&event| event.to_owned()).collect();
+        Self { events, hook: Arc::new(hook), priority: 0, role, on_error }
+    }
+}
+
+/// A hook of whatever type.
+pub(crate) trait AnyHook: Send + Sync {
+    fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> Answering<'a>;
+}
+
+pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<HookResult, HookError>> + Send + 'a>>;
+
+impl<T: Hook> AnyHook for T {
+    fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> Answering<'a> {
+        Box::pin(self.handle(event, data))
+    }
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Module").field(&self.name).finish()
+    }
+}
+
+impl PartialEq for Module {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Module {
+    const fn new<Options: JsonSchema>(
+        name: &'static str,
+        summary: &'static str,
+        make: fn(&Map, &Place<'_>) -> Result<Vec<Part>, String>,
+    ) -> Self {
+        Self { name, summary, schema: schema::<Options>, make }
+    }
+
+    /// The module of that name.
+    ///
+    /// # Errors
+    /// In words, if there is none.
+    pub fn named(name: &str) -> Result<&'static Self, String> {
+        let unknown = || match did_you_mean(name, MODULES.iter().map(|module| module.name)) {
+            Some(suggestion) => format!("there is no module `{name}`; {suggestion}"),
+            None => format!("there is no module `{name}`; docs/modules.md lists all"),
+        };
+        MODULES.iter().find(|module| module.name == name).ok_or_else(unknown)
+    }
+
+    /// The JSON Schema of its `config`.
+    pub fn schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    pub(crate) fn make(&self, config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+        (self.make)(config, place).map_err(|problem| format!("`config` of `{}`: {problem}", self.name))
+    }
+}
+
+/// Reads the `config` of a module.
+fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
+    serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
+        let path = error.path().to_string();
+        let problem = error.into_inner();
+        if path == "." { problem.to_string() } else { format!("`{path}`: {problem}") }
+    })
+}
+
+fn schema<T: JsonSchema>() -> Value {
+    schemars::schema_for!(T).to_value()
+}
