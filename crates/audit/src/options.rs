@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use crate::anchor::Anchor;
 use crate::appender::Settings;
 use crate::error::{AuditError, Doing};
@@ -15,7 +17,8 @@ use crate::storage::{Folder, Storage};
 use crate::tail::{EVERY, segment_number};
 
 /// When a record counts as kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// As soon as it was taken. A killed process loses what was taken in the last milliseconds; a loss of power, what was taken
     /// in the last second.

@@ -1,5 +1,6 @@
 //! What a session sets for its coordinator.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Limits and policies of a session. The defaults are safe.
@@ -19,7 +20,7 @@ pub struct SessionConfig {
 }
 
 /// What happens to an injection beyond the budget of its turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OverBudget {
     /// It is injected, and the person is warned.

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError, Role};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 
 /// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker` and `http`, and how it is registered.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
     /// A module that comes with the program; this is its name.
@@ -37,6 +38,8 @@ pub struct HookEntry {
     pub on_error: Option<OnError>,
     /// What its answer can do: `gate` or `observer`.
     pub role: Option<HookRole>,
+    /// Whether what it tells the model is for the next call only, whatever it says itself.
+    pub ephemeral: Option<bool>,
     /// Whether it is there at all.
     pub enabled: Option<bool>,
 
@@ -59,8 +62,6 @@ pub struct HookEntry {
     pub inject: Option<String>,
     /// Rules: as whom: `system`, `user` or `assistant`.
     pub inject_role: Option<Role>,
-    /// Rules: it is told once, and not kept.
-    pub ephemeral: Option<bool>,
     /// Rules: it is told with the result of the last tool, once.
     pub append_to_last_tool_result: Option<bool>,
     /// Rules: the person is told this.
@@ -82,8 +83,8 @@ pub struct HookEntry {
 const KINDS: &str = "`module`, `rule`, `command`, `worker` and `http`";
 
 /// One text, or several.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum OneOrMany {
     /// One.
     One(String),
@@ -151,7 +152,6 @@ impl HookEntry {
             ("modify", self.modify.is_some()),
             ("inject", self.inject.is_some()),
             ("inject_role", self.inject_role.is_some()),
-            ("ephemeral", self.ephemeral.is_some()),
             ("append_to_last_tool_result", self.append_to_last_tool_result.is_some()),
             ("message", self.message.is_some()),
             ("level", self.level.is_some()),

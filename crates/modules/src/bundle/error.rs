@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::Location;
 
+use crate::condition::did_you_mean;
+
 /// A mistake in a bundle: the file, the place, what is wrong there, and the line with a caret below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleError {
@@ -35,11 +37,8 @@ impl BundleError {
         let error = error.without_snippet();
         let message = match error {
             serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
-                let nearest = nearest(field, expected.iter().copied());
-                let hint = match nearest {
-                    Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => format!("there are {}", quoted(expected)),
-                };
+                let hint = did_you_mean(field, expected.iter().copied());
+                let hint = hint.unwrap_or_else(|| format!("there are {}", quoted(expected)));
                 format!("unknown key `{field}`; {hint}")
             }
             other => other.to_string(),
@@ -53,12 +52,6 @@ impl BundleError {
 
 fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
-/// The name that is meant, if one is near enough.
-fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = names.into_iter().map(|name| (strsim::levenshtein(written, name), name));
-    scored.min().filter(|(distance, _)| *distance <= 1 + written.chars().count() / 4).map(|(_, name)| name)
 }
 
 impl fmt::Display for BundleError {

@@ -2,9 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use amplifier_core::{EventName, catalog};
 use serde_saphyr::{Location, Spanned};
+use sha2::{Digest as _, Sha256};
 
-use super::{Bundle, BundleError, Case, HookEntry, SessionSettings};
+use crate::condition::did_you_mean;
+
+use super::{Bundle, BundleError, Case, HookEntry, OneOrMany, ProviderEntry, SessionSettings, Tools};
 
 /// How deep bundles may include one another.
 const DEEPEST: usize = 8;
@@ -14,12 +18,46 @@ const DEEPEST: usize = 8;
 pub struct Loaded {
     /// Settings of the session: those of the file that was loaded, else those of the last one it includes.
     pub session: SessionSettings,
+    /// What the agent can do: every server, and the tools that no file leaves out.
+    pub tools: Tools,
+    /// Every model: those of the file that was loaded first.
+    pub providers: Vec<ProviderEntry>,
     /// Every hook, with the place that it comes from.
     pub hooks: Vec<Placed>,
     /// Every test, with the file that it comes from.
     pub tests: Vec<(PathBuf, Case)>,
     /// Every file that was read, in the order in which it was.
     pub files: Vec<PathBuf>,
+    /// What was in each of them.
+    digests: Vec<Digest>,
+}
+
+/// The SHA-256 of what is in a file.
+pub(super) type Digest = [u8; 32];
+
+pub(super) fn digest_of(text: &[u8]) -> Digest {
+    Sha256::digest(text).into()
+}
+
+impl Loaded {
+    /// What is no mistake, but looks like one: events that nobody emits, unless they are your own.
+    pub fn doubts(&self) -> Vec<BundleError> {
+        let known = || catalog().iter().map(|spec| spec.name);
+        let doubt = |placed: &Placed, event: &str| {
+            let suggestion = did_you_mean(event, known()).filter(|_| !event.contains('*'))?;
+            let is_known = event.parse::<EventName>().is_ok_and(|name| known().any(|known| known == name.canonical()));
+            (!is_known).then(|| placed.problem(format!("there is no event `{event}`; {suggestion}")))
+        };
+        let events = self.hooks.iter().flat_map(|placed| {
+            placed.entry.on.iter().flat_map(OneOrMany::all).map(move |event| (placed, event.as_str()))
+        });
+        events.filter_map(|(placed, event)| doubt(placed, event)).collect()
+    }
+
+    /// The files that were read, and what was in them.
+    pub(super) fn contents(&self) -> Vec<(PathBuf, Digest)> {
+        self.files.iter().cloned().zip(self.digests.iter().copied()).collect()
+    }
 }
 
 /// A hook, and where it stands.
@@ -80,21 +118,19 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>) -> Result<(),
     }
     above.pop();
     loaded.session.overlay(bundle.session);
+    loaded.tools.join(bundle.tools);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let providers = bundle.providers.into_iter().map(|provider| {
+        let script = provider.script.map(|script| folder.join(script).to_string_lossy().into_owned());
+        ProviderEntry { script, ..provider }
+    });
+    loaded.providers.splice(0..0, providers);
     loaded.hooks.extend(bundle.hooks.into_iter().map(|Spanned { value: entry, referenced: location, .. }| {
         let line = text.lines().nth((location.line() as usize).saturating_sub(1)).unwrap_or_default().to_owned();
         Placed { file: file.to_owned(), location, entry, line }
     }));
     loaded.tests.extend(bundle.tests.into_iter().map(|case| (file.to_owned(), case.value)));
     loaded.files.push(file.to_owned());
+    loaded.digests.push(digest_of(text.as_bytes()));
     Ok(())
-}
-
-impl SessionSettings {
-    /// Takes over what the other one sets.
-    fn overlay(&mut self, over: Self) {
-        let Self { injection_size_limit, injection_budget_per_turn, over_budget } = over;
-        self.injection_size_limit = injection_size_limit.or(self.injection_size_limit);
-        self.injection_budget_per_turn = injection_budget_per_turn.or(self.injection_budget_per_turn);
-        self.over_budget = over_budget.or(self.over_budget);
-    }
 }

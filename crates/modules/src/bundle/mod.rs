@@ -2,47 +2,47 @@
 
 mod entry;
 mod error;
+mod live;
 mod load;
 mod register;
+mod schema;
+mod settings;
 
 pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
+pub use live::Live;
 pub use load::{Loaded, Placed, load};
+pub use schema::schema;
+pub use settings::{Loop, McpServer, ProviderEntry, Questions, SessionSettings, Tools};
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use amplifier_core::{Map, OverBudget, SessionConfig};
+use amplifier_core::Map;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 /// What stands in a bundle.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bundle {
     /// Other bundles, relative to this one. Their hooks come before those of this one.
+    #[schemars(with = "Vec<String>")]
     pub includes: Vec<Spanned<String>>,
     /// Settings of the session.
     pub session: SessionSettings,
+    /// What the agent can do.
+    pub tools: Tools,
+    /// Models that can be used; the first one is, unless another one is asked for.
+    pub providers: Vec<ProviderEntry>,
     /// The hooks, in the order in which they are registered.
+    #[schemars(with = "Vec<HookEntry>")]
     pub hooks: Vec<Spanned<HookEntry>>,
     /// What the hooks should do, for `amplifier hooks test`.
+    #[schemars(with = "Vec<Case>")]
     pub tests: Vec<Spanned<Case>>,
-}
-
-/// Settings of a session.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SessionSettings {
-    /// The longest injection, in characters.
-    pub injection_size_limit: Option<usize>,
-    /// How many tokens hooks may inject in one turn.
-    pub injection_budget_per_turn: Option<usize>,
-    /// What happens beyond that: `warn`, `drop` or `truncate`.
-    #[schemars(with = "Option<String>")]
-    pub over_budget: Option<OverBudget>,
 }
 
 /// An event, and what the hooks of the bundle should make of it.
@@ -72,15 +72,6 @@ pub struct Expected {
     pub says: Option<String>,
     /// Fields of the data afterwards, by JSON Pointer.
     pub data: BTreeMap<String, Value>,
-}
-
-impl SessionSettings {
-    /// Puts them in the place of what a session would have otherwise.
-    pub fn apply(&self, config: &mut SessionConfig) {
-        config.injection_size_limit = self.injection_size_limit.or(config.injection_size_limit);
-        config.injection_budget_per_turn = self.injection_budget_per_turn.or(config.injection_budget_per_turn);
-        config.over_budget = self.over_budget.unwrap_or(config.over_budget);
-    }
 }
 
 impl Bundle {

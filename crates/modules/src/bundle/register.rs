@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{
-    EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Map, OnError, Registration,
+    Action, EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Map, OnError, Placement,
+    Registration,
 };
 
 use super::{BundleError, HookKind, Loaded, OneOrMany, Placed};
@@ -72,6 +73,8 @@ fn timeout(placed: &Placed) -> Duration {
 struct BundleHook {
     /// Whether it is called at all. A rule decides that itself.
     condition: Option<Condition>,
+    /// What the bundle says about how long its injections stay.
+    ephemeral: Option<bool>,
     scope: Arc<Scope>,
     answers: Answers,
 }
@@ -92,7 +95,14 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
     // A rule looks at its condition itself.
     let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
     let condition = || when.map(Condition::compile).transpose().map_err(|error| problem(&error));
-    let hook = |answers| Ok(Arc::new(BundleHook { condition: condition()?, scope: host.scope.clone(), answers }));
+    let hook = |answers| {
+        Ok(Arc::new(BundleHook {
+            condition: condition()?,
+            ephemeral: entry.ephemeral,
+            scope: host.scope.clone(),
+            answers,
+        }))
+    };
     let name = entry.shown_name();
     let answers = match kind {
         HookKind::Module(module) => {
@@ -157,12 +167,21 @@ impl Hook for BundleHook {
         {
             return Ok(HookResult::proceed());
         }
-        match &self.answers {
+        let mut result = match &self.answers {
             Answers::Module(hook) => hook.answer(event, data).await,
             Answers::Rule(rule) => rule.answer(event, data),
             Answers::Command(hook) => hook.handle(event, data).await,
             Answers::Worker(hook) => hook.handle(event, data).await,
             Answers::Http(hook) => hook.handle(event, data).await,
+        }?;
+        if let (Some(ephemeral), Action::InjectContext(injection)) = (self.ephemeral, &mut result.action) {
+            injection.placement = match (ephemeral, injection.placement) {
+                // What stands with a tool's result is for one call anyway.
+                (_, Placement::LastToolResult) => Placement::LastToolResult,
+                (true, _) => Placement::NextCall,
+                (false, _) => Placement::History,
+            };
         }
+        Ok(result)
     }
 }

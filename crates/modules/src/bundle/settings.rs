@@ -1,0 +1,137 @@
+//! What a bundle says about the session: limits, the loop, the record, tools and models.
+
+use std::collections::BTreeMap;
+
+use amplifier_audit::Durability;
+use amplifier_core::{OverBudget, SessionConfig};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Settings of a session.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionSettings {
+    /// The longest injection, in characters.
+    pub injection_size_limit: Option<usize>,
+    /// How many tokens hooks may inject in one turn.
+    pub injection_budget_per_turn: Option<usize>,
+    /// What happens beyond that.
+    pub over_budget: Option<OverBudget>,
+    /// How answers are told.
+    pub orchestrator: Option<Loop>,
+    /// How safely the audit log is kept.
+    #[schemars(with = "Option<String>", extend("enum" = ["async", "group", "record"]))]
+    pub audit: Option<Durability>,
+    /// What becomes of questions.
+    pub approvals: Option<Questions>,
+    /// How long a question waits for an answer, in seconds, before it is denied.
+    #[schemars(range(min = 0))]
+    pub approval_timeout: Option<f64>,
+    /// What the model is told before everything else.
+    pub system: Option<String>,
+}
+
+/// How answers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum Loop {
+    /// When they are complete.
+    #[serde(rename = "loop-basic")]
+    Basic,
+    /// Piece by piece.
+    #[serde(rename = "loop-streaming")]
+    Streaming,
+}
+
+/// What becomes of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Questions {
+    /// A person is asked.
+    Ask,
+    /// They are refused.
+    Deny,
+}
+
+/// What the agent can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tools {
+    /// The only tools that it has, by name; all of them unless given.
+    pub only: Option<Vec<String>>,
+    /// MCP servers whose tools it has, too, by a name for each.
+    pub mcp: BTreeMap<String, McpServer>,
+}
+
+/// An MCP server that is started with the session.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// What is added to its environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// A model that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderEntry {
+    /// What it is called here, for `--provider`; the word of `provider` unless given.
+    pub name: Option<String>,
+    /// Whose it is: `anthropic`, `openai`, `gemini` or `scripted`.
+    pub provider: String,
+    /// Which.
+    pub model: Option<String>,
+    /// Where, if not at the usual place.
+    pub base_url: Option<String>,
+    /// The file that `scripted` plays, from the folder of the bundle.
+    pub script: Option<String>,
+}
+
+impl ProviderEntry {
+    /// What it is called.
+    pub fn shown_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.provider)
+    }
+}
+
+impl SessionSettings {
+    /// Puts the limits in the place of what a session would have otherwise.
+    pub fn apply(&self, config: &mut SessionConfig) {
+        config.injection_size_limit = self.injection_size_limit.or(config.injection_size_limit);
+        config.injection_budget_per_turn = self.injection_budget_per_turn.or(config.injection_budget_per_turn);
+        config.over_budget = self.over_budget.unwrap_or(config.over_budget);
+    }
+
+    /// Takes over what the other one sets.
+    pub(super) fn overlay(&mut self, over: Self) {
+        fn take<T>(place: &mut Option<T>, over: Option<T>) {
+            if over.is_some() {
+                *place = over;
+            }
+        }
+        take(&mut self.injection_size_limit, over.injection_size_limit);
+        take(&mut self.injection_budget_per_turn, over.injection_budget_per_turn);
+        take(&mut self.over_budget, over.over_budget);
+        take(&mut self.orchestrator, over.orchestrator);
+        take(&mut self.audit, over.audit);
+        take(&mut self.approvals, over.approvals);
+        take(&mut self.approval_timeout, over.approval_timeout);
+        take(&mut self.system, over.system);
+    }
+}
+
+impl Tools {
+    /// Adds what another bundle says: its servers, and no tool that it does not have.
+    pub(super) fn join(&mut self, other: Self) {
+        self.only = match (self.only.take(), other.only) {
+            (Some(mine), Some(other)) => Some(mine.into_iter().filter(|tool| other.contains(tool)).collect()),
+            (mine, other) => mine.or(other),
+        };
+        self.mcp.extend(other.mcp);
+    }
+}

@@ -1,0 +1,241 @@
+//! What a bundle says about the session, its schema, and bundles that change while they are used.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use amplifier_audit::Durability;
+use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
+use amplifier_modules::bundle::{self, Live, Loop, Questions, load, schema};
+use amplifier_modules::{Host, MODULES, Scope};
+use serde_json::{Value, json};
+
+fn host(folder: &Path) -> Host {
+    Host::new(Scope::new(folder).unwrap())
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+#[test]
+fn settings_tools_and_models_come_from_all_files() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "team.yaml",
+        "session: { orchestrator: loop-basic, audit: record, approvals: deny, approval_timeout: 30, over_budget: drop }\n\
+         tools:\n  only: [Read, Grep, Bash]\n  mcp:\n    files: { command: server, args: [--stdio] }\n\
+         providers:\n  - provider: openai\n    model: llama\n    base_url: http://localhost:11434/v1/\n",
+    );
+    write(
+        folder.path(),
+        "mine.yaml",
+        "includes: [team.yaml]\nsession: { orchestrator: loop-streaming, system: Be brief. }\n\
+         tools: { only: [Read, Write, Grep] }\nproviders:\n  - { name: rehearsal, provider: scripted, script: play.json }\n",
+    );
+    let loaded = load(&folder.path().join("mine.yaml")).unwrap();
+    let session = loaded.session;
+    assert_eq!(session.orchestrator, Some(Loop::Streaming));
+    assert_eq!(session.audit, Some(Durability::Record));
+    assert_eq!(session.approvals, Some(Questions::Deny));
+    assert_eq!(session.approval_timeout, Some(30.0));
+    assert_eq!(session.over_budget, Some(OverBudget::Drop));
+    assert_eq!(session.system.as_deref(), Some("Be brief."));
+    assert_eq!(loaded.tools.only, Some(vec!["Read".to_owned(), "Grep".to_owned()]));
+    assert_eq!(loaded.tools.mcp["files"].args, ["--stdio"]);
+    let names: Vec<&str> = loaded.providers.iter().map(|provider| provider.shown_name()).collect();
+    assert_eq!(names, ["rehearsal", "openai"]);
+    let script = folder.path().join("play.json");
+    assert_eq!(loaded.providers[0].script.as_deref(), script.to_str());
+}
+
+#[test]
+fn mistakes_in_settings_are_told_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = [
+        ("session: { orchestrator: loop-fast }", ":1:"),
+        ("session:\n  audit: never\n", ":2:"),
+        ("tools:\n  onyl: [Read]\n", ":2:3: unknown key `onyl`; did you mean `only`?"),
+        ("providers:\n  - model: x\n", ":2:"),
+    ];
+    for (text, expected) in table {
+        write(folder.path(), "b.yaml", text);
+        let error = load(&folder.path().join("b.yaml")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_event_that_nobody_emits_is_doubted() {
+    let folder = tempfile::tempdir().unwrap();
+    let hook = |name: &str, on: &str| format!("  - rule: {name}\n    on: \"{on}\"\n    deny: no\n");
+    let text = format!(
+        "hooks:\n{}{}{}{}",
+        hook("a", "tool:prre"),
+        hook("b", "tool:pre"),
+        hook("c", "deploy:finished"),
+        hook("d", "tool:*")
+    );
+    write(folder.path(), "b.yaml", &text);
+    let doubts = load(&folder.path().join("b.yaml")).unwrap().doubts();
+    let told: Vec<String> = doubts.iter().map(|doubt| doubt.message.clone()).collect();
+    assert_eq!(told, ["there is no event `tool:prre`; did you mean `tool:pre`?"]);
+}
+
+#[tokio::test]
+async fn how_long_an_injection_stays_can_be_said_of_any_hook() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = r#"echo "{\"action\":\"inject_context\",\"context_injection\":\"x\"}""#;
+    write(
+        folder.path(),
+        "b.yaml",
+        &format!("hooks:\n  - command: '{answer}'\n    on: tool:post\n    ephemeral: true\n"),
+    );
+    let hooks = HookRegistry::new();
+    load(&folder.path().join("b.yaml")).unwrap().register(&hooks, &host(folder.path())).unwrap();
+    let outcome = hooks.emit(TOOL_POST, data! { "tool_name": "Write" }).await;
+    let answers: Vec<Placement> = outcome.injections().iter().map(|injection| injection.said.placement).collect();
+    assert_eq!(answers, [Placement::NextCall]);
+}
+
+const SCHEMA: &str = "../../schema/bundle.schema.json";
+
+#[test]
+fn the_schema_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCHEMA);
+    let text = format!("{:#}\n", schema());
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default()).unwrap_or_default();
+    assert!(written == schema(), "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test settings");
+}
+
+/// An editor marks what the program refuses, and nothing that it takes.
+#[test]
+fn the_schema_agrees_with_the_program() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let takes = [
+        json!({}),
+        json!({ "includes": ["team.yaml"], "session": { "audit": "record", "over_budget": "drop" } }),
+        json!({ "hooks": [{ "rule": "a", "on": "tool:pre", "deny": "no", "priority": -5, "on_error": "deny" }] }),
+        json!({ "hooks": [{ "module": "hooks-production-guard", "config": { "paths": ["prod/**"], "ask": false } }] }),
+        json!({ "hooks": [{ "command": ["./lint.sh", "-v"], "on": ["tool:post"], "timeout": 2.5, "ephemeral": true }] }),
+        json!({ "providers": [{ "provider": "openai", "base_url": "http://localhost/" }] }),
+    ];
+    let refuses = [
+        json!({ "hook": [] }),
+        json!({ "session": { "audit": "never" } }),
+        json!({ "hooks": [{ "on": "tool:pre" }] }),
+        json!({ "hooks": [{ "rule": "a", "command": "b", "on": "tool:pre", "deny": "no" }] }),
+        json!({ "hooks": [{ "rule": "a", "on": "tool:pre", "dney": "no" }] }),
+        json!({ "hooks": [{ "module": "hooks-nothing" }] }),
+        json!({ "hooks": [{ "module": "hooks-production-guard", "config": { "pahts": [] } }] }),
+        json!({ "tools": { "mcp": { "a": { "args": [] } } } }),
+    ];
+    for (text, is_fine) in takes.iter().map(|text| (text, true)).chain(refuses.iter().map(|text| (text, false))) {
+        assert_eq!(validator.is_valid(text), is_fine, "the schema, about {text}");
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "team.yaml", "");
+        write(folder.path(), "b.yaml", &text.to_string());
+        let registered = load(&folder.path().join("b.yaml"))
+            .and_then(|loaded| loaded.register(&HookRegistry::new(), &host(folder.path())));
+        assert_eq!(registered.is_ok(), is_fine, "the program, about {text}");
+    }
+}
+
+#[test]
+fn every_module_has_a_schema_of_its_options() {
+    let schema = schema();
+    let named = schema.pointer("/$defs/HookEntry/properties/module/enum").unwrap().clone();
+    assert_eq!(named, json!(MODULES.iter().map(|module| module.name).collect::<Vec<_>>()));
+    for module in MODULES {
+        let options = module.schema();
+        assert_eq!(options["additionalProperties"], json!(false), "{}", module.name);
+        for (option, says) in options["properties"].as_object().unwrap() {
+            let is_explained = says.get("description").is_some() || says.get("$ref").is_some();
+            assert!(is_explained, "`{option}` of {}", module.name);
+        }
+    }
+}
+
+async fn is_denied(hooks: &HookRegistry) -> Option<String> {
+    let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": { "command": "ls" } }).await;
+    outcome.flat().reason
+}
+
+#[tokio::test]
+async fn a_bundle_is_read_anew_when_it_changes_and_a_broken_one_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = |text: &str| format!("hooks:\n  - rule: guard\n    on: tool:pre\n    deny: {text}\n");
+    write(folder.path(), "b.yaml", &rule("one"));
+    let hooks = HookRegistry::new();
+    let file = folder.path().join("b.yaml");
+    let (mut live, _) = Live::start(&hooks, host(folder.path()), move || load(&file)).unwrap();
+    assert!(live.refresh().is_none());
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("one"));
+
+    write(folder.path(), "b.yaml", &rule("two"));
+    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("two"));
+    assert_eq!(hooks.list_handlers().len(), 1);
+
+    write(folder.path(), "b.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    dney: three\n");
+    let told = live.refresh().unwrap().unwrap_err().to_string();
+    assert!(told.contains("did you mean `deny`?"), "{told}");
+    assert!(live.refresh().is_none(), "a mistake is told once");
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("two"));
+
+    std::fs::remove_file(folder.path().join("b.yaml")).unwrap();
+    assert!(live.refresh().unwrap().unwrap_err().to_string().contains("cannot be read"));
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("two"));
+
+    write(folder.path(), "b.yaml", "hooks: []\n");
+    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(is_denied(&hooks).await, None);
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_file_that_is_new_to_the_bundle_can_be_mended_there() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "b.yaml", "");
+    let hooks = HookRegistry::new();
+    let file = folder.path().join("b.yaml");
+    let (mut live, _) = Live::start(&hooks, host(folder.path()), move || load(&file)).unwrap();
+    write(folder.path(), "more.yaml", "hoks: []\n");
+    write(folder.path(), "b.yaml", "includes: [more.yaml]\n");
+    assert!(live.refresh().unwrap().is_err());
+    write(folder.path(), "more.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: now\n");
+    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("now"));
+}
+
+#[tokio::test]
+async fn a_session_follows_its_bundle_and_the_person_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "b.yaml", "");
+    let hooks = HookRegistry::new();
+    let file = folder.path().join("b.yaml");
+    let (live, _) = Live::start(&hooks, host(folder.path()), move || bundle::load(&file)).unwrap();
+    let versions = Arc::new(Mutex::new(0));
+    let counted = versions.clone();
+    live.follow(move |_| *counted.lock().unwrap() += 1);
+    let told = |outcome: amplifier_core::Outcome| -> Vec<String> {
+        outcome.messages().iter().map(|message| message.said.text.to_string()).collect()
+    };
+    let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
+    assert_eq!(told(begin().await), Vec::<String>::new());
+    write(folder.path(), "b.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: x\n");
+    let messages = told(begin().await);
+    assert!(messages[0].ends_with("b.yaml has changed: its hooks are in force from now on"), "{messages:?}");
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
+    write(folder.path(), "b.yaml", "hooks: [");
+    let messages = told(begin().await);
+    assert!(
+        messages[0].starts_with("the bundle has changed and cannot be used, so the old version stays"),
+        "{messages:?}"
+    );
+    assert_eq!(*versions.lock().unwrap(), 1);
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
+}
