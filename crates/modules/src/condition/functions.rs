@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use globset::GlobSet;
+use jiff::Zoned;
 use jiff::civil::Weekday;
 use regex::Regex;
 use serde_json::Value;
@@ -91,15 +92,16 @@ impl<'a> Evaluation<'a> {
                 let analyse = self.scope.shell;
                 Cow::Owned(analyse(command))
             }
-            Function::Hour => match self.scope.now() {
-                Some(now) => Cow::Owned(now.hour().into()),
-                None => return fail(span, "the clock shows no time"),
-            },
-            Function::Weekday => match self.scope.now() {
-                Some(now) => Cow::Owned(name_of(now.weekday()).into()),
-                None => return fail(span, "the clock shows no time"),
-            },
+            Function::Date => Cow::Owned(self.now(span)?.date().to_string().into()),
+            Function::Hour => Cow::Owned(self.now(span)?.hour().into()),
+            Function::Minute => Cow::Owned(self.now(span)?.minute().into()),
+            Function::Weekday => Cow::Owned(name_of(self.now(span)?.weekday()).into()),
+            Function::Workspace => Cow::Owned(self.scope.workspace().to_string_lossy().into()),
         })
+    }
+
+    fn now(&self, span: Span) -> Evaluated<Zoned> {
+        self.scope.now().map_or_else(|| fail(span, "the clock shows no time"), Ok)
     }
 
     pub(super) fn search(&mut self, searched: &Value, regex: &Regex, span: Span) -> Evaluated<bool> {

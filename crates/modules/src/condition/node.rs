@@ -100,6 +100,7 @@ impl Operator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Contains,
+    Date,
     EndsWith,
     HasSecret,
     Hour,
@@ -107,18 +108,21 @@ pub(super) enum Function {
     Int,
     LowerAscii,
     Matches,
+    Minute,
     PathMatches,
     Shell,
     Size,
     StartsWith,
     String,
     Weekday,
+    Workspace,
 }
 
 impl Function {
     /// Every function, its name and how many arguments it takes. `a.f(b)` is `f(a, b)`.
-    pub(super) const ALL: [(&str, Self, usize); 14] = [
+    pub(super) const ALL: [(&str, Self, usize); 17] = [
         ("contains", Self::Contains, 2),
+        ("date", Self::Date, 0),
         ("endsWith", Self::EndsWith, 2),
         ("has_secret", Self::HasSecret, 1),
         ("hour", Self::Hour, 0),
@@ -126,12 +130,14 @@ impl Function {
         ("int", Self::Int, 1),
         ("lowerAscii", Self::LowerAscii, 1),
         ("matches", Self::Matches, 2),
+        ("minute", Self::Minute, 0),
         ("path_matches", Self::PathMatches, 2),
         ("shell", Self::Shell, 1),
         ("size", Self::Size, 1),
         ("startsWith", Self::StartsWith, 2),
         ("string", Self::String, 1),
         ("weekday", Self::Weekday, 0),
+        ("workspace", Self::Workspace, 0),
     ];
 }
 
