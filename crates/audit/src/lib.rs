@@ -5,12 +5,16 @@
 
 mod anchor;
 mod appender;
+mod body;
+mod emission;
+mod emissions;
 mod error;
 mod hash;
 mod keys;
 mod log;
 mod merkle;
 mod note;
+mod operations;
 mod options;
 mod proof;
 mod read;
@@ -24,17 +28,24 @@ mod tail;
 mod verify;
 
 pub use anchor::{Anchor, AnchorError, AnchorState, CommandAnchor, FileAnchor, HttpAnchor};
+pub use body::Body;
+pub use emission::{
+    Kept, RecordedApproval, RecordedEmission, RecordedFailure, RecordedInjection, RecordedIntent, RecordedMessage,
+    RecordedOutcome, RecordedReport, StrayRecord,
+};
+pub use emissions::{Emissions, Traced};
 pub use error::AuditError;
 pub use hash::Hash;
 pub use keys::{KeyError, PublicKey, SigningKey};
 pub use log::{Log, Status};
 pub use merkle::{Frontier, Tree, is_consistent, is_included};
 pub use note::{Checkpoint, Note, NoteError};
+pub use operations::Operations;
 pub use options::{Durability, LogOptions};
 pub use proof::{Proof, ProofError};
 pub use read::{read_records, read_tree};
 pub use record::{Kind, Malformed, Record};
-pub use redact::{InvalidRule, Redaction};
+pub use redact::{InvalidRule, Redaction, has_marker};
 pub use report::{Finding, InDoubt, Problem, Report, Trust, Verdict};
 pub use storage::{Folder, Lock, Storage};
 pub use verify::{Progress, Verifier};

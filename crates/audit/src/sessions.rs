@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use crate::operations::Operations;
 use crate::record::{Kind, Record};
 use crate::report::{InDoubt, Problem};
 
@@ -11,8 +12,7 @@ use crate::report::{InDoubt, Problem};
 #[derive(Default)]
 pub(crate) struct Sessions {
     sessions: HashMap<Box<str>, Session>,
-    /// Intents without an outcome so far.
-    open: HashMap<Operation, Vec<InDoubt>>,
+    operations: Operations,
 }
 
 #[derive(Default)]
@@ -20,14 +20,6 @@ struct Session {
     is_sealed: bool,
     /// Records since the last seal, by writer.
     unsealed: HashMap<Box<str>, u64>,
-}
-
-/// What pairs an intent with its outcome.
-#[derive(PartialEq, Eq, Hash)]
-struct Operation {
-    session: Box<str>,
-    family: &'static str,
-    call: Box<str>,
 }
 
 /// What became of them.
@@ -40,9 +32,7 @@ pub(crate) struct Seen {
 impl Sessions {
     /// Takes a record into account. `may_lack` says whether a seal may count records that are not there.
     pub(crate) fn see(&mut self, record: &Record<'_>, may_lack: bool) -> Result<(), (Problem, String)> {
-        if matches!(record.kind, Kind::Intent | Kind::Outcome) {
-            self.operation(record);
-        }
+        self.operations.see(record);
         let Some(name) = record.session.as_deref() else { return Ok(()) };
         // Looked up before it is made, because it is nearly always there.
         if !self.sessions.contains_key(name) {
@@ -72,48 +62,11 @@ impl Sessions {
         ))
     }
 
-    fn operation(&mut self, record: &Record<'_>) {
-        #[derive(Deserialize)]
-        struct Body {
-            tool_call_id: Option<String>,
-        }
-        let event = record.event.as_deref().unwrap_or_default();
-        let family = match event.split_once(':').map_or("", |(family, _)| family) {
-            "tool" => "tool",
-            "provider" => "provider",
-            _ if event == "error:provider" => "provider",
-            "agent" => "agent",
-            _ => "operation",
-        };
-        let call = record.body::<Body>().ok().and_then(|body| body.tool_call_id);
-        let operation = Operation {
-            session: record.session.as_deref().unwrap_or_default().into(),
-            family,
-            call: call.as_deref().unwrap_or_default().into(),
-        };
-        if record.kind == Kind::Intent {
-            self.open.entry(operation).or_default().push(InDoubt {
-                seq: record.seq,
-                time: record.time.to_string(),
-                session: record.session.as_deref().map(str::to_owned),
-                event: record.event.as_deref().map(str::to_owned),
-                tool_call_id: call,
-            });
-        } else if let Some(open) = self.open.get_mut(&operation) {
-            open.pop();
-            if open.is_empty() {
-                self.open.remove(&operation);
-            }
-        }
-    }
-
     pub(crate) fn finish(self) -> Seen {
         let (sealed, unsealed): (Vec<_>, Vec<_>) =
             self.sessions.into_iter().partition(|(_, session)| session.is_sealed);
         let mut unsealed: Vec<String> = unsealed.into_iter().map(|(name, _)| name.into()).collect();
         unsealed.sort_unstable();
-        let mut in_doubt: Vec<InDoubt> = self.open.into_values().flatten().collect();
-        in_doubt.sort_unstable_by_key(|one| one.seq);
-        Seen { sealed: sealed.len() as u64, unsealed, in_doubt }
+        Seen { sealed: sealed.len() as u64, unsealed, in_doubt: self.operations.in_doubt() }
     }
 }

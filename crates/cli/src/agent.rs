@@ -13,7 +13,7 @@ use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, T
 use amplifier_modules::bundle::{self, Loaded};
 use amplifier_modules::{Host, Scope};
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::config::{Approvals, Config, Who};
 use crate::guards::{self, NobodyIsAsked};
@@ -246,12 +246,16 @@ impl Watch for Watcher {
 
 /// What a tool call is about, in a few words.
 fn summary(call: &ToolCall) -> String {
-    let known = ["command", "file_path", "pattern", "task"].iter().find_map(|field| call.input.get(field)?.as_str());
-    excerpt(known.unwrap_or_default())
+    about(&call.input).unwrap_or_default()
+}
+
+/// What the input of a tool is about, in a few words, if it is one that is known.
+pub(crate) fn about(input: &Value) -> Option<String> {
+    ["command", "file_path", "pattern", "task"].iter().find_map(|field| input.get(field)?.as_str()).map(excerpt)
 }
 
 /// The beginning of the first line.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const MOST: usize = 100;
     let mut lines = text.lines();
     let first: String = lines.next().unwrap_or_default().chars().take(MOST).collect();

@@ -56,8 +56,67 @@ fn a_bundle_is_validated_listed_tested_and_tried_before_it_is_trusted() {
 fn a_test_that_does_not_hold_is_told_with_what_differs() {
     let (place, file) = place(&BUNDLE.replace("decision: continue", "decision: deny"));
     let ran = place.amplifier(&["hooks", "test", &file]);
-    let expected = "test deleting is denied ... ok\ntest listing is not ... FAILED\n    decision: expected `deny`, found `continue`\n\n1 passed; 1 failed\n";
+    let expected = "\
+test deleting is denied ... ok
+test listing is not ... FAILED
+    - expected
+    + found
+      {
+    -   \"decision\": \"deny\"
+    +   \"decision\": \"continue\"
+      }
+
+1 passed; 1 failed
+";
     assert_eq!((ran.code, ran.out.as_str()), (1, expected));
+    let ran = place.amplifier(&["hooks", "test", "--json", &file]);
+    let mut lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines[..2].iter_mut().for_each(|line| line["took_us"] = 0.into());
+    let expected = [
+        json!({ "test": "deleting is denied", "file": file, "event": "tool:pre", "passed": true, "took_us": 0 }),
+        json!({
+            "test": "listing is not", "file": file, "event": "tool:pre", "passed": false, "took_us": 0,
+            "expected": { "decision": "deny" }, "found": { "decision": "continue" },
+        }),
+        json!({ "passed": 1, "failed": 1 }),
+    ];
+    assert_eq!((ran.code, lines.as_slice()), (1, &expected[..]));
+}
+
+#[test]
+fn all_that_hooks_would_say_and_change_is_shown() {
+    let (place, file) = place(
+        r#"
+hooks:
+  - { rule: shorten, on: tool:pre, modify: { set: { /tool_input/command: ls } } }
+  - { rule: tell, on: tool:pre, inject: "Mind\nthe gap.", message: "It runs.", level: warning }
+"#,
+    );
+    let data = r#"{"tool_name": "Bash", "tool_input": {"command": "ls -l", "timeout": 5}}"#;
+    let tried = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--bundle", &file]).fine();
+    let (reports, rest) = tried.split_once("\n\n").unwrap();
+    let reports: Vec<Vec<&str>> = reports.lines().map(|row| row.split_whitespace().take(2).collect()).collect();
+    assert_eq!(reports, [["shorten", "modify"], ["tell", "inject_context"], ["confirm", "ask_user"]]);
+    let expected = "\
+confirm asks: Run `ls`? [Allow once / Allow always / Deny]
+
+tell tells the agent (as system, 13 bytes):
+    Mind
+    the gap.
+
+tell tells the person (warning): It runs.
+
+The data becomes:
+        \"tool_name\": \"Bash\",
+        \"tool_input\": {
+    -     \"command\": \"ls -l\",
+    +     \"command\": \"ls\",
+          \"timeout\": 5
+        }
+
+ask_user by confirm: Run `ls`?
+";
+    assert_eq!(rest, expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod builtin;
 pub mod bundle;
 mod condition;
 mod host;
+pub mod replay;
 mod rule;
 pub mod shell;
 mod starter;

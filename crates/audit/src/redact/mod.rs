@@ -137,6 +137,12 @@ impl fmt::Debug for Redaction {
     }
 }
 
+/// Whether there is a marker in a text, or in the JSON of a value: whoever reads it does not see what was there.
+#[must_use]
+pub fn has_marker(text: &str) -> bool {
+    !find_marker(text).is_empty()
+}
+
 const MARKER: &str = "[redacted kind=";
 
 /// So often what is left between secrets is searched again, because it may be one when it stands alone.

@@ -21,6 +21,8 @@ pub struct Module {
     pub name: &'static str,
     /// What it does, in a line.
     pub summary: &'static str,
+    /// Whether its answer depends on nothing but the event, the time and the workspace, and it does nothing but answer.
+    is_pure: bool,
     schema: fn() -> Value,
     make: fn(&Map, &Place<'_>) -> Result<Vec<Part>, String>,
 }
@@ -30,7 +32,8 @@ pub static MODULES: &[Module] = &[Module::new::<production_guard::Options>(
     "hooks-production-guard",
     "asks before a file is changed that production depends on",
     production_guard::make,
-)];
+)
+.pure()];
 
 /// What a module is made in.
 pub(crate) struct Place<'a> {
@@ -108,7 +111,18 @@ impl Module {
         summary: &'static str,
         make: fn(&Map, &Place<'_>) -> Result<Vec<Part>, String>,
     ) -> Self {
-        Self { name, summary, schema: schema::<Options>, make }
+        Self { name, summary, is_pure: false, schema: schema::<Options>, make }
+    }
+
+    /// A module that does nothing but answer, so that it can be tried on recorded events.
+    const fn pure(mut self) -> Self {
+        self.is_pure = true;
+        self
+    }
+
+    /// Whether its answer depends on nothing but the event, the time and the workspace, and it does nothing but answer.
+    pub fn is_pure(&self) -> bool {
+        self.is_pure
     }
 
     /// The module of that name.

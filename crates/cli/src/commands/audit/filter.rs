@@ -6,6 +6,9 @@ use amplifier_audit::{Kind, Record};
 use amplifier_core::EventName;
 use clap::Args;
 use globset::{Glob, GlobMatcher};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
 use serde_json::Value;
 
 /// Which records are meant: those that all of these fit.
@@ -23,7 +26,7 @@ pub(crate) struct Filter {
     /// Only what this hook answered, asked for, said or denied.
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Only records from this time on (RFC 3339, such as `2026-01-31T09:00:00Z`).
+    /// Only records from this time on (RFC 3339, such as `2026-01-31T09:00:00Z`; a date; or how long ago, such as `7d`).
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
     /// Only records before this time.
@@ -37,10 +40,9 @@ pub(crate) struct Filter {
 impl Filter {
     /// Whether the record is one of them.
     pub(crate) fn fits(&self, record: &Record<'_>) -> bool {
-        // Times have one form, so their order is that of their text.
         record.seq >= self.from
-            && self.since.as_ref().is_none_or(|since| *record.time >= *since.0)
-            && self.until.as_ref().is_none_or(|until| *record.time < *until.0)
+            && self.since.as_ref().is_none_or(|since| since.is_before(&record.time))
+            && self.until.as_ref().is_none_or(|until| !until.is_before(&record.time))
             && (self.kind.is_empty() || self.kind.contains(&record.kind))
             && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
             && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.fits(name)))
@@ -65,13 +67,14 @@ fn kind(word: &str) -> Result<Kind, String> {
 
 /// A name of an event, or a pattern for such names. Aliases count.
 #[derive(Clone, Debug)]
-struct EventPattern {
+pub(crate) struct EventPattern {
     written: GlobMatcher,
     canonical: GlobMatcher,
 }
 
 impl EventPattern {
-    fn fits(&self, event: &str) -> bool {
+    /// Whether that event is meant.
+    pub(crate) fn fits(&self, event: &str) -> bool {
         let canonical = canonical(event);
         [&self.written, &self.canonical].into_iter().any(|glob| glob.is_match(event) || glob.is_match(&canonical))
     }
@@ -92,12 +95,27 @@ fn canonical(event: &str) -> String {
 
 /// A point in time, in the form that records have.
 #[derive(Clone, Debug)]
-struct Moment(String);
+pub(crate) struct Moment(String);
+
+impl Moment {
+    /// Whether a record with this time was made then or later.
+    pub(crate) fn is_before(&self, time: &str) -> bool {
+        // Times have one form, so their order is that of their text.
+        *time >= *self.0
+    }
+}
 
 impl FromStr for Moment {
     type Err = jiff::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(format!("{:.6}", text.parse::<jiff::Timestamp>()?)))
+        let midnight = |date: Date| Ok(date.to_zoned(TimeZone::UTC)?.timestamp());
+        let ago = |span: Span| Ok(Timestamp::now().to_zoned(TimeZone::UTC).checked_sub(span)?.timestamp());
+        let time = text
+            .parse::<Timestamp>()
+            // A time of the day must not be lost because it lacks its zone.
+            .or_else(|error| if text.contains(':') { Err(error) } else { text.parse().and_then(midnight) })
+            .or_else(|error| text.parse().and_then(ago).map_err(|_: jiff::Error| error))?;
+        Ok(Self(format!("{time:.6}")))
     }
 }

@@ -1,16 +1,16 @@
 //! `amplifier audit`: shows, verifies and proves what the audit log says.
 
 mod export;
-mod filter;
+pub(crate) mod filter;
 mod prove;
-mod reader;
+pub(crate) mod reader;
 mod row;
 mod show;
 mod stats;
 mod summary;
 mod tail;
 pub(crate) mod text;
-mod verify;
+pub(crate) mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Reads a log that may be written to at the same time.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_audit::{Folder, Record, Storage};
@@ -14,6 +14,8 @@ const WRITING: Duration = Duration::from_millis(20);
 pub(crate) struct Reader {
     folder: Folder,
     place: Place,
+    /// The one segment that is meant, if not all are.
+    only: Option<u64>,
 }
 
 /// How far a log was read.
@@ -28,11 +30,33 @@ struct Place {
 impl Reader {
     /// A reader of the log in that folder.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
-        let reader = Self { folder: Folder::new(folder), place: Place::default() };
+        let reader = Self { folder: Folder::new(folder), place: Place::default(), only: None };
         if reader.segments()?.is_empty() {
             bail!("there is no audit log in `{}`: no file `seg-….jsonl`", reader.folder.path().display());
         }
         Ok(reader)
+    }
+
+    /// A reader of the log in that folder, or of one segment of it.
+    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
+        if path.is_dir() || !path.exists() {
+            return Self::open(path.to_owned());
+        }
+        let number = path.file_name().and_then(|name| segment_number(name.to_str()?));
+        let number = number.with_context(|| format!("`{}` is no segment of a log: `seg-….jsonl`", path.display()))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { only: Some(number), ..Self::open(folder.to_owned())? })
+    }
+
+    /// Where the log is kept.
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// How many bytes there are to be read.
+    pub(crate) fn bytes(&self) -> anyhow::Result<u64> {
+        let sizes = self.segments()?.into_iter().map(|segment| self.folder.size(&segment_file(segment)));
+        Ok(sizes.map(|size| Ok(size?.unwrap_or(0))).sum::<io::Result<u64>>()?)
     }
 
     /// Shows every record to `visit`. Nothing is skipped: half a record at the end is an error, too.
@@ -129,6 +153,7 @@ impl Reader {
         let path = self.folder.path();
         let files = self.folder.list("").with_context(|| format!("`{}` cannot be read", path.display()))?;
         let mut segments: Vec<u64> = files.iter().filter_map(|file| segment_number(file)).collect();
+        segments.retain(|segment| self.only.is_none_or(|only| only == *segment));
         segments.sort_unstable();
         Ok(segments)
     }

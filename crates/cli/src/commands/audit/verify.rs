@@ -1,10 +1,10 @@
 //! `amplifier audit verify`: whether a log is as it was written.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use amplifier_audit::{PublicKey, Verifier};
+use amplifier_audit::{PublicKey, Report, Verifier};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -41,18 +41,29 @@ impl Verify {
             let context = || format!("`{}`", file.display());
             verifier = verifier.checkpoints(&std::fs::read(file).with_context(context)?).with_context(context)?;
         }
-        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        bar.set_style(ProgressStyle::with_template("verifying {bar:30} {percent:>3}%  {bytes_per_sec}  {msg}")?);
-        let verifier = verifier.progress(|progress| {
-            bar.set_length(progress.of);
-            bar.set_position(progress.bytes);
-            bar.set_message(format!("{} records", progress.records));
-        });
-        let report = verifier.folder(self.place.or_home(home));
-        bar.finish_and_clear();
-        let report = report?;
+        let report = verified(verifier, &self.place.or_home(home))?;
         print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
         // Whether or not anyone reads it to the end, the exit code tells.
         Ok(ExitCode::from(report.verdict().exit_code()))
     }
+}
+
+/// Checks the log in a folder; on a terminal, a bar shows how far that has come.
+pub(crate) fn verified(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<Report> {
+    let bar = bar("verifying")?;
+    let verifier = verifier.progress(|progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.bytes);
+        bar.set_message(format!("{} records", progress.records));
+    });
+    let report = verifier.folder(folder);
+    bar.finish_and_clear();
+    Ok(report?)
+}
+
+/// A bar that counts bytes, if there is a terminal to show it.
+pub(crate) fn bar(doing: &str) -> anyhow::Result<ProgressBar> {
+    let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let template = format!("{doing} {{bar:30}} {{percent:>3}}%  {{bytes_per_sec}}  {{msg}}");
+    Ok(bar.with_style(ProgressStyle::with_template(&template)?))
 }

@@ -1,4 +1,12 @@
-//! `amplifier hooks`: which hooks would run, and what they would do.
+//! `amplifier hooks`: which hooks would run, what they would do, and what they did.
+
+mod diff;
+mod replay;
+mod session;
+mod subject;
+mod test;
+mod trace;
+mod try_out;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -7,12 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
-use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, Map, OnError, Outcome};
+use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
 use amplifier_modules::Starter;
-use amplifier_modules::bundle::{Case, Expected};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
 
 use crate::agent::register_bundle;
 use crate::config::{Config, Flags};
@@ -23,8 +29,9 @@ use crate::terminal::{Reading, visible};
 /// See which hooks stand around what, and try them before you trust them.
 #[derive(Args, Debug)]
 pub struct Hooks {
+    // Boxed: other commands have far fewer options, and all stand in one enum.
     #[command(subcommand)]
-    command: Command,
+    command: Box<Command>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -46,14 +53,7 @@ enum Command {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Run the tests of a bundle
-    #[command(after_help = "Exit codes: 0 all tests passed, 1 one did not, or something else is wrong.")]
-    Test {
-        /// The bundle [default: the one that is configured]
-        file: Option<PathBuf>,
-        #[command(flatten)]
-        flags: Flags,
-    },
+    Test(test::Test),
     /// Write hooks that work, to begin with
     New {
         /// What they are made of
@@ -62,19 +62,9 @@ enum Command {
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
-    /// Show, hook by hook, what would come of an event
-    Try {
-        /// The event
-        event: String,
-        /// Its data: JSON, or @FILE
-        #[arg(long, default_value = "{}")]
-        data: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        flags: Flags,
-    },
+    Try(try_out::Try),
+    Trace(trace::Trace),
+    Replay(replay::Replay),
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
@@ -93,7 +83,7 @@ impl Hooks {
     /// # Errors
     /// If the event's name is none, or there is a mistake in the bundle.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
-        match self.command {
+        match *self.command {
             Command::List { event, json, flags } => list(&Config::load(&flags, home)?, event.as_deref(), json),
             Command::Validate { file, flags } => {
                 let config = Config::load(&flags, home)?;
@@ -103,15 +93,11 @@ impl Hooks {
                 writeln!(std::io::stdout(), "{}: {hooks} hooks in {files} files, no mistakes", file.display())?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Test { file, flags } => {
-                let config = Config::load(&flags, home)?;
-                test(&chosen(file, &config)?, &config.workspace).await
-            }
+            Command::Test(test) => test.run(home).await,
             Command::New { kind, folder } => begin(kind, &folder),
-            Command::Try { event, data, json, flags } => {
-                let config = Config::load(&flags, home)?;
-                try_out(&registered(&config)?, &event, read(&data)?, json).await
-            }
+            Command::Try(try_out) => try_out.run(home).await,
+            Command::Trace(trace) => trace.run(home),
+            Command::Replay(replay) => replay.run(home).await,
         }
     }
 }
@@ -152,55 +138,6 @@ fn list(config: &Config, event: Option<&str>, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs every test of a bundle on the hooks of the bundle alone.
-async fn test(file: &Path, workspace: &Path) -> Result<ExitCode> {
-    let hooks = HookRegistry::new();
-    let bundle = register_bundle(file, workspace, &hooks)?;
-    let mut out = std::io::stdout().lock();
-    let mut failed = 0;
-    for (_, case) in &bundle.tests {
-        let Case { name, event, data, expect } = case;
-        let outcome = hooks.emit(event.as_str(), data.clone()).await?;
-        let differences = differences(expect, &outcome);
-        let verdict = if differences.is_empty() { "ok" } else { "FAILED" };
-        writeln!(out, "test {} ... {verdict}", visible(name, Reading::Exact))?;
-        for difference in &differences {
-            writeln!(out, "    {}", visible(difference, Reading::Exact))?;
-        }
-        failed += usize::from(!differences.is_empty());
-    }
-    let passed = bundle.tests.len() - failed;
-    writeln!(out, "\n{passed} passed; {failed} failed")?;
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// What came of an event and was not expected.
-fn differences(expected: &Expected, outcome: &Outcome) -> Vec<String> {
-    let mut differences = Vec::new();
-    let mut compare = |what: &str, expected: &str, found: &str| {
-        if expected != found {
-            differences.push(format!("{what}: expected `{expected}`, found `{found}`"));
-        }
-    };
-    if let Some(decision) = &expected.decision {
-        compare("decision", decision, outcome.decision.as_str());
-    }
-    let (by, says) = said(outcome);
-    if let Some(wanted) = &expected.by {
-        compare("by", wanted, &by);
-    }
-    for (pointer, wanted) in &expected.data {
-        let found = outcome.data.pointer(pointer).cloned().unwrap_or_default();
-        compare(pointer, &wanted.to_string(), &found.to_string());
-    }
-    if let Some(wanted) = &expected.says
-        && !says.contains(wanted.as_str())
-    {
-        differences.push(format!("says: expected something with `{wanted}`, found `{says}`"));
-    }
-    differences
-}
-
 /// Who decided, and in which words.
 fn said(outcome: &Outcome) -> (String, String) {
     match &outcome.decision {
@@ -215,37 +152,6 @@ fn said(outcome: &Outcome) -> (String, String) {
         }
         Decision::Modify | Decision::Continue => Default::default(),
     }
-}
-
-/// Shows what would come of an event. Nobody is asked, and nothing runs but the hooks.
-async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Result<ExitCode> {
-    let outcome =
-        hooks.emit(event, data).await.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?;
-    let (by, says) = said(&outcome);
-    let mut out = std::io::stdout().lock();
-    if json {
-        let reports: Vec<Value> = outcome.reports().map(|report| {
-            let error = report.error.map(ToString::to_string);
-            json!({ "hook": report.hook, "answer": report.answer_or_failure(), "took_us": report.took.as_micros() as u64, "error": error })
-        }).collect();
-        let line = json!({ "decision": outcome.decision.as_str(), "by": by, "says": says, "data": outcome.data, "hooks": reports });
-        writeln!(out, "{line}")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    for report in outcome.reports() {
-        let why = report.error.map(ToString::to_string).or(report.reason.map(str::to_owned)).unwrap_or_default();
-        let took = format!("{:.1?}", report.took);
-        writeln!(
-            out,
-            "{:<24} {:<15} {took:>9}  {}",
-            visible(report.hook, Reading::Exact),
-            report.answer_or_failure(),
-            visible(&why, Reading::Exact)
-        )?;
-    }
-    let by = if by.is_empty() { String::new() } else { format!(" by {by}: {says}") };
-    writeln!(out, "\n{}{}", outcome.decision.as_str(), visible(&by, Reading::Exact))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes hooks to begin with. Nothing that is there is written over.
@@ -275,14 +181,6 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
     let bundle = bundle.display();
     writeln!(out, "\nTry it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(data: &str) -> Result<Map> {
-    let text = match data.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
-        None => data.to_owned(),
-    };
-    serde_json::from_str(&text).context("the data is no JSON object")
 }
 
 /// Hooks as a table.

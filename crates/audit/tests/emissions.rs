@@ -1,0 +1,173 @@
+//! What a log says about emissions, put together again.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
+
+use std::time::{Duration, SystemTime};
+
+use amplifier_audit::{
+    Emissions, Folder, Kept, Log, Operations, RecordedEmission, StrayRecord, Traced, has_marker, read_records,
+};
+use amplifier_core::{AuditEntry, AuditRecord, EventData, EventName, Level, TOOL_PRE, data};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn record(event: &str, entry: AuditEntry) -> AuditRecord {
+    let event: EventName = event.parse().unwrap();
+    AuditRecord { at: SystemTime::UNIX_EPOCH, session: Some("s-1".to_owned()), turn: 1, event, entry }
+}
+
+fn event(name: &str, data: EventData) -> AuditRecord {
+    record(name, AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None })
+}
+
+fn message(name: &str, text: &str) -> AuditRecord {
+    let (source, text) = ("hook:x".to_owned(), text.to_owned());
+    record(name, AuditEntry::Message { shown: true, source, level: Level::Info, text })
+}
+
+fn log(records: &[AuditRecord]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::at(folder.path().join("audit"), folder.path().join("key")).open().unwrap();
+    records.iter().for_each(|record| _ = log.take(record).unwrap());
+    log.seal_blocking("s-1", "complete").unwrap();
+    log.close().unwrap();
+    folder
+}
+
+/// What comes together of the session, and what stands alone.
+fn traced(folder: &TempDir) -> (Vec<RecordedEmission>, Vec<StrayRecord>) {
+    let storage = Folder::new(folder.path().join("audit"));
+    let mut emissions = Emissions::new();
+    let (mut found, mut strays) = (Vec::new(), Vec::new());
+    read_records(&storage, |record| {
+        if record.session.is_some() {
+            for traced in emissions.see(record, &storage).unwrap() {
+                match traced {
+                    Traced::Emission(emission) => found.push(*emission),
+                    Traced::Stray(stray) => strays.push(stray),
+                }
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(emissions.finish(), [], "the seal has given all of them");
+    (found, strays)
+}
+
+#[test]
+fn data_is_whole_redacted_in_a_file_of_its_own_erased_or_withheld() {
+    let deep = (0..200).fold(Value::from("password=hunter2hunter2"), |inner, _| vec![inner].into());
+    let folder = log(&[
+        event("tool:pre", data! { "n": 1 }),
+        event("tool:pre", data! { "password": "hunter2hunter2" }),
+        event("tool:pre", data! { "text": "x".repeat(20_000) }),
+        event("tool:pre", data! { "deep": deep }),
+    ]);
+    let kept = |folder| traced(folder).0.iter().map(|one| (one.kept, one.data.is_some())).collect::<Vec<_>>();
+    let whole = [(Kept::Whole, true), (Kept::Redacted, true), (Kept::Whole, true), (Kept::Withheld, false)];
+    assert_eq!(kept(&folder), whole);
+    let large = traced(&folder).0.remove(2);
+    assert_eq!(large.data.unwrap()["text"].as_str().unwrap().len(), 20_000);
+    std::fs::remove_dir_all(folder.path().join("audit/blobs")).unwrap();
+    assert_eq!(kept(&folder)[2], (Kept::Erased, false));
+    assert_eq!(traced(&folder).0[2].decision, None);
+}
+
+#[test]
+fn a_body_that_is_not_what_was_recorded_is_never_shown() {
+    let folder = log(&[event("tool:pre", data! { "text": "x".repeat(20_000) })]);
+    let blobs = std::fs::read_dir(folder.path().join("audit/blobs")).unwrap();
+    let inner = blobs.flat_map(|blob| std::fs::read_dir(blob.unwrap().path()).unwrap()).next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&inner).unwrap();
+    std::fs::write(&inner, text.replacen('x', "y", 1)).unwrap();
+    let storage = Folder::new(folder.path().join("audit"));
+    let mut errors = Vec::new();
+    read_records(&storage, |record| {
+        errors.extend(record.whole_body(&storage).err().map(|error| error.to_string()));
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].contains("is not what was recorded"), "{errors:?}");
+}
+
+#[test]
+fn however_long_a_session_is_few_emissions_are_held_and_what_comes_too_late_stands_alone() {
+    let mut records: Vec<_> = (0..50).map(|n| event("tool:post", data! { "n": n })).collect();
+    records.insert(0, event("tool:pre", data! {}));
+    records.insert(2, message("tool:pre", "in time"));
+    records.push(message("tool:pre", "too late"));
+    let (found, strays) = traced(&log(&records));
+    assert_eq!(found.iter().map(|one| one.seq).collect::<Vec<_>>(), found_in_order(&found));
+    let texts: Vec<&str> = found[0].messages.iter().map(|told| told.text.as_str()).collect();
+    assert_eq!((found.len(), texts), (51, vec!["in time"]));
+    let strays: Vec<_> = strays.iter().map(|one| (one.kind.as_str(), one.body["text"].as_str())).collect();
+    assert_eq!(strays, [("message", Some("too late")), ("seal", None)]);
+}
+
+fn found_in_order(found: &[RecordedEmission]) -> Vec<u64> {
+    let mut order: Vec<u64> = found.iter().map(|one| one.seq).collect();
+    order.sort_unstable();
+    order
+}
+
+#[test]
+fn operations_without_an_outcome_are_in_doubt() {
+    let call = |id: &str| Some(id.to_owned());
+    let intent = |id| record(TOOL_PRE.name().as_str(), AuditEntry::Intent { digest: None, tool_call_id: call(id) });
+    let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: call("a") };
+    let folder = log(&[intent("a"), intent("b"), record("tool:post", outcome)]);
+    let mut operations = Operations::new();
+    read_records(&Folder::new(folder.path().join("audit")), |record| {
+        operations.see(record);
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    let calls: Vec<_> = operations.in_doubt().into_iter().map(|one| one.tool_call_id).collect();
+    assert_eq!(calls, [call("b")]);
+}
+
+#[test]
+fn only_whole_markers_count_as_such() {
+    let marker = "[redacted kind=password len=14 hmac=0123456789abcdef]";
+    assert!(has_marker(&format!("{{\"a\":\"x {marker}\"}}")));
+    assert!(!has_marker("[redacted kind=password len=14 hmac=012]"));
+    assert!(!has_marker(&"[redacted kind=".repeat(3)));
+}
+
+#[test]
+fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
+    let report = AuditEntry::HookReport {
+        hook: "guard".to_owned(),
+        answer: "ask_user",
+        took: Duration::ZERO,
+        reason: None,
+        error: None,
+        suppressed_output: false,
+    };
+    let request = AuditEntry::ApprovalRequest {
+        id: 1,
+        hook: "guard".to_owned(),
+        prompt: "Sure?".to_owned(),
+        options: Vec::new(),
+        timeout: Duration::from_secs(60),
+        default: amplifier_core::DefaultDecision::Deny,
+        digest: data! {}.digest().unwrap(),
+    };
+    let decision = AuditEntry::ApprovalDecision {
+        id: Some(1),
+        hook: "guard".to_owned(),
+        granted: true,
+        basis: "answer",
+        reason: "User allowed: Sure?".to_owned(),
+    };
+    let ask = AuditEntry::Event { data: data! {}, decision: "ask_user", denied_by: None, reason: None };
+    let mut records = vec![record("tool:pre", ask), record("tool:pre", report), record("tool:pre", request)];
+    records.extend((0..30).map(|n| event("tool:post", data! { "n": n })));
+    records.push(AuditRecord { at: SystemTime::UNIX_EPOCH + Duration::from_secs(5), ..record("tool:pre", decision) });
+    let (found, _) = traced(&log(&records));
+    let approval = &found[0].approvals[0];
+    let decided = (approval.granted, approval.basis.as_deref(), approval.waited_ms, approval.prompt.as_deref());
+    assert_eq!((found.len(), decided), (31, (Some(true), Some("answer"), Some(5000), Some("Sure?"))));
+}

@@ -1,0 +1,165 @@
+//! `amplifier hooks replay`: what a candidate policy would have decided about recorded events.
+
+mod read;
+mod show;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use amplifier_agent::tool::Workspace;
+use amplifier_audit::{Kept, RecordedEmission, Verifier};
+use amplifier_core::{Approval, EventData};
+use amplifier_modules::Scope;
+use amplifier_modules::replay::{Comparison, Policy, Uncompared, compare};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use self::read::Reading;
+use self::show::{Form, Listing};
+use super::session::Sessions;
+use crate::commands::audit::filter::{EventPattern, Moment};
+use crate::commands::audit::reader::Reader;
+use crate::commands::audit::verify::verified;
+use crate::commands::output::complain;
+use crate::config::Usage;
+use crate::guards;
+use crate::home::Home;
+
+/// List every recorded decision that another bundle would change
+///
+/// Runs the events of audit logs through the hooks of a bundle, each at the time when it was recorded, and compares what is decided
+/// with what the log says. Nobody is asked: a question counts as a decision of its own, and what the person answered then is shown
+/// beside it. Hooks that run programs or speak to servers are left out and named, unless `--run-programs` is given.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 nothing would change, 1 something would, 2 wrong usage, 3 a log is unreadable or not as it was written, or something else went wrong."
+)]
+pub(super) struct Replay {
+    /// Logs: their folders, or single segments of them [default: the log of this installation]
+    #[arg(value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// The bundle that is a candidate
+    #[arg(long, value_name = "FILE")]
+    bundle: PathBuf,
+    /// Compare with this bundle instead of what was recorded
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// The folder that paths begin at [default: the current one]
+    #[arg(long, value_name = "FOLDER", default_value = ".", hide_default_value = true)]
+    workspace: PathBuf,
+    /// Run programs and ask servers, too, with every event
+    #[arg(long)]
+    run_programs: bool,
+    /// Only events from this time on: how long ago, such as `7d`; a date; or a time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    since: Option<Moment>,
+    /// Only this session: its id, the beginning of it, or `last`
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Only this event; `*` stands for any text, as in `tool:*`
+    #[arg(long, value_name = "PATTERN")]
+    event: Option<EventPattern>,
+    /// List so many changes at most; all are counted
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u64>,
+    /// Do not check first that the logs are as they were written
+    #[arg(long)]
+    no_verify: bool,
+    /// Print JSON: one change a line, then the summary
+    #[arg(long)]
+    json: bool,
+}
+
+impl Replay {
+    /// Does it, and says itself what went wrong: the exit code must tell a policy that changes something (1) from a log that nothing
+    /// can be concluded from (3).
+    pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
+        match self.replay(home).await {
+            Err(error) if !error.is::<Usage>() => {
+                complain(&error)?;
+                Ok(ExitCode::from(3))
+            }
+            done => done,
+        }
+    }
+
+    async fn replay(&self, home: &Home) -> Result<ExitCode> {
+        let candidate = self.policy(&self.bundle)?;
+        let baseline = self.against.as_deref().map(|file| self.policy(file)).transpose()?;
+        let logs = if self.logs.is_empty() { vec![home.audit_folder()] } else { self.logs.clone() };
+        if !self.no_verify {
+            check(&logs)?;
+        }
+        let store = self.logs.is_empty().then(|| home.sessions());
+        let session = self.session.as_deref().map(|id| Sessions::of_all(&logs)?.find(id, store.as_ref()));
+        let reading =
+            Reading { logs, since: self.since.clone(), session: session.transpose()?, event: self.event.clone() };
+        let form = if self.json { Form::Json } else { Form::Text };
+        let mut listing = Listing::new(form, self.limit);
+        let (mut batches, reader) = reading.start();
+        while let Some(batch) = batches.recv().await {
+            for recorded in batch {
+                let comparison = compared(&recorded, &candidate, baseline.as_ref()).await;
+                listing.add(&recorded, comparison)?;
+            }
+        }
+        // What is listed so far is no answer if the rest could not be read.
+        reader.await.context("the reader of the log has failed")??;
+        listing.finish(candidate.skipped(), !self.no_verify)
+    }
+
+    /// The hooks that a session with this bundle would have.
+    fn policy(&self, file: &Path) -> Result<Policy> {
+        let place = || format!("the workspace `{}`", self.workspace.display());
+        let policy = Policy::load(file, Scope::new(&self.workspace).with_context(place)?, self.run_programs)?;
+        guards::register(policy.hooks(), Approval::TIMEOUT, Workspace::new(&self.workspace).with_context(place)?);
+        Ok(policy)
+    }
+}
+
+/// Nothing can be concluded from a log that someone was at. Of a segment, all of its log is checked: it vouches for its parts.
+fn check(logs: &[PathBuf]) -> Result<()> {
+    let folders = logs.iter().map(|log| Ok(Reader::of(log)?.folder().path().to_owned()));
+    for folder in folders.collect::<Result<BTreeSet<PathBuf>>>()? {
+        let report = verified(Verifier::new(), &folder)?;
+        if !report.is_sound() {
+            let first = report.findings.first().map(|finding| finding.text.as_str()).unwrap_or_default();
+            bail!(
+                "the log `{}` is not as it was written, so nothing follows from it: {first}; `amplifier audit verify` says more",
+                folder.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+async fn compared(recorded: &RecordedEmission, candidate: &Policy, baseline: Option<&Policy>) -> Comparison {
+    if let Some(reason) = Uncompared::of(recorded.kept) {
+        return Comparison::Uncompared(reason);
+    }
+    let data = EventData::from(recorded.data.clone().unwrap_or_default());
+    let at = moment(recorded, &data);
+    let Ok(would_be) = candidate.judge(recorded.event.as_str(), data.clone(), at).await else {
+        return Comparison::Uncompared(Uncompared::Unnamed);
+    };
+    let Some(baseline) = baseline else { return compare(recorded, candidate, would_be) };
+    match baseline.judge(recorded.event.as_str(), data, at).await {
+        Err(_) => Comparison::Uncompared(Uncompared::Unnamed),
+        Ok(was) if was.agrees(&would_be) => Comparison::Same,
+        Ok(was) => Comparison::Changed { was, would_be },
+    }
+}
+
+/// When the hooks were asked. The record is a little later: it is made when they have answered.
+fn moment(recorded: &RecordedEmission, data: &EventData) -> SystemTime {
+    let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
+    let at = data.timestamp().and_then(time).or_else(|| time(&recorded.time));
+    at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
+}
+
+/// Whether a rule may have seen something else than what the log has.
+fn is_redacted(recorded: &RecordedEmission) -> bool {
+    recorded.kept == Kept::Redacted
+}

@@ -1,0 +1,89 @@
+//! Recorded events, read beside their judging.
+
+use std::path::PathBuf;
+
+use amplifier_audit::{Emissions, Folder, Kind, Record, RecordedEmission, Traced};
+use anyhow::Result;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::commands::audit::filter::{EventPattern, Moment};
+use crate::commands::audit::reader::Reader;
+use crate::commands::audit::verify::bar;
+
+/// How many events are handed over at once: one by one, that would cost more than judging them.
+const BATCH: usize = 128;
+
+/// How many batches may wait to be judged.
+const WAITING: usize = 8;
+
+/// Events, in order.
+pub(super) type Batch = Vec<RecordedEmission>;
+
+/// Which events are meant.
+pub(super) struct Reading {
+    pub(super) logs: Vec<PathBuf>,
+    pub(super) since: Option<Moment>,
+    pub(super) session: Option<String>,
+    pub(super) event: Option<EventPattern>,
+}
+
+impl Reading {
+    /// Reads in a thread of its own, because that takes as long as judging. It ends early when nobody receives any more.
+    pub(super) fn start(self) -> (Receiver<Batch>, JoinHandle<Result<()>>) {
+        let (send, receive) = channel(WAITING);
+        (receive, spawn_blocking(move || self.read(&send)))
+    }
+
+    fn read(&self, send: &Sender<Batch>) -> Result<()> {
+        let bar = bar("replaying")?;
+        let readers: Vec<Reader> = self.logs.iter().map(|log| Reader::of(log)).collect::<Result<_>>()?;
+        bar.set_length(readers.iter().map(Reader::bytes).sum::<Result<u64>>()?);
+        let mut events = 0;
+        for reader in readers {
+            let folder = Folder::new(reader.folder().path());
+            let mut emissions = Emissions::new();
+            let (mut batch, mut bytes) = (Vec::with_capacity(BATCH), 0);
+            let mut hand_over = |batch: &mut Batch| {
+                events += batch.len();
+                bar.set_message(format!("{events} events"));
+                Ok(send.blocking_send(std::mem::replace(batch, Vec::with_capacity(BATCH)))?)
+            };
+            reader.read(|record| {
+                bytes += record.line().len() as u64 + 1;
+                if !self.wants(record) {
+                    return Ok(());
+                }
+                batch.extend(emissions.see(record, &folder)?.into_iter().filter_map(|traced| match traced {
+                    Traced::Emission(emission) => Some(*emission),
+                    Traced::Stray(_) => None,
+                }));
+                if batch.len() < BATCH {
+                    return Ok(());
+                }
+                bar.inc(std::mem::take(&mut bytes));
+                hand_over(&mut batch)
+            })?;
+            batch.extend(std::mem::take(&mut emissions).finish());
+            hand_over(&mut batch)?;
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// Whether a record says something about an event that is meant.
+    fn wants(&self, record: &Record<'_>) -> bool {
+        let event = || record.event.as_deref().unwrap_or_default();
+        matches!(
+            record.kind,
+            Kind::Event
+                | Kind::HookReport
+                | Kind::Injection
+                | Kind::ApprovalRequest
+                | Kind::ApprovalDecision
+                | Kind::Seal
+        ) && self.since.as_ref().is_none_or(|since| since.is_before(&record.time))
+            && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
+            && (record.kind == Kind::Seal || self.event.as_ref().is_none_or(|pattern| pattern.fits(event())))
+    }
+}

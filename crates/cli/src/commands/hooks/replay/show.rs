@@ -1,0 +1,222 @@
+//! What would change, listed and counted.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+
+use amplifier_audit::RecordedEmission;
+use amplifier_modules::replay::{Comparison, Judgement, SkippedHook, Uncompared};
+use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::is_redacted;
+use crate::agent::excerpt;
+use crate::commands::audit::text::{harmless, padded};
+use crate::commands::hooks::subject::subject;
+use crate::commands::output::{Out, is_closed_pipe, stdout};
+
+/// For whom it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    Json,
+}
+
+/// Lists changes as they are found, and counts everything.
+pub(super) struct Listing {
+    out: Out,
+    /// Whether nobody reads it any more. The exit code still tells.
+    is_closed: bool,
+    form: Form,
+    limit: Option<u64>,
+    events: u64,
+    changed: u64,
+    redacted: u64,
+    /// How often which decision becomes which.
+    changes: BTreeMap<(String, String), u64>,
+    uncompared: BTreeMap<Uncompared, u64>,
+}
+
+impl Listing {
+    pub(super) fn new(form: Form, limit: Option<u64>) -> Self {
+        Self {
+            out: stdout(),
+            is_closed: false,
+            form,
+            limit,
+            events: 0,
+            changed: 0,
+            redacted: 0,
+            changes: BTreeMap::new(),
+            uncompared: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, recorded: &RecordedEmission, comparison: Comparison) -> Result<()> {
+        self.events += 1;
+        self.redacted += u64::from(is_redacted(recorded));
+        let (was, would_be) = match comparison {
+            Comparison::Same => return Ok(()),
+            Comparison::Uncompared(reason) => {
+                *self.uncompared.entry(reason).or_default() += 1;
+                return Ok(());
+            }
+            Comparison::Changed { was, would_be } => (was, would_be),
+        };
+        self.changed += 1;
+        *self.changes.entry((was.decision.clone(), would_be.decision.clone())).or_default() += 1;
+        if self.limit.is_some_and(|limit| self.changed > limit) {
+            return Ok(());
+        }
+        if self.is_closed {
+            return Ok(());
+        }
+        let written = match self.form {
+            Form::Text => self.text(recorded, &was, &would_be),
+            Form::Json => self.json(recorded, &was, &would_be),
+        };
+        self.unless_closed(written)
+    }
+
+    fn unless_closed(&mut self, written: Result<()>) -> Result<()> {
+        match written {
+            Err(error) if is_closed_pipe(&error) => self.is_closed = true,
+            written => return written,
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, recorded: &RecordedEmission, was: &Judgement, would_be: &Judgement) -> Result<()> {
+        let quiet = Style::new().dimmed();
+        let session = harmless(recorded.session.as_deref().unwrap_or("-"));
+        let about = recorded.data.as_ref().map(subject).unwrap_or_default();
+        let place = format!("{}  {session}", harmless(&recorded.time));
+        let row = format!("{quiet}{place}{quiet:#}  {}  {}", harmless(&recorded.event), harmless(&about));
+        writeln!(self.out, "{}", row.trim_end())?;
+        let style = weight(would_be);
+        writeln!(self.out, "    {} → {style}{}{style:#}", harmless(&words(was)), harmless(&words(would_be)))?;
+        if let Some(why) = &would_be.why {
+            writeln!(self.out, "    {}", harmless(&excerpt(why)))?;
+        }
+        for (pointer, value) in &would_be.fields {
+            writeln!(self.out, "    {} becomes {}", harmless(pointer), harmless(&excerpt(&value.to_string())))?;
+        }
+        for (word, basis) in answers(recorded) {
+            writeln!(self.out, "    then it was {word} ({})", harmless(basis))?;
+        }
+        if is_redacted(recorded) {
+            writeln!(self.out, "    its data has secrets taken out: a rule may have seen something else")?;
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, recorded: &RecordedEmission, was: &Judgement, would_be: &Judgement) -> Result<()> {
+        let approvals: Vec<Value> = recorded
+            .approvals
+            .iter()
+            .map(|one| json!({ "hook": one.hook, "prompt": one.prompt, "granted": one.granted, "basis": one.basis }))
+            .collect();
+        let line = json!({
+            "kind": "change",
+            "seq": recorded.seq,
+            "time": recorded.time,
+            "session": recorded.session,
+            "event": recorded.event,
+            "subject": recorded.data.as_ref().map(subject),
+            "was": was,
+            "would_be": would_be,
+            "approvals": approvals,
+            "redacted": is_redacted(recorded),
+        });
+        Ok(writeln!(self.out, "{line}")?)
+    }
+
+    /// Says what it all comes to.
+    pub(super) fn finish(mut self, skipped: &[SkippedHook], verified: bool) -> Result<ExitCode> {
+        if !self.is_closed {
+            let written = match self.form {
+                Form::Text => self.summary(skipped, verified),
+                Form::Json => self.json_summary(skipped, verified),
+            };
+            let written = written.and_then(|()| Ok(self.out.flush()?));
+            self.unless_closed(written)?;
+        }
+        Ok(ExitCode::from(u8::from(self.changed > 0)))
+    }
+
+    fn json_summary(&mut self, skipped: &[SkippedHook], verified: bool) -> Result<()> {
+        let changes = self.changes.iter().map(|((was, would_be), count)| (format!("{was} -> {would_be}"), *count));
+        let line = json!({
+            "kind": "summary",
+            "events": self.events,
+            "changed": self.changed,
+            "changes": changes.collect::<BTreeMap<_, _>>(),
+            "uncompared": self.uncompared,
+            "redacted": self.redacted,
+            "skipped_hooks": skipped,
+            "verified": verified,
+        });
+        Ok(writeln!(self.out, "{line}")?)
+    }
+
+    fn summary(&mut self, skipped: &[SkippedHook], verified: bool) -> Result<()> {
+        let out = &mut self.out;
+        if self.changed > 0 {
+            writeln!(out)?;
+        }
+        if self.limit.is_some_and(|limit| self.changed > limit) {
+            writeln!(out, "The first {} of them are listed.", self.limit.unwrap_or_default())?;
+        }
+        writeln!(out, "{} events, {} would be decided otherwise", self.events, self.changed)?;
+        for ((was, would_be), count) in &self.changes {
+            writeln!(out, "  {} {count:>6}", padded(&format!("{} → {}", harmless(was), harmless(would_be)), 34))?;
+        }
+        for (reason, count) in &self.uncompared {
+            let why = match reason {
+                Uncompared::Erased => "the data was erased",
+                Uncompared::Withheld => "the data was not kept",
+                Uncompared::Cancelled => "it was given up before there was a decision",
+                Uncompared::NotRun => "it was decided by a hook that is not run here",
+                Uncompared::Modified => "hooks had changed the data before it was recorded",
+                Uncompared::Unnamed => "the event has no valid name",
+            };
+            writeln!(out, "not compared: {count}, because {why}")?;
+        }
+        if self.redacted > 0 {
+            writeln!(out, "secrets taken out: {} events; a rule may have seen something else there", self.redacted)?;
+        }
+        if !skipped.is_empty() {
+            let names: Vec<String> = skipped.iter().map(|hook| format!("{} ({})", hook.name, hook.kind)).collect();
+            writeln!(out, "not run: {}; `--run-programs` runs them, too", harmless(&names.join(", ")))?;
+        }
+        if !verified {
+            writeln!(out, "not verified: whether the log is as it was written")?;
+        }
+        Ok(())
+    }
+}
+
+/// What was decided, and by whom.
+fn words(judgement: &Judgement) -> String {
+    match judgement.by.as_slice() {
+        [] => judgement.decision.clone(),
+        by => format!("{} by {}", judgement.decision, by.join(", ")),
+    }
+}
+
+fn weight(would_be: &Judgement) -> Style {
+    match would_be.decision.as_str() {
+        "deny" => AnsiColor::Red.on_default(),
+        "ask_user" => AnsiColor::Yellow.on_default(),
+        _ => AnsiColor::Green.on_default(),
+    }
+}
+
+/// What people answered when the event was recorded.
+fn answers(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &str)> {
+    recorded.approvals.iter().filter_map(|approval| {
+        let word = if approval.granted? { "allowed" } else { "refused" };
+        Some((word, approval.basis.as_deref().unwrap_or("unknown")))
+    })
+}

@@ -1,0 +1,121 @@
+//! `amplifier hooks test`: whether the hooks of a bundle do what its tests say.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use amplifier_core::{HookRegistry, Outcome};
+use amplifier_modules::bundle::{Case, Expected};
+use anstyle::AnsiColor;
+use anyhow::{Result, anyhow};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{chosen, diff, said};
+use crate::agent::register_bundle;
+use crate::commands::output::stdout;
+use crate::config::{Config, Flags};
+use crate::home::Home;
+use crate::terminal::{Reading, visible};
+
+/// Run the tests of a bundle
+#[derive(Args, Debug)]
+#[command(after_help = "Exit codes: 0 all tests passed, 1 one did not, or something else is wrong.")]
+pub(super) struct Test {
+    /// The bundle [default: the one that is configured]
+    file: Option<PathBuf>,
+    /// Print JSON: one test a line, then how many passed
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Test {
+    pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
+        let config = Config::load(&self.flags, home)?;
+        test(&chosen(self.file, &config)?, &config.workspace, self.json).await
+    }
+}
+
+/// Runs every test of a bundle on the hooks of the bundle alone.
+async fn test(file: &Path, workspace: &Path, json: bool) -> Result<ExitCode> {
+    let hooks = HookRegistry::new();
+    let bundle = register_bundle(file, workspace, &hooks)?;
+    let mut out = stdout();
+    let mut failed = 0;
+    for (file, case) in &bundle.tests {
+        let Case { name, event, data, expect } = case;
+        let begun = Instant::now();
+        let outcome = hooks.emit(event.as_str(), data.clone()).await;
+        let outcome = outcome.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
+        let (expected, found) = compared(expect, &outcome);
+        let passed = expected == found;
+        failed += usize::from(!passed);
+        if json {
+            writeln!(out, "{}", line(file, case, passed, begun.elapsed(), &expected, &found))?;
+            continue;
+        }
+        let (style, word) = match passed {
+            true => (AnsiColor::Green.on_default(), "ok"),
+            false => (AnsiColor::Red.on_default(), "FAILED"),
+        };
+        writeln!(out, "test {} ... {style}{word}{style:#}", visible(name, Reading::Exact))?;
+        if !passed {
+            writeln!(out, "    - expected\n    + found")?;
+            diff::write(&mut out, 4, &expected, &found)?;
+        }
+    }
+    let passed = bundle.tests.len() - failed;
+    match json {
+        true => writeln!(out, "{}", json!({ "passed": passed, "failed": failed }))?,
+        false => writeln!(out, "\n{passed} passed; {failed} failed")?,
+    }
+    out.flush()?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn line(file: &Path, case: &Case, passed: bool, took: Duration, expected: &Value, found: &Value) -> Value {
+    let mut line = json!({
+        "test": case.name,
+        "file": file.display().to_string(),
+        "event": case.event,
+        "passed": passed,
+        "took_us": took.as_micros() as u64,
+    });
+    if !passed {
+        line["expected"] = expected.clone();
+        line["found"] = found.clone();
+    }
+    line
+}
+
+/// What was expected, and what came instead of it: nothing that was not asked about.
+fn compared(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
+    let (mut expected, mut found) = (Map::new(), Map::new());
+    let mut compare = |what: &str, wanted: Value, came: Value| {
+        expected.insert(what.to_owned(), wanted);
+        found.insert(what.to_owned(), came);
+    };
+    if let Some(decision) = &wanted.decision {
+        compare("decision", decision.as_str().into(), outcome.decision.as_str().into());
+    }
+    let (by, says) = said(outcome);
+    if let Some(wanted) = &wanted.by {
+        compare("by", wanted.as_str().into(), by.into());
+    }
+    if let Some(wanted) = &wanted.says {
+        // A part is enough.
+        let came = if says.contains(wanted.as_str()) { wanted } else { &says };
+        compare("says", wanted.as_str().into(), came.as_str().into());
+    }
+    if !wanted.data.is_empty() {
+        let came = |pointer: &String| outcome.data.pointer(pointer).cloned().unwrap_or_default();
+        let came: Map<_, _> = wanted.data.keys().map(|pointer| (pointer.clone(), came(pointer))).collect();
+        let wanted: Map<_, _> = wanted.data.clone().into_iter().collect();
+        compare("data", wanted.into(), came.into());
+    }
+    (expected.into(), found.into())
+}

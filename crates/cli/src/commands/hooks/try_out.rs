@@ -1,0 +1,136 @@
+//! `amplifier hooks try`: what would come of an event.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use amplifier_core::{FromHook, HookRegistry, Map, Outcome};
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{diff, registered, said};
+use crate::commands::output::stdout;
+use crate::config::{Config, Flags};
+use crate::home::Home;
+use crate::terminal::{Reading, visible};
+
+/// Show, hook by hook, what would come of an event
+#[derive(Args, Debug)]
+pub(super) struct Try {
+    /// The event
+    event: String,
+    /// Its data: JSON, or @FILE
+    #[arg(long, default_value = "{}")]
+    data: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Try {
+    pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
+        let hooks = registered(&Config::load(&self.flags, home)?)?;
+        try_out(&hooks, &self.event, read(&self.data)?, self.json).await
+    }
+}
+
+/// Shows what would come of an event. Nobody is asked, and nothing runs but the hooks.
+async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Result<ExitCode> {
+    let outcome = hooks.emit(event, data.clone()).await;
+    let outcome = outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?;
+    let mut out = stdout();
+    match json {
+        true => writeln!(out, "{}", line(&outcome))?,
+        false => show(&mut out, data, &outcome)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(outcome: &Outcome) -> Value {
+    let reports = outcome.reports().map(|report| {
+        json!({
+            "hook": report.hook,
+            "answer": report.answer_or_failure(),
+            "took_us": report.took.as_micros() as u64,
+            "reason": report.reason,
+            "error": report.error.map(ToString::to_string),
+        })
+    });
+    let approvals = outcome.approvals().iter().map(|FromHook { hook, said }| {
+        let options: Vec<_> = said.offered().into_iter().map(|option| option.label).collect();
+        json!({ "hook": &**hook, "prompt": said.prompt, "options": options })
+    });
+    let injections = outcome.injections().iter().map(|FromHook { hook, said }| {
+        json!({ "hook": &**hook, "role": said.role, "placement": said.placement, "text": said.text })
+    });
+    let messages = outcome
+        .messages()
+        .iter()
+        .map(|FromHook { hook, said }| json!({ "hook": &**hook, "level": said.level, "text": said.text }));
+    let (by, says) = said(outcome);
+    json!({
+        "decision": outcome.decision.as_str(),
+        "by": by,
+        "says": says,
+        "data": outcome.data,
+        "hooks": reports.collect::<Vec<_>>(),
+        "approvals": approvals.collect::<Vec<_>>(),
+        "injections": injections.collect::<Vec<_>>(),
+        "messages": messages.collect::<Vec<_>>(),
+    })
+}
+
+fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
+    let exact = |text: &str| visible(text, Reading::Exact);
+    for report in outcome.reports() {
+        let why = report.error.map(ToString::to_string).or(report.reason.map(str::to_owned)).unwrap_or_default();
+        let took = format!("{:.1?}", report.took);
+        let row = format!("{:<24} {:<15} {took:>9}  {}", exact(report.hook), report.answer_or_failure(), exact(&why));
+        writeln!(out, "{}", row.trim_end())?;
+    }
+    for FromHook { hook, said } in outcome.approvals() {
+        let options: Vec<_> = said.offered().into_iter().map(|option| option.label).collect();
+        writeln!(out, "\n{} asks: {} [{}]", exact(hook), exact(&said.prompt), exact(&options.join(" / ")))?;
+    }
+    for FromHook { hook, said } in outcome.injections() {
+        let place = format!("as {}, {} bytes", word(&said.role), said.text.len());
+        writeln!(out, "\n{} tells the agent ({place}):", exact(hook))?;
+        for line in visible(&said.text, Reading::Stream).lines() {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    for FromHook { hook, said } in outcome.messages() {
+        writeln!(out, "\n{} tells the person ({}): {}", exact(hook), word(&said.level), exact(&said.text))?;
+    }
+    let (before, after) = (without_time(data), without_time(outcome.data.clone().into_map()));
+    if before != after {
+        writeln!(out, "\nThe data becomes:")?;
+        diff::write(out, 4, &before, &after)?;
+    }
+    let (by, says) = said(outcome);
+    let by = if by.is_empty() { String::new() } else { format!(" by {by}: {says}") };
+    writeln!(out, "\n{}{}", outcome.decision.as_str(), exact(&by))?;
+    Ok(())
+}
+
+/// The word for a value, as JSON has it.
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Every event gets the time, so it is no change.
+fn without_time(mut data: Map) -> Value {
+    data.remove("timestamp");
+    data.into()
+}
+
+fn read(data: &str) -> Result<Map> {
+    let text = match data.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
+        None => data.to_owned(),
+    };
+    serde_json::from_str(&text).context("the data is no JSON object")
+}

@@ -1,0 +1,236 @@
+//! What happened in a session, traced through its audit log.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod common;
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use amplifier_audit::Log;
+use amplifier_core::{ApprovalOption, AuditEntry, AuditRecord, DefaultDecision, EventName, TOOL_POST, TOOL_PRE, data};
+use common::Place;
+use serde_json::{Value, json};
+
+const BUNDLE: &str = r#"
+hooks:
+  - rule: no-destructive-shell
+    on: tool:pre
+    when: tool_name == "Bash" && shell(tool_input.command).destructive
+    deny: "{{ shell(tool_input.command).why }}"
+  - rule: reminder
+    on: tool:post
+    when: tool_name == "Bash"
+    inject: "Mind the time."
+    message: "A command has run."
+"#;
+
+/// A session in which one command was denied, one allowed by a standing answer, and one could not be asked about.
+fn session() -> Place {
+    let place = Place::with(json!([
+        { "text": "I clean up.", "tools": [{ "name": "Bash", "input": { "command": "rm -rf build" } }] },
+        { "text": "I look.", "tools": [{ "name": "Bash", "input": { "command": "echo hello" } }] },
+        { "text": "I write.", "tools": [{ "name": "Write", "input": { "file_path": "a.txt", "content": "x" } }] },
+        { "text": "Done." },
+    ]));
+    place.rules(json!({ "confirm:Run `echo *`?": "allow" }));
+    place.write("bundle.yaml", BUNDLE);
+    let ran = place.run(&["Clean up", "--bundle", "../bundle.yaml"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nI look.\nI write.\nDone.\n"), "{}", ran.error);
+    place
+}
+
+fn trace(place: &Place, arguments: &[&str]) -> String {
+    place.amplifier(&[&["hooks", "trace"], arguments].concat()).fine()
+}
+
+/// The text without times: what is when differs, and how long it took.
+fn timeless(text: &str) -> String {
+    let row = |line: &str| match line.strip_prefix("    ") {
+        // The column of the times is the third; a hook's row is the only one that has it.
+        Some(row) if row.is_char_boundary(41) && row.chars().nth(49).is_some_and(|last| last == 's') => {
+            let rest: String = row.chars().skip(50).collect();
+            format!("    {}{rest}", row[..41].trim_end())
+        }
+        Some(_) => line.to_owned(),
+        None => line.get(25..).unwrap_or_default().to_owned(),
+    };
+    text.lines().map(|line| row(line) + "\n").collect()
+}
+
+#[test]
+fn what_happened_is_shown_event_by_event() {
+    let place = session();
+    let shown = trace(&place, &["last", "--event", "tool:*"]);
+    let id = shown.lines().next().unwrap().strip_prefix("session ").unwrap();
+    assert_eq!(id.len(), 36);
+    // Why nobody could be asked is told elsewhere.
+    let refused = shown.lines().find_map(|line| line.strip_prefix("      refused ")).unwrap();
+    assert!(refused.starts_with("Approval failed ("), "{refused}");
+    let expected = format!(
+        "\
+{}
+tool:pre             deny            Bash rm -rf build
+    no-destructive-shell     deny  deletes recursively (`rm -rf build`)
+    denied by no-destructive-shell: deletes recursively (`rm -rf build`)
+tool:pre             ask: allowed    Bash echo hello
+    no-destructive-shell     continue
+    confirm                  ask_user
+    confirm wants to ask: Run `echo hello`?
+      allowed by a standing answer of the person
+tool:post            inject_context  Bash echo hello
+    reminder                 inject_context
+    reminder tells the agent (14 bytes, 4 tokens, injected): Mind the time.
+    hook:reminder tells the person (info): A command has run.
+    it succeeded
+tool:pre             ask: refused    Write a.txt
+    no-destructive-shell     continue
+    confirm                  ask_user
+    confirm asks: Write to `a.txt`?
+      refused {refused}
+",
+        id.get(17..).unwrap()
+    );
+    assert_eq!(timeless(&shown), expected);
+    let denied = trace(&place, &[&id[..30], "--denied"]);
+    assert_eq!(denied.lines().filter(|line| line.contains("  tool:pre  ")).count(), 2, "{denied}");
+    assert!(!denied.contains("echo hello"), "{denied}");
+    let told = trace(&place, &[id, "--hook", "reminder"]);
+    assert_eq!(told.lines().filter(|line| !line.starts_with(' ')).count(), 2, "{told}");
+    assert!(
+        trace(&place, &["last"]).lines().last().unwrap().ends_with("session              seal            complete")
+    );
+}
+
+#[test]
+fn one_event_is_one_line_of_json() {
+    let place = session();
+    let lines = trace(&place, &["last", "--json", "--event", "tool:pre", "--hook", "confirm"]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    let mut first = lines[0].clone();
+    for pointer in ["/time", "/session", "/data/session_id", "/data/timestamp", "/intent/digest"] {
+        *first.pointer_mut(pointer).unwrap() = "…".into();
+    }
+    for pointer in ["/hooks/0/took_ns", "/hooks/1/took_ns", "/seq", "/intent/seq"] {
+        *first.pointer_mut(pointer).unwrap() = 0.into();
+    }
+    let report = |hook: &str, answer: &str| json!({ "hook": hook, "answer": answer, "took_ns": 0, "reason": null, "error": null, "suppressed_output": false });
+    let expected = json!({
+        "seq": 0, "time": "…", "session": "…", "turn": 1, "event": "tool:pre", "kept": "whole",
+        "data": {
+            "session_id": "…", "timestamp": "…", "tool_name": "Bash", "tool_input": { "command": "echo hello" },
+            "tool_call_id": "call-2",
+        },
+        "decision": "ask_user", "denied_by": null, "reason": null,
+        "hooks": [report("no-destructive-shell", "continue"), report("confirm", "ask_user")],
+        "approvals": [{
+            "hook": "confirm", "id": null, "prompt": null, "asked": null, "granted": true, "basis": "rule",
+            "reason": "Allowed by rule: Run `echo hello`?", "waited_ms": null, "late_answer": null,
+        }],
+        "injections": [], "messages": [],
+        "intent": { "seq": 0, "digest": "…", "tool_call_id": "call-2", "in_doubt": false },
+        "outcome": null, "failures": [], "unreadable": 0,
+    });
+    assert_eq!(first, expected);
+}
+
+#[test]
+fn sessions_are_found_that_only_the_log_knows_and_others_are_not() {
+    let place = session();
+    let whole = trace(&place, &["last"]);
+    fs::remove_dir_all(place.at("home/sessions")).unwrap();
+    assert_eq!(trace(&place, &["last"]), whole);
+    assert_eq!(trace(&place, &["last", "--log", "../home/audit"]), whole);
+    let unknown =
+        "there is no session `nobody`; `amplifier sessions list` and `amplifier audit stats` show those there are";
+    place.amplifier(&["hooks", "trace", "nobody"]).check_failed(&format!("amplifier: {unknown}"));
+    assert_eq!(place.run(&["Again", "--bundle", "../bundle.yaml"]).code, 0);
+    let ambiguous = "amplifier: 2 sessions begin with `0`; please give more of it";
+    place.amplifier(&["hooks", "trace", "0"]).check_failed(ambiguous);
+    // The other way round: stored, and not in the log.
+    fs::rename(place.at("home/audit"), place.at("home/moved")).unwrap();
+    let none = place.amplifier(&["hooks", "trace", "last"]);
+    assert!(none.error.contains("there is no audit log in"), "{none:?}");
+}
+
+fn record(second: u64, event: EventName, entry: AuditEntry) -> AuditRecord {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+    AuditRecord { at, session: Some("s-1".to_owned()), turn: 1, event, entry }
+}
+
+fn call(second: u64, id: &str, command: &str, decision: &'static str) -> AuditRecord {
+    let data = data! { "tool_name": "Bash", "tool_input": { "command": command }, "tool_call_id": id };
+    record(second, TOOL_PRE.name(), AuditEntry::Event { data, decision, denied_by: None, reason: None })
+}
+
+fn report(second: u64, hook: &str, answer: &'static str) -> AuditRecord {
+    let (took, reason, error) = (Duration::from_millis(2), None, None);
+    let hook = hook.to_owned();
+    record(
+        second,
+        TOOL_PRE.name(),
+        AuditEntry::HookReport { hook, answer, took, reason, error, suppressed_output: false },
+    )
+}
+
+fn intent(second: u64, id: &str) -> AuditRecord {
+    record(second, TOOL_PRE.name(), AuditEntry::Intent { digest: None, tool_call_id: Some(id.to_owned()) })
+}
+
+#[test]
+fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
+    let place = Place::with(json!([]));
+    let log = Log::at(place.at("home/audit"), place.at("home/audit.key")).open().unwrap();
+    let digest = data! { "a": 1 }.digest().unwrap();
+    let request = AuditEntry::ApprovalRequest {
+        id: 7,
+        hook: "guard".to_owned(),
+        prompt: "Sure\u{202e}?".to_owned(),
+        options: vec![ApprovalOption::from("Allow once")],
+        timeout: Duration::from_secs(60),
+        default: DefaultDecision::Deny,
+        digest,
+    };
+    let decision = AuditEntry::ApprovalDecision {
+        id: Some(7),
+        hook: "guard".to_owned(),
+        granted: false,
+        basis: "timeout",
+        reason: "Approval timed out, denied by default: Sure\u{202e}?".to_owned(),
+    };
+    let late = AuditEntry::LateAnswer { id: 7, hook: "guard".to_owned(), answer: "Allow once".to_owned() };
+    let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: Some("b".to_owned()) };
+    for record in [
+        call(10, "a", "first \u{1b}[31m", "ask_user"),
+        report(10, "guard", "ask_user"),
+        record(11, TOOL_PRE.name(), request),
+        call(12, "b", "second", "continue"),
+        report(12, "guard", "continue"),
+        call(13, "c", "third", "continue"),
+        intent(14, "b"),
+        intent(14, "c"),
+        record(15, TOOL_POST.name(), outcome),
+        record(71, TOOL_PRE.name(), decision),
+        record(80, TOOL_PRE.name(), late),
+    ] {
+        log.take(&record).unwrap();
+    }
+    log.close().unwrap();
+    let expected = "\
+session s-1
+1970-01-01 00:00:15.000  tool:post            outcome         {\"success\":true,\"tool_call_id\":\"b\"}
+1970-01-01 00:00:10.000  tool:pre             ask: refused    Bash first ␛[31m
+    guard                    ask_user            2.0ms
+    guard asks: Sure\\u{202e}?
+      refused because nobody answered in time, after 60.0s; too late came `Allow once`
+1970-01-01 00:00:12.000  tool:pre             continue        Bash second
+    guard                    continue            2.0ms
+1970-01-01 00:00:13.000  tool:pre             continue        Bash third
+    IN DOUBT: it may have run, and nobody knows how it ended
+";
+    assert_eq!(trace(&place, &["s-"]), expected);
+    let coloured = place.command(&["hooks", "trace", "s-1", "--denied"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let coloured = String::from_utf8(coloured.stdout).unwrap();
+    assert!(coloured.contains("\u{1b}[31mask: refused\u{1b}[0m"), "{coloured}");
+    assert!(!coloured.contains("third") && coloured.contains("first ␛[31m"), "{coloured}");
+}

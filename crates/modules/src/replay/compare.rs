@@ -1,0 +1,100 @@
+//! Whether a recorded decision would be another one.
+
+use amplifier_audit::{Kept, RecordedEmission};
+use amplifier_core::{Answers, EventName};
+use serde::Serialize;
+
+use super::{Judgement, Policy};
+
+/// How a recorded decision compares with that of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Comparison {
+    /// It would be the same.
+    Same,
+    /// It would be another one.
+    Changed {
+        /// What was decided.
+        was: Judgement,
+        /// What would be.
+        would_be: Judgement,
+    },
+    /// That cannot be said.
+    Uncompared(Uncompared),
+}
+
+/// Why a recorded decision cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Uncompared {
+    /// The data was erased.
+    Erased,
+    /// The data was never kept, or cannot be read again.
+    Withheld,
+    /// The emission was given up before there was a decision.
+    Cancelled,
+    /// It was decided by a hook that the policy has, too, but that is not run here.
+    NotRun,
+    /// Hooks had changed the data before it was recorded, so it does not tell whether the policy would have changed it.
+    Modified,
+    /// The event has no valid name.
+    Unnamed,
+}
+
+impl Uncompared {
+    /// The data that cannot be had, if that is the reason.
+    pub fn of(kept: Kept) -> Option<Self> {
+        match kept {
+            Kept::Whole | Kept::Redacted => None,
+            Kept::Erased => Some(Self::Erased),
+            Kept::Withheld => Some(Self::Withheld),
+        }
+    }
+}
+
+/// Compares what was recorded with what the policy makes of the same event.
+pub fn compare(recorded: &RecordedEmission, policy: &Policy, would_be: Judgement) -> Comparison {
+    let Some(was) = Judgement::recorded(recorded) else { return Comparison::Uncompared(Uncompared::Withheld) };
+    if was.decision == "cancelled" {
+        return Comparison::Uncompared(Uncompared::Cancelled);
+    }
+    if was.decision == would_be.decision && same(&was.by, &would_be.by) && would_be.decision != "modify" {
+        return Comparison::Same;
+    }
+    // The record has the data as hooks left it. If they changed it, nothing is left for the policy to change.
+    let only_changes = |judgement: &Judgement| matches!(judgement.decision.as_str(), "continue" | "modify");
+    let was_changed = recorded.answered("modify").next().is_some() && counts(&recorded.event);
+    if was_changed && only_changes(&was) && only_changes(&would_be) {
+        return Comparison::Uncompared(Uncompared::Modified);
+    }
+    if was.by.iter().any(|hook| policy.skipped().iter().any(|skipped| skipped.name == *hook)) {
+        return Comparison::Uncompared(Uncompared::NotRun);
+    }
+    // Where changes do not count, the record has the data as it was, and a change is the same change.
+    if was.decision == would_be.decision && same(&was.by, &would_be.by) {
+        return Comparison::Same;
+    }
+    Comparison::Changed { was, would_be }
+}
+
+/// Whether changes of the data count at that event.
+fn counts(event: &str) -> bool {
+    event.parse::<EventName>().is_ok_and(|event| event.answers() != Answers::Observed)
+}
+
+/// Whether these are the same hooks. Their order is not what was decided.
+fn same(some: &[String], others: &[String]) -> bool {
+    let sorted = |hooks: &[String]| {
+        let mut hooks = hooks.to_vec();
+        hooks.sort_unstable();
+        hooks
+    };
+    some == others || sorted(some) == sorted(others)
+}
+
+impl Judgement {
+    /// Whether another policy decided the same: the same answer, of the same hooks, with the same changes. In which words does not
+    /// matter.
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.decision == other.decision && same(&self.by, &other.by) && self.fields == other.fields
+    }
+}

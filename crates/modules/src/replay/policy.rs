@@ -1,0 +1,112 @@
+//! A bundle that judges recorded events.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use amplifier_core::{EventData, HookRegistry, InvalidEventName};
+use serde::Serialize;
+
+use super::clock::RecordedClock;
+use super::judgement::Judgement;
+use crate::bundle::{self, BundleError, HookKind};
+use crate::condition::Scope;
+use crate::host::Host;
+
+/// A bundle that judges recorded events: at the time when they were recorded, and without anyone being asked.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use amplifier_core::data;
+/// use amplifier_modules::Scope;
+/// use amplifier_modules::replay::Policy;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("candidate.yaml");
+/// std::fs::write(&file, "hooks: [{ rule: no-rm, on: tool:pre, when: tool_name == 'rm', deny: no rm }]")?;
+/// let policy = Policy::load(&file, Scope::new(".")?, false)?;
+///
+/// let judgement = policy.judge("tool:pre", data! { "tool_name": "rm" }, SystemTime::now()).await?;
+/// assert_eq!((judgement.decision.as_str(), &judgement.by[..]), ("deny", &["no-rm".to_owned()][..]));
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Policy {
+    hooks: HookRegistry,
+    clock: RecordedClock,
+    skipped: Vec<SkippedHook>,
+}
+
+/// A hook that is not run, because it does more than answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkippedHook {
+    /// Its name.
+    pub name: String,
+    /// What it is: `command`, `worker`, `http` or `module`, …
+    pub kind: &'static str,
+}
+
+impl Policy {
+    /// Loads a bundle. Hooks that run programs, speak to servers or do something else beyond an answer are left out unless
+    /// `run_programs` says otherwise.
+    ///
+    /// # Errors
+    /// If it cannot be read, or there is a mistake in it.
+    pub fn load(file: &Path, scope: Scope, run_programs: bool) -> Result<Self, BundleError> {
+        let clock = RecordedClock::new();
+        let hooks = HookRegistry::builder().clock(clock.clone()).build();
+        let mut bundle = bundle::load(file)?;
+        let mut skipped = Vec::new();
+        if !run_programs {
+            bundle.hooks.retain(|placed| {
+                let Some(kind) = placed.entry.kind().ok().and_then(|kind| effects(&kind)) else { return true };
+                if placed.entry.enabled != Some(false) {
+                    skipped.push(SkippedHook { name: placed.entry.shown_name(), kind });
+                }
+                false
+            });
+        }
+        bundle.register(&hooks, &Host::new(scope.clock(clock.clone())))?;
+        Ok(Self { hooks, clock, skipped })
+    }
+
+    /// The hooks, to which others can be added that stand in every session.
+    pub fn hooks(&self) -> &HookRegistry {
+        &self.hooks
+    }
+
+    /// The hooks that were left out.
+    pub fn skipped(&self) -> &[SkippedHook] {
+        &self.skipped
+    }
+
+    /// What the policy makes of an event that happened then.
+    ///
+    /// One event is judged at a time: the clock is the same for all hooks.
+    ///
+    /// # Errors
+    /// If the event has no valid name.
+    pub async fn judge(
+        &self,
+        event: &str,
+        data: impl Into<EventData>,
+        at: SystemTime,
+    ) -> Result<Judgement, InvalidEventName> {
+        let data = data.into();
+        self.clock.show(at);
+        let outcome = self.hooks.emit(event, data.clone()).await?;
+        Ok(Judgement::of(&outcome, &data))
+    }
+}
+
+/// What a hook is that does more than answer.
+fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
+    match kind {
+        HookKind::Rule(_) => None,
+        HookKind::Module(module) if module.is_pure() => None,
+        HookKind::Module(_) => Some("module"),
+        HookKind::Command(_) => Some("command"),
+        HookKind::Worker(_) => Some("worker"),
+        HookKind::Http(_) => Some("http"),
+    }
+}
