@@ -41,7 +41,7 @@ pub(crate) struct World {
     pub(crate) config: SessionConfig,
     tools: Vec<Arc<dyn Tool>>,
     person: ScriptedApprovals,
-    display: CollectingDisplay,
+    pub(crate) display: CollectingDisplay,
     folder: TempDir,
 }
 

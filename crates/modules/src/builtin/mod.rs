@@ -1,11 +1,21 @@
 //! The modules that come with the crate: hooks that are switched on by name.
 
+mod background;
+mod bash_guard;
+mod cost;
+mod families;
+mod linter;
+mod metrics;
+mod notify;
 mod production_guard;
+mod rate_limit;
+mod settings;
 
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult, HookRole, Map, OnError};
 use schemars::JsonSchema;
@@ -28,12 +38,44 @@ pub struct Module {
 }
 
 /// Every module, in the order of their names.
-pub static MODULES: &[Module] = &[Module::new::<production_guard::Options>(
-    "hooks-production-guard",
-    "asks before a file is changed that production depends on",
-    production_guard::make,
-)
-.pure()];
+pub static MODULES: &[Module] = &[
+    Module::new::<bash_guard::Options>(
+        "hooks-bash-guard",
+        "looks at shell commands before they run, and asks about dangerous ones",
+        bash_guard::make,
+    )
+    .pure(),
+    Module::new::<cost::Options>(
+        "hooks-cost",
+        "counts tokens and money, with a budget that warns, asks and denies",
+        cost::make,
+    ),
+    Module::new::<linter::Options>(
+        "hooks-linter",
+        "runs linters on what the agent has written, and tells it what they find",
+        linter::make,
+    ),
+    Module::new::<metrics::Options>(
+        "hooks-metrics",
+        "counts and times what happens, for Prometheus and OpenTelemetry",
+        metrics::make,
+    ),
+    Module::new::<notify::Options>("hooks-notify", "gets the attention of a person who looks elsewhere", notify::make),
+    Module::new::<production_guard::Options>(
+        "hooks-production-guard",
+        "asks before a file is changed that production depends on",
+        production_guard::make,
+    )
+    .pure(),
+    Module::new::<rate_limit::Options>(
+        "hooks-rate-limit",
+        "limits how often tools and models are used",
+        rate_limit::make,
+    ),
+];
+
+/// The priority of guards: late, so that they judge what will run and not what others still change.
+const GUARDS: i64 = 900;
 
 /// What a module is made in.
 pub(crate) struct Place<'a> {
@@ -50,6 +92,8 @@ pub(crate) struct Part {
     pub(crate) priority: i64,
     pub(crate) role: HookRole,
     pub(crate) on_error: OnError,
+    /// How long one call may take, where the usual time is not enough.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Part {
@@ -74,9 +118,15 @@ impl Part {
         self
     }
 
+    /// One call may take so long.
+    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
     fn new(events: &[&str], hook: impl Hook, role: HookRole, on_error: OnError) -> Self {
         let events = events.iter().map(|&event| event.to_owned()).collect();
-        Self { events, hook: Arc::new(hook), priority: 0, role, on_error }
+        Self { events, hook: Arc::new(hook), priority: 0, role, on_error, timeout: None }
     }
 }
 

@@ -1,20 +1,30 @@
 //! `hooks-production-guard`: asks before a file is changed that production depends on.
 
-use amplifier_core::{FlatOption, Map};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
+use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Part, Place, options};
-use crate::rule::{Rule, RuleOptions};
+use super::settings::{own, seconds, some};
+use super::{GUARDS, Part, Place, options};
+use crate::condition::{Scope, globs};
+use crate::shell::is_hidden;
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The files, as globs on where a path really leads from the workspace.
+    /// The files, as globs on the path as it is written and on where it really leads, from the workspace or from the root.
     paths: Vec<String>,
     /// The tools that change files.
     tools: Vec<String>,
+    /// The inputs of these tools that name a file. A call that has none of them is denied.
+    fields: Vec<String>,
     /// Whether a person can allow it; if not, it is denied.
     ask: bool,
     /// How long the person has, in seconds.
@@ -23,10 +33,10 @@ pub(super) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         Self {
             paths: own(&["**/production/**", "**/prod/**", "**/.env", "**/.env.*", "**/secrets/**"]),
             tools: own(&["Write", "Edit", "MultiEdit"]),
+            fields: own(&["file_path"]),
             ask: true,
             timeout: 300.0,
         }
@@ -34,18 +44,103 @@ impl Default for Options {
 }
 
 pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
-    let Options { paths, tools, ask, timeout } = options(config)?;
-    let list = |texts: &[String]| serde_json::to_string(texts).map_err(|error| error.to_string());
-    let when = format!("tool_name in {} && path_matches(tool_input.file_path, {})", list(&tools)?, list(&paths)?);
-    let mut rule = RuleOptions { when: Some(when), ..RuleOptions::default() };
-    if ask {
-        rule.ask = Some("Allow a change to the production file `{{ tool_input.file_path }}`?".to_owned());
-        rule.options = Some(["Allow once", "Allow always", "Deny"].map(|label| FlatOption::Label(label.into())).into());
-        rule.timeout = Some(timeout);
-    } else {
-        rule.deny =
-            Some("`{{ tool_input.file_path }}` is a production file, and is not changed by an agent".to_owned());
+    let Options { paths, tools, fields, ask, timeout } = options(config)?;
+    some("paths", &paths)?;
+    some("tools", &tools)?;
+    some("fields", &fields)?;
+    let globs = globs(paths.iter().map(String::as_str)).map_err(|error| format!("`paths`: {error}"))?;
+    let ask = if ask { Some(seconds("timeout", timeout)?) } else { None };
+    let guard = Guard { globs, tools, fields, ask, scope: place.host.scope.clone() };
+    Ok(vec![Part::guard(&["tool:pre"], guard).priority(GUARDS)])
+}
+
+struct Guard {
+    globs: GlobSet,
+    tools: Vec<String>,
+    fields: Vec<String>,
+    /// How long a person is asked, if one is.
+    ask: Option<Duration>,
+    scope: Arc<Scope>,
+}
+
+impl Hook for Guard {
+    async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the call names no tool"))?;
+        if !self.tools.iter().any(|guarded| guarded == tool) {
+            return Ok(HookResult::proceed());
+        }
+        let fields = self.fields.iter().filter_map(|field| Some((field, data.get("tool_input")?.get(field)?)));
+        let mut named = false;
+        for (field, value) in fields {
+            // What is no text may still be taken for a file by the tool.
+            let Value::String(path) = value else {
+                return Ok(HookResult::deny(format!("`{field}` is no text, so it is not known which file is changed")));
+            };
+            named = true;
+            if let Some(shown) = self.protected(path)? {
+                return Ok(self.stop(&shown));
+            }
+        }
+        if named {
+            return Ok(HookResult::proceed());
+        }
+        let fields = self.fields.join("`, `");
+        Ok(HookResult::deny(format!("the call has no `{fields}`, so it is not known which file is changed")))
     }
-    let rule = Rule::new(rule, place.host.scope.clone()).map_err(|error| error.to_string())?;
-    Ok(vec![Part::guard(&["tool:pre"], rule).priority(-50)])
+}
+
+impl Guard {
+    /// How a protected file is called, with the place that it leads to if that is another one.
+    fn protected(&self, path: &str) -> Result<Option<String>, HookError> {
+        let resolved = self.scope.resolve(path);
+        let resolved =
+            resolved.map_err(|error| HookError::failed(format!("the path cannot be resolved: {}", error.kind())))?;
+        // A link that is called `production` counts as much as what it leads to.
+        let written = without_dots(&self.scope.workspace().join(path));
+        if !self.matches(&resolved) && !self.matches(&written) {
+            return Ok(None);
+        }
+        let seen = |path: &Path| path.strip_prefix(self.scope.workspace()).unwrap_or(path).display().to_string();
+        let (written, resolved) = (readable(&seen(&written)), readable(&seen(&resolved)));
+        Ok(Some(if written == resolved {
+            format!("`{resolved}`")
+        } else {
+            format!("`{written}` (which is `{resolved}`)")
+        }))
+    }
+
+    /// As seen from the workspace or from the root.
+    fn matches(&self, path: &Path) -> bool {
+        let inside = path.strip_prefix(self.scope.workspace());
+        self.globs.is_match(path) || inside.is_ok_and(|inside| self.globs.is_match(inside))
+    }
+
+    fn stop(&self, file: &str) -> HookResult {
+        match self.ask {
+            Some(timeout) => HookResult::ask(
+                Approval::new(format!("Allow a change to the production file {file}?"))
+                    .options(["Allow once", "Allow always", "Deny"])
+                    .timeout(timeout),
+            ),
+            None => HookResult::deny(format!("{file} is a production file, and is not changed by an agent")),
+        }
+    }
+}
+
+/// The path as it is written, but for `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// A person must see which file it is.
+fn readable(path: &str) -> String {
+    path.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }

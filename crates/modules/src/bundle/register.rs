@@ -49,6 +49,7 @@ struct Part {
     priority: i64,
     role: HookRole,
     on_error: OnError,
+    timeout: Option<Duration>,
 }
 
 fn register(hooks: &HookRegistry, placed: &Placed, part: &Part, event: &str) -> Result<Registration, BundleError> {
@@ -59,7 +60,7 @@ fn register(hooks: &HookRegistry, placed: &Placed, part: &Part, event: &str) -> 
         .priority(entry.priority.unwrap_or(part.priority))
         .role(entry.role.unwrap_or(part.role))
         .on_error(entry.on_error.unwrap_or(part.on_error))
-        .timeout(timeout(placed))
+        .timeout(part.timeout.filter(|_| entry.timeout.is_none()).unwrap_or_else(|| timeout(placed)))
         .handler(part.hook.clone())
         .map_err(|error| placed.problem(format!("{error}; `amplifier events` lists all events")))
 }
@@ -110,8 +111,9 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
             let place = Place { host, folder: folder(placed) };
             let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place).map_err(|error| problem(&error))?;
             let parts = parts.into_iter().map(|part| {
-                let (priority, role, on_error) = (part.priority, part.role, part.on_error);
-                Ok(Part { events: part.events, hook: hook(Answers::Module(part.hook))?, priority, role, on_error })
+                let (priority, role, on_error, timeout) = (part.priority, part.role, part.on_error, part.timeout);
+                let hook = hook(Answers::Module(part.hook))?;
+                Ok(Part { events: part.events, hook, priority, role, on_error, timeout })
             });
             return parts.collect();
         }
@@ -142,7 +144,7 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
     let events = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
     // A rule that fails must not let through what it stands against.
     let on_error = if matches!(answers, Answers::Rule(_)) { OnError::Deny } else { OnError::Continue };
-    Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error }])
+    Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error, timeout: None }])
 }
 
 /// The folder of the bundle.

@@ -23,6 +23,7 @@ use serde_json::Value;
 
 pub use self::error::{ConditionError, Span};
 pub(crate) use self::parse::outside_strings;
+pub(crate) use self::path::globs;
 pub use self::scope::{Scope, ShellAnalysis};
 pub(crate) use self::suggest::did_you_mean;
 

@@ -8,7 +8,7 @@ use super::Scope;
 pub(super) const LONGEST_PATTERN: usize = 2048;
 
 /// Compiles patterns in which `*` stays within one folder and `**` does not.
-pub(super) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<GlobSet, String> {
+pub(crate) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         if pattern.len() > LONGEST_PATTERN {

@@ -86,12 +86,17 @@ impl Scope {
         self.redaction.apply(&self.redaction_key, value);
     }
 
+    /// What tells the time, and waits.
+    pub(crate) fn timer(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     pub(super) fn now(&self) -> Option<Zoned> {
         Some(Timestamp::try_from(self.clock.wall()).ok()?.to_zoned(self.time_zone.clone()))
     }
 
     /// Where a path leads, from the workspace, after all `..` and links. What does not exist yet is taken as written.
-    pub(super) fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+    pub(crate) fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         soft_canonicalize(self.workspace.join(path))
     }
 }

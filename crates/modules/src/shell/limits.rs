@@ -63,7 +63,7 @@ fn deepest(command: &str) -> usize {
 }
 
 /// Characters that change what is seen, or that are not seen: control characters, marks of direction, zero-width ones, tags.
-fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(
             c,

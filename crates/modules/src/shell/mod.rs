@@ -33,6 +33,8 @@ mod writes;
 
 use serde::Serialize;
 
+pub(crate) use self::limits::is_hidden;
+
 /// The parser of the second grammar and the walk descend the stack; this is room for the deepest input that the limits let through.
 const STACK: usize = 256 << 20;
 

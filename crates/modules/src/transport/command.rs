@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
-use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
 
-use super::process::{self, Ended, Output, Process, Program};
+use super::process::{self, Program};
 use super::protocol::{self, PROTOCOL, Request};
-use super::{MOST_OUTPUT, TIMEOUT, TransportError, head, runtime};
+use super::run::{Ran, run};
+use super::{MOST_OUTPUT, TIMEOUT, TransportError, head};
 
 /// The exit code that denies.
 const DENY: i32 = 2;
@@ -77,67 +76,26 @@ impl Hook for CommandHook {
     /// # Cancel safety
     /// Dropping the future kills the command and all that it began.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let CommandOptions { name, program, timeout: limit, most_output } = &self.options;
-        runtime()?;
+        let CommandOptions { name, program, timeout, most_output } = &self.options;
         let request = Request { protocol: PROTOCOL, id: None, hook: name, event, data }.to_json()?;
-        let mut run =
-            Run { process: program.start()?, stdout: Output::new(*most_output), stderr: Output::new(*most_output) };
-        let in_time = timeout(*limit, run.exchange(&request)).await.is_ok();
-        let Run { process, mut stdout, mut stderr } = run;
-        let ended = process.end().await;
-        stdout.drain(&ended.stdout);
-        stderr.drain(&ended.stderr);
-        conclude(&ended, &stdout, &stderr, in_time.then_some(()).ok_or(*limit))
+        conclude(&run(program, &request, *timeout, *most_output).await?, *timeout)
     }
 }
 
-/// One run of the command.
-struct Run {
-    process: Process,
-    stdout: Output,
-    stderr: Output,
-}
-
-impl Run {
-    /// Writes the request and takes in what is written, all at once, until the command has ended or written too much.
-    async fn exchange(&mut self, mut request: &[u8]) {
-        let Self { process: Process { group, stdin, stdout: out, stderr: err, .. }, stdout, stderr } = self;
-        let mut ended = std::pin::pin!(group.leader_ended());
-        while !stdout.is_too_much() && !stderr.is_too_much() {
-            tokio::select! {
-                () = &mut ended => return,
-                written = process::write(stdin, request) => {
-                    // A command need not read its input: if it does not, there is no more to write.
-                    request = &request[written.unwrap_or(request.len())..];
-                    if request.is_empty() {
-                        *stdin = None;
-                    }
-                }
-                read = out.read_buf(&mut stdout.bytes), if stdout.is_open => stdout.took(read),
-                read = err.read_buf(&mut stderr.bytes), if stderr.is_open => stderr.took(read),
-            }
-        }
-    }
-}
-
-fn conclude(
-    ended: &Ended,
-    stdout: &Output,
-    stderr: &Output,
-    in_time: Result<(), Duration>,
-) -> Result<HookResult, HookError> {
+fn conclude(ran: &Ran, limit: Duration) -> Result<HookResult, HookError> {
+    let Ran { status, stdout, stderr, in_time } = ran;
     let failed = |what: String| Err(HookError::Failed(process::with_stderr(what, &stderr.bytes)));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
         if output.is_too_much() {
             return failed(format!("the command wrote more to {name} than it may, and was ended"));
         }
     }
-    if let Err(limit) = in_time {
+    if !in_time {
         let late = HookError::TimedOut(limit);
         // The plain error holds no text: it is right only where there is none.
         return if stderr.bytes.is_empty() { Err(late) } else { failed(format!("the command {late}")) };
     }
-    match ended.status.and_then(|status| status.code()) {
+    match status.and_then(|status| status.code()) {
         Some(0) => {
             let answer = protocol::read(&stdout.bytes)?;
             let said = head(&stderr.bytes, LONGEST_SAID);
@@ -147,6 +105,6 @@ fn conclude(
             let reason = head(&stderr.bytes, LONGEST_SAID);
             Ok(HookResult::deny(if reason.is_empty() { "the command gave no reason".to_owned() } else { reason }))
         }
-        _ => failed(format!("the command {}", process::describe(ended.status))),
+        _ => failed(format!("the command {}", process::describe(*status))),
     }
 }

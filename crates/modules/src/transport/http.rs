@@ -106,16 +106,7 @@ impl HttpHook {
     pub fn new(options: HttpOptions) -> Result<Self, TransportError> {
         let hook = &options.name;
         let url = address(&options.url).map_err(|why| TransportError::Address { hook: hook.clone(), why })?;
-        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, JSON), (ACCEPT, JSON)]);
-        for (name, value) in &options.headers {
-            let value = variables::expand(hook, name, value)?;
-            let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
-            let Some((name, mut value)) = header else {
-                return Err(TransportError::Header { hook: hook.clone(), header: name.clone() });
-            };
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
+        let headers = headers(hook, options.headers.iter().map(|(name, value)| (name, value)))?;
         let client = client(&url, options.connect_timeout)
             .map_err(|source| TransportError::Client { hook: hook.clone(), source })?;
         Ok(Self { options, url, headers, client })
@@ -160,7 +151,25 @@ impl Hook for HttpHook {
     }
 }
 
-fn address(url: &str) -> Result<Url, String> {
+/// The headers of every request, with what the values name put in.
+pub(super) fn headers<'a>(
+    hook: &str,
+    given: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Result<HeaderMap, TransportError> {
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, JSON), (ACCEPT, JSON)]);
+    for (name, value) in given {
+        let value = variables::expand(hook, name, value)?;
+        let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        let Some((name, mut value)) = header else {
+            return Err(TransportError::Header { hook: hook.to_owned(), header: name.clone() });
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+pub(super) fn address(url: &str) -> Result<Url, String> {
     let url = Url::parse(url).map_err(|error| error.to_string())?;
     match url.scheme() {
         "http" | "https" => Ok(url),
@@ -168,7 +177,7 @@ fn address(url: &str) -> Result<Url, String> {
     }
 }
 
-fn client(url: &Url, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
+pub(super) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
     // It fails if one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()

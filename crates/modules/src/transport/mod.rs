@@ -5,8 +5,10 @@
 
 mod command;
 mod http;
+mod post;
 mod process;
 mod protocol;
+mod run;
 mod variables;
 mod worker;
 
@@ -17,8 +19,11 @@ use tokio::runtime::Handle;
 
 pub use command::{CommandHook, CommandOptions};
 pub use http::{HttpHook, HttpOptions};
+pub(crate) use post::Post;
 pub use process::Program;
+pub(crate) use process::describe;
 pub use protocol::{PROTOCOL, Request};
+pub(crate) use run::{Ran, run};
 pub use worker::{WorkerHook, WorkerOptions};
 
 /// How long one call may take, if nothing else is said.
@@ -90,7 +95,7 @@ fn runtime() -> Result<Handle, HookError> {
 }
 
 /// The first characters of a text that others wrote, without what could steer a terminal.
-fn head(text: &[u8], most: usize) -> String {
+pub(crate) fn head(text: &[u8], most: usize) -> String {
     let mut head: String = String::from_utf8_lossy(text).chars().filter(|c| is_readable(*c)).take(most).collect();
     head.truncate(head.trim_end().len());
     head

@@ -175,8 +175,8 @@ pub(super) async fn write(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::R
 }
 
 /// What a process wrote to one of its outputs.
-pub(super) struct Output {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Output {
+    pub(crate) bytes: Vec<u8>,
     most: usize,
     pub(super) is_open: bool,
 }
@@ -192,7 +192,7 @@ impl Output {
     }
 
     /// Whether there was more than there may be.
-    pub(super) fn is_too_much(&self) -> bool {
+    pub(crate) fn is_too_much(&self) -> bool {
         self.bytes.len() > self.most
     }
 
@@ -234,7 +234,7 @@ impl Drop for Group {
 }
 
 /// How a process ended, in words.
-pub(super) fn describe(status: Option<ExitStatus>) -> String {
+pub(crate) fn describe(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
         Some((None, Some(signal))) => format!("was ended by signal {signal}"),

@@ -1,0 +1,157 @@
+use serde_json::json;
+
+use super::{Setup, asked, check_problems};
+
+/// What comes of a command: the question with the reason, the denial, or what it wrote.
+async fn outcome(config: &str, command: &str) -> String {
+    let setup = Setup::new(&format!("hooks:\n  - module: hooks-bash-guard\n    config: {config}\n"));
+    setup.write("a.txt", "hello\n");
+    let (run, result) = setup.call(&["Deny"], "Bash", json!({ "command": command })).await;
+    match asked(&run)[..] {
+        [] => result,
+        [question] => {
+            assert!(result.starts_with("Denied by hook hooks-bash-guard: User denied: "), "{result}");
+            assert_eq!(setup.read("a.txt").unwrap(), "hello\n");
+            question.to_owned()
+        }
+        _ => panic!("asked twice: {:?}", asked(&run)),
+    }
+}
+
+#[tokio::test]
+async fn dangerous_commands_are_asked_about_and_the_question_says_why() {
+    let table = [
+        ("cat a.txt", "hello"),
+        ("cat a.txt | wc -l", "1"),
+        ("echo more >> b.txt", "(no output)"),
+        ("rm -rf .", "Run `rm -rf .`? deletes recursively (`rm -rf .`)"),
+        (
+            "$(echo rm) a.txt",
+            "Run `$(echo rm) a.txt`? it cannot be seen through: the program is the result of an expansion; write its name",
+        ),
+        ("curl -s http://127.0.0.1:9/", "Run `curl -s http://127.0.0.1:9/`? it uses the network"),
+        ("echo x > /nowhere/x", "Run `echo x > /nowhere/x`? it writes to `/nowhere/x`, outside of the workspace"),
+        (
+            "echo x > \"$HOME/x\"",
+            "Run `echo x > \"$HOME/x\"`? it cannot be told whether `\"$HOME/x\"`, which it writes to, is in the workspace",
+        ),
+        (
+            "cd .. && touch x",
+            "Run `cd .. && touch x`? it cannot be told whether `x`, which it writes to, is in the workspace",
+        ),
+    ];
+    for (command, expected) in table {
+        assert_eq!(outcome("{}", command).await, expected, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_out_of_the_workspace_is_outside() {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let real = elsewhere.path().canonicalize().unwrap();
+    std::os::unix::fs::symlink(&real, setup.workspace().join("link")).unwrap();
+    let (run, _) = setup.call(&["Deny"], "Bash", json!({ "command": "touch link/x" })).await;
+    let place = real.join("x");
+    let expected = format!("Run `touch link/x`? it writes to `{}`, outside of the workspace", place.display());
+    assert_eq!(asked(&run), [expected]);
+    assert!(!place.exists());
+}
+
+#[tokio::test]
+async fn every_answer_can_be_chosen_but_what_is_unclear_is_never_allowed() {
+    let denied = "Denied by hook hooks-bash-guard: ";
+    let table = [
+        (
+            "{ destructive: deny }",
+            "rm -rf .",
+            format!("{denied}`rm -rf .` is not run: deletes recursively (`rm -rf .`)"),
+        ),
+        ("{ outside: allow }", "touch /nowhere/x 2> /dev/null || true", "(no output)".into()),
+        (
+            "{ outside: deny }",
+            "touch /nowhere/x",
+            format!("{denied}`touch /nowhere/x` is not run: it writes to `/nowhere/x`, outside of the workspace"),
+        ),
+        ("{ network: deny }", "curl x", format!("{denied}`curl x` is not run: it uses the network")),
+        ("{ network: allow }", "curl --version > /dev/null 2>&1 || true", "(no output)".into()),
+        ("{ other: ask }", "touch b.txt", "Run `touch b.txt`? it is not proven that it only reads".into()),
+        ("{ other: ask, allow: [touch] }", "touch b.txt", "(no output)".into()),
+        (
+            "{ other: ask, allow: [touch] }",
+            "touch b.txt; mkdir c",
+            "Run `touch b.txt; mkdir c`? it is not proven that it only reads".into(),
+        ),
+        ("{ allow: [rm] }", "rm -rf .", "Run `rm -rf .`? deletes recursively (`rm -rf .`)".into()),
+        (
+            "{ deny: [cat] }",
+            "cat a.txt",
+            format!("{denied}`cat a.txt` is not run: `cat` is among the programs that never run"),
+        ),
+        (
+            "{ deny: [cat] }",
+            "echo $(sudo cat a.txt)",
+            format!("{denied}`echo $(sudo cat a.txt)` is not run: `cat` is among the programs that never run"),
+        ),
+    ];
+    for (config, command, expected) in table {
+        assert_eq!(outcome(config, command).await, expected, "{config} {command}");
+    }
+    let unclear = outcome("{ unanalysable: deny }", "$X").await;
+    assert!(unclear.starts_with(&format!("{denied}`$X` is not run: it cannot be seen through: ")), "{unclear}");
+}
+
+#[tokio::test]
+async fn a_lasting_answer_is_offered_only_where_the_question_shows_the_whole_command() {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    let long = format!("rm -rf {}", "x".repeat(3_000));
+    for (command, shown, lasting) in [
+        ("rm -rf x", "rm -rf x".to_owned(), true),
+        ("rm -rf x\u{200b}", "rm -rf x\\u{200b}".to_owned(), false),
+        (long.as_str(), format!("{}…", &long[..2_000]), false),
+    ] {
+        let (run, _) = setup.call(&["Deny"], "Bash", json!({ "command": command })).await;
+        let question = &run.questions[0];
+        assert!(question.prompt.starts_with(&format!("Run `{shown}`? ")), "{}", question.prompt);
+        let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
+        let offered: &[&str] = if lasting { &["Allow once", "Allow always", "Deny"] } else { &["Allow once", "Deny"] };
+        assert_eq!(labels, offered);
+    }
+}
+
+#[tokio::test]
+async fn what_is_allowed_by_a_person_runs() {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    setup.write("build/x", "");
+    let (run, result) = setup.call(&["Allow once"], "Bash", json!({ "command": "rm -rf build" })).await;
+    assert_eq!((asked(&run).len(), result.as_str(), setup.read("build/x")), (1, "(no output)", None));
+}
+
+#[tokio::test]
+async fn a_call_without_a_command_is_denied() {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    for input in [json!({}), json!({ "command": ["rm", "x"] }), json!({ "cmd": "rm x" })] {
+        let (_, result) = setup.call(&["Allow once"], "Bash", input).await;
+        let reason = "the call has no `command` that is text, so it is not known what would run";
+        assert_eq!(result, format!("Denied by hook hooks-bash-guard: {reason}"));
+    }
+}
+
+#[test]
+fn mistakes_in_its_options_are_told() {
+    check_problems(
+        "hooks-bash-guard",
+        &[
+            ("{ unanalysable: allow }", "`unanalysable`: unknown variant `allow`, expected `ask` or `deny`"),
+            ("{ destructive: allow }", "`destructive`: unknown variant `allow`, expected `ask` or `deny`"),
+            ("{ network: maybe }", "`network`: unknown variant `maybe`, expected one of `allow`, `ask`, `deny`"),
+            ("{ tools: [] }", "`tools` is empty: name at least one"),
+            (
+                "{ deny: [/bin/rm] }",
+                "`/bin/rm` is not the name of a program: write it without a folder and without arguments",
+            ),
+            ("{ deny: [rm], allow: [rm] }", "`rm` stands in `deny` and in `allow`: leave it in one of them"),
+            ("{ timeout: -1 }", "`timeout` is -1: give a number of seconds above zero"),
+        ],
+    );
+}

@@ -1,0 +1,184 @@
+use std::time::{Duration, Instant};
+
+use amplifier_agent::TurnEnd;
+use amplifier_agent::provider::{Answer, Script};
+use serde_json::{Value, json};
+
+use super::server::Server;
+use super::{Setup, again, check_problems, program};
+
+/// Everything that a command wrote down, without the time and the session.
+fn notes(setup: &Setup) -> Vec<Value> {
+    let text = std::fs::read_to_string(setup.folder.path().join("notes")).unwrap_or_default();
+    let mut notes: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for note in &mut notes {
+        let note = note.as_object_mut().unwrap();
+        assert!(note.remove("timestamp").unwrap().is_string() && note.remove("session_id").unwrap().is_string());
+    }
+    notes
+}
+
+const NOTING: &str = "
+    hooks:
+      - module: hooks-bash-guard
+      - module: hooks-notify
+        config: { desktop: false, after: 0, command: 'cat >> notes; echo >> notes' }
+    ";
+
+#[tokio::test]
+async fn a_command_is_told_about_questions_errors_and_answers() {
+    let setup = Setup::new(NOTING);
+    let script = Script::of([
+        Answer::text("I delete.").calling("Bash", json!({ "command": "rm -rf x" })),
+        Answer::text("Done."),
+    ]);
+    let run = setup.world(script).person(&["Deny"]).run(&["Delete", "More"]).await;
+    assert!(matches!(run.ends[1], TurnEnd::Failed(_)), "{:?}", run.ends);
+    let note = |event: &str, title: &str, message: &str| json!({ "event": event, "title": title, "message": message });
+    let failure = run.ends[1].text();
+    assert_eq!(
+        notes(&setup),
+        [
+            note("approval:required", "Amplifier asks", "Run `rm -rf x`? deletes recursively (`rm -rf x`)"),
+            note("prompt:complete", "Amplifier has answered after 0 s", "Done."),
+            note("user:notification", "Amplifier: error", &failure),
+            note("prompt:complete", "Amplifier has answered after 0 s", &failure),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn quick_answers_and_those_of_sub_agents_are_not_told() {
+    let setup = Setup::new(NOTING);
+    let mut script = Script::of([
+        Answer::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
+        Answer::text("Done."),
+    ]);
+    script.agents.insert("helper".to_owned(), vec![Answer::text("I helped.")]);
+    setup.world(script).run(&["Work"]).await;
+    assert_eq!(notes(&setup).iter().map(|note| note["message"].clone()).collect::<Vec<_>>(), ["Done."]);
+
+    let setup = Setup::new(&NOTING.replace("after: 0", "after: 30"));
+    setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+    assert_eq!(notes(&setup), [Value::Null; 0]);
+}
+
+#[tokio::test]
+async fn a_server_is_told_without_secrets_and_without_end() {
+    let server = Server::start(200).await;
+    let setup = Setup::new(&format!(
+        "
+        hooks:
+          - module: hooks-notify
+            config:
+              desktop: false
+              events: [prompt:complete, 'tool:*']
+              after: 0
+              webhook: {}
+              headers: {{ x-team: agents }}
+        ",
+        server.url
+    ));
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let long = format!("The token is {secret}. {}", "x".repeat(1_000));
+    let script = Script::of([Answer::text("I call.").calling("Echo", json!({ "text": "a" })), Answer::text(long)]);
+    setup.world(script).run(&["Tell"]).await;
+    let taken = server.taken();
+    let events: Vec<&Value> = taken.iter().map(|(_, body)| &body["event"]).collect();
+    assert_eq!(events, ["tool:pre", "tool:post", "prompt:complete"]);
+    assert_eq!((&taken[0].1["title"], &taken[0].1["message"]), (&json!("Amplifier: tool:pre"), &json!("Echo")));
+    let (head, last) = &taken[2];
+    assert!(head.starts_with("post /take http/1.1\r\n") && head.contains("\r\nx-team: agents\r\n"), "{head}");
+    let message = last["message"].as_str().unwrap();
+    assert!(message.starts_with("The token is ") && message.ends_with("xxx…"), "{message}");
+    assert!(!message.contains(secret) && message.chars().count() == 501, "{message}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_can_be_told() {
+    let setup = Setup::new(&NOTING.replace("after: 0", "events: [session:end]"));
+    setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+    assert_eq!(
+        notes(&setup),
+        [json!({ "event": "session:end", "title": "Amplifier: session:end", "message": "complete" })]
+    );
+}
+
+#[tokio::test]
+async fn nothing_that_is_slow_or_broken_holds_up_the_agent() {
+    let server = Server::start(500).await;
+    let setup = Setup::new(&format!(
+        "
+        hooks:
+          - module: hooks-notify
+            config: {{ events: ['*'], command: [sleep, '60'], webhook: '{}', timeout: 60 }}
+          - module: hooks-notify
+            config: {{ events: ['*'], command: [no-such-program], webhook: 'http://127.0.0.1:1/' }}
+        ",
+        server.url
+    ));
+    let begun = Instant::now();
+    let run = setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+    assert_eq!(run.ends, [TurnEnd::Answered("Done.".to_owned())]);
+    assert_eq!(run.messages, []);
+    assert!(begun.elapsed() < Duration::from_secs(30), "only the end of the session waits, and not for long");
+}
+
+/// Runs itself in an environment in which there is a desktop.
+#[tokio::test]
+async fn the_desktop_shows_it_where_there_is_one() {
+    let name = "notify::the_desktop_shows_it_where_there_is_one";
+    if let Some(folder) = std::env::var_os("AGAIN") {
+        let setup = Setup::new("hooks:\n  - module: hooks-notify\n    config: { after: 0 }\n");
+        setup.world(Script::of([Answer::text("Is 1 < 2?")])).run(&["Work"]).await;
+        let shown = std::fs::read_to_string(std::path::Path::new(&folder).join("shown")).unwrap();
+        let expected = "--app-name=Amplifier|--|Amplifier has answered after 0 s|Is 1 &lt; 2?|";
+        assert_eq!(shown, expected);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let shows = format!("#!/bin/sh\nprintf '%s|' \"$@\" > '{}/shown'\n", folder.path().display());
+    program(folder.path(), "notify-send", &shows);
+    let output = again(name, &[], folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// Runs itself in a terminal.
+#[tokio::test]
+async fn the_terminal_rings() {
+    let name = "notify::the_terminal_rings";
+    if std::env::var_os("AGAIN").is_some() {
+        let setup =
+            Setup::new("hooks:\n  - module: hooks-notify\n    config: { desktop: false, bell: true, after: 0 }\n");
+        setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let output = again(name, &["python3", "-c", terminal], folder.path());
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.contains(&7), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn mistakes_in_its_options_are_told() {
+    check_problems(
+        "hooks-notify",
+        &[
+            (
+                "{ desktop: false }",
+                "nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`",
+            ),
+            ("{ events: [] }", "`events` is empty: name at least one"),
+            ("{ after: -1 }", "`after` is -1: give a number of seconds, 0 or more"),
+            ("{ timeout: 0 }", "`timeout` is 0: give a number of seconds above zero"),
+            ("{ command: [] }", "`command` is empty: name a program"),
+            ("{ headers: { a: b } }", "`headers` are for a `webhook`, which is not there"),
+            (
+                "{ webhook: 'ftp://x/' }",
+                "`webhook`: the address of hook `hooks-notify` is not usable: `ftp` is neither `http` nor `https`; \
+                 write `https://HOST/PATH`",
+            ),
+        ],
+    );
+}

@@ -1,0 +1,191 @@
+//! `hooks-bash-guard`: looks at shell commands before they run.
+
+mod outside;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::settings::{cut, own, seconds, some};
+use super::{GUARDS, Part, Place, options};
+use crate::condition::Scope;
+use crate::shell::{Analysis, analyse, is_hidden};
+
+/// So many characters of a command are part of the question or the reason.
+const SHOWN: usize = 2_000;
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// The tools whose `command` is a line for the shell.
+    tools: Vec<String>,
+    /// Commands that destroy something: `ask` or `deny`.
+    destructive: Strict,
+    /// Commands that cannot be seen through: `ask` or `deny`.
+    unanalysable: Strict,
+    /// Commands that use the network: `allow`, `ask` or `deny`.
+    network: Judgement,
+    /// Commands that write to a file outside of the workspace, or to one of which that cannot be told: `allow`, `ask` or `deny`.
+    outside: Judgement,
+    /// All other commands that are not proven to only read: `allow`, `ask` or `deny`.
+    other: Judgement,
+    /// Programs that never run, not even to read.
+    deny: Vec<String>,
+    /// Programs to which `network` and `other` do not apply, in commands that run nothing else.
+    allow: Vec<String>,
+    /// How long the person has, in seconds.
+    timeout: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tools: own(&["Bash"]),
+            destructive: Strict::Ask,
+            unanalysable: Strict::Ask,
+            network: Judgement::Ask,
+            outside: Judgement::Ask,
+            other: Judgement::Allow,
+            deny: Vec::new(),
+            allow: Vec::new(),
+            timeout: 300.0,
+        }
+    }
+}
+
+/// What happens to a command that is never simply allowed.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Strict {
+    /// A person decides.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+// INVARIANT: in the order of their strictness, so that the strictest is the greatest.
+/// What happens to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Judgement {
+    /// It runs.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+impl From<Strict> for Judgement {
+    fn from(strict: Strict) -> Self {
+        match strict {
+            Strict::Ask => Self::Ask,
+            Strict::Deny => Self::Deny,
+        }
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let options: Options = options(config)?;
+    some("tools", &options.tools)?;
+    let timeout = seconds("timeout", options.timeout)?;
+    let programs = options.deny.iter().chain(&options.allow);
+    if let Some(path) = programs.into_iter().find(|program| program.is_empty() || program.contains(['/', ' '])) {
+        return Err(format!("`{path}` is not the name of a program: write it without a folder and without arguments"));
+    }
+    if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
+        return Err(format!("`{both}` stands in `deny` and in `allow`: leave it in one of them"));
+    }
+    let guard = Guard { options, timeout, scope: place.host.scope.clone() };
+    Ok(vec![Part::guard(&["tool:pre"], guard).priority(GUARDS)])
+}
+
+struct Guard {
+    options: Options,
+    timeout: Duration,
+    scope: Arc<Scope>,
+}
+
+impl Hook for Guard {
+    async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the call names no tool"))?;
+        if !self.options.tools.iter().any(|guarded| guarded == tool) {
+            return Ok(HookResult::proceed());
+        }
+        let Some(command) = data.text_at("/tool_input/command") else {
+            return Ok(HookResult::deny("the call has no `command` that is text, so it is not known what would run"));
+        };
+        let concerns = self.concerns(&analyse(command));
+        let strictest = concerns.iter().map(|(judgement, _)| *judgement).max().unwrap_or(Judgement::Allow);
+        let why: Vec<&str> =
+            concerns.iter().filter(|(judgement, _)| *judgement == strictest).map(|(_, why)| why.as_str()).collect();
+        let why = why.join("; ");
+        Ok(match strictest {
+            Judgement::Allow => HookResult::proceed(),
+            Judgement::Ask => HookResult::ask(self.question(command, &why)).because(why),
+            Judgement::Deny => HookResult::deny(format!("`{}` is not run: {why}", shown(command).0)),
+        })
+    }
+}
+
+impl Guard {
+    /// What there is against a command, and what each of it leads to.
+    fn concerns(&self, analysis: &Analysis) -> Vec<(Judgement, String)> {
+        let Options { deny, allow, destructive, unanalysable, network, outside, other, .. } = &self.options;
+        let mut concerns = Vec::new();
+        if let Some(program) = analysis.programs.iter().find(|program| deny.contains(program)) {
+            concerns.push((Judgement::Deny, format!("`{program}` is among the programs that never run")));
+        }
+        if !analysis.analysable {
+            let why = analysis.why_not.as_deref().unwrap_or("nobody knows why");
+            concerns.push(((*unanalysable).into(), format!("it cannot be seen through: {why}")));
+        }
+        if let Some(why) = &analysis.destructive {
+            concerns.push(((*destructive).into(), why.clone()));
+        }
+        if analysis.analysable && analysis.readonly && analysis.destructive.is_none() {
+            return concerns;
+        }
+        let is_trusted =
+            !analysis.programs.is_empty() && analysis.programs.iter().all(|program| allow.contains(program));
+        if analysis.network && !is_trusted {
+            concerns.push((*network, "it uses the network".to_owned()));
+        }
+        if *outside != Judgement::Allow
+            && let Some(why) = outside::why(analysis, &self.scope)
+        {
+            concerns.push((*outside, why));
+        }
+        if !is_trusted {
+            concerns.push((*other, "it is not proven that it only reads".to_owned()));
+        }
+        concerns
+    }
+
+    fn question(&self, command: &str, why: &str) -> Approval {
+        let (shown, is_whole) = shown(command);
+        let question = Approval::new(format!("Run `{shown}`? {why}")).timeout(self.timeout);
+        // A lasting answer is remembered by this text, so it must not stand for another command.
+        if is_whole {
+            question.options(["Allow once", "Allow always", "Deny"])
+        } else {
+            question.options(["Allow once", "Deny"])
+        }
+    }
+}
+
+/// The command as a person reads it, and whether that is all of it as it is.
+fn shown(command: &str) -> (String, bool) {
+    let (head, is_cut) = cut(command, SHOWN);
+    let mut shown: String =
+        head.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect();
+    let is_whole = !is_cut && shown == command;
+    if is_cut {
+        shown.push('…');
+    }
+    (shown, is_whole)
+}

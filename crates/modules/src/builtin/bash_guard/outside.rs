@@ -1,0 +1,34 @@
+//! Whether a command writes to a file outside of the workspace.
+
+use crate::condition::Scope;
+use crate::shell::Analysis;
+
+/// What the shell makes something else of.
+const EXPANDED: [char; 8] = ['$', '`', '*', '?', '[', '{', '\\', '\n'];
+
+/// Programs after which a path begins elsewhere.
+const MOVERS: [&str; 5] = ["cd", "pushd", "popd", "chroot", "env"];
+
+/// The first file outside of the workspace that the command is known to write to, or of which nobody can tell, in words.
+pub(super) fn why(analysis: &Analysis, scope: &Scope) -> Option<String> {
+    let moves = analysis.programs.iter().any(|program| MOVERS.contains(&program.as_str()));
+    analysis.writes.iter().find_map(|written| {
+        let Some(path) = plain(written).filter(|path| !moves || path.starts_with('/')) else {
+            return Some(format!("it cannot be told whether `{written}`, which it writes to, is in the workspace"));
+        };
+        match scope.resolve(path) {
+            Ok(place) if place.starts_with(scope.workspace()) => None,
+            Ok(place) => Some(format!("it writes to `{}`, outside of the workspace", place.display())),
+            Err(_) => Some(format!("it cannot be told where `{written}`, which it writes to, leads")),
+        }
+    })
+}
+
+/// The path that a word of the shell stands for, if it stands for itself.
+fn plain(word: &str) -> Option<&str> {
+    let quoted = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
+    let path = quoted('\'').or_else(|| quoted('"')).unwrap_or(word);
+    let is_plain =
+        !path.is_empty() && !path.contains(EXPANDED) && !path.contains(['\'', '"']) && !path.starts_with('~');
+    is_plain.then_some(path)
+}

@@ -1,0 +1,96 @@
+//! What a session may use.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Spent;
+use super::price::amount;
+
+/// What a session may use. Each limit is one in money, in tokens, or both.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Budget {
+    /// From here on the person is told, once.
+    warn: Limits,
+    /// From here on the person is asked before the model is.
+    ask: Limits,
+    /// From here on the model is not asked any more.
+    deny: Limits,
+}
+
+/// Limits; the first that is reached counts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Limits {
+    /// In the currency of the prices.
+    money: Option<f64>,
+    /// Tokens read and written.
+    tokens: Option<u64>,
+}
+
+/// What happens at a limit.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    Warn,
+    Ask,
+    Deny,
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Limit {
+    Money(f64),
+    Tokens(u64),
+}
+
+impl Limit {
+    pub(super) fn told(self, currency: &str) -> String {
+        match self {
+            Self::Money(money) => amount(money, currency),
+            Self::Tokens(tokens) => format!("{tokens} tokens"),
+        }
+    }
+}
+
+impl Budget {
+    /// Each step comes after the one before it.
+    pub(super) fn check(&self, has_prices: bool) -> Result<(), String> {
+        let steps = [("warn", &self.warn), ("ask", &self.ask), ("deny", &self.deny)];
+        if steps.iter().all(|(_, limits)| limits.money.is_none() && limits.tokens.is_none()) {
+            return Err("`budget` has no limit: give `warn`, `ask` or `deny`, each with `money` or `tokens`".to_owned());
+        }
+        let wrong = |money: &f64| !money.is_finite() || *money <= 0.0;
+        for (step, limits) in steps {
+            if limits.money.as_ref().is_some_and(wrong) || limits.tokens == Some(0) {
+                return Err(format!("`budget.{step}` has a limit that is not above zero"));
+            }
+        }
+        if self.is_in_money() && !has_prices {
+            return Err("a `budget` in `money` needs `prices`".to_owned());
+        }
+        let tokens = steps.map(|(step, limits)| (step, limits.tokens.map(|tokens| tokens as f64)));
+        for limits in [steps.map(|(step, limits)| (step, limits.money)), tokens] {
+            let given: Vec<(&str, f64)> = limits.iter().filter_map(|(step, limit)| Some((*step, (*limit)?))).collect();
+            if let Some([(first, _), (second, _)]) = given.array_windows().find(|[one, next]| one.1 > next.1) {
+                return Err(format!("`budget.{first}` is above `budget.{second}`, so it would never be reached"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_in_money(&self) -> bool {
+        [&self.warn, &self.ask, &self.deny].iter().any(|limits| limits.money.is_some())
+    }
+
+    /// The limit of a step that was reached.
+    pub(super) fn reached(&self, step: Step, spent: &Spent) -> Option<Limit> {
+        let limits = match step {
+            Step::Warn => &self.warn,
+            Step::Ask => &self.ask,
+            Step::Deny => &self.deny,
+        };
+        let money = limits.money.filter(|limit| spent.money >= *limit).map(Limit::Money);
+        let tokens = limits.tokens.filter(|limit| spent.usage.tokens() >= *limit).map(Limit::Tokens);
+        money.or(tokens)
+    }
+}

@@ -1,0 +1,65 @@
+//! Linters that everybody knows, used where they are found.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::everywhere;
+use super::run::Linter;
+
+/// Program, files, arguments. None of them runs code of the project that it looks at, and all of them say nothing about a good file.
+const KNOWN: [(&str, &[&str], &[&str]); 5] = [
+    ("actionlint", &[".github/workflows/*.yml", ".github/workflows/*.yaml"], &["-no-color", "-oneline", "{file}"]),
+    ("hadolint", &["Dockerfile", "*.dockerfile"], &["--no-color", "--", "{file}"]),
+    ("ruff", &["*.py", "*.pyi"], &["check", "--quiet", "--no-cache", "--output-format", "concise", "--", "{file}"]),
+    ("shellcheck", &["*.sh", "*.bash"], &["--color=never", "--format=gcc", "--", "{file}"]),
+    ("yamllint", &["*.yaml", "*.yml"], &["--format", "parsable", "--", "{file}"]),
+];
+
+/// Those of them that are on the path.
+pub(super) fn on_path(path: Option<&OsStr>) -> Result<Vec<Linter>, String> {
+    let is_there = |program: &str| {
+        path.is_some_and(|path| std::env::split_paths(path).any(|folder| is_program(&folder.join(program))))
+    };
+    let linter = |(program, files, arguments): &(&str, &[&str], &[&str])| {
+        let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+        Ok(Linter {
+            name: (*program).to_owned(),
+            files: everywhere(&files)?,
+            command: [*program].iter().chain(*arguments).map(|&word| word.to_owned()).collect(),
+            timeout: Duration::from_secs(20),
+            exit_codes: vec![1],
+            is_missed: false.into(),
+        })
+    };
+    KNOWN.iter().filter(|(program, ..)| is_there(program)).map(linter).collect()
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::on_path;
+
+    #[test]
+    fn only_programs_on_the_path_are_used() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, mode) in [("ruff", 0o755), ("shellcheck", 0o644)] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let found = on_path(Some(folder.path().as_os_str())).unwrap();
+        let names: Vec<&str> = found.iter().map(|linter| linter.name.as_str()).collect();
+        assert_eq!(names, ["ruff"]);
+        let looked_at = ["a.py", "src/deep/b.pyi", "c.sh"].map(|file| found[0].files.is_match(Path::new(file)));
+        assert_eq!(looked_at, [true, true, false]);
+        assert!(on_path(None).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,171 @@
+//! `hooks-linter`: runs linters on what the agent has written, and tells it what they find.
+
+mod known;
+mod run;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use futures::future::join_all;
+use globset::GlobSet;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::run::{Linter, Said};
+use super::settings::{cut, own, seconds, some};
+use super::{Part, Place, options};
+use crate::bundle::OneOrMany;
+use crate::condition::{Scope, globs};
+
+/// The longest text of findings that is offered: an injection has a limit of its own.
+const LONGEST: usize = 10_000;
+
+/// What is left for the hook after its slowest linter.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// The linters. Without this, the well-known ones that are on the `PATH`.
+    linters: Option<Vec<LinterOptions>>,
+    /// The tools that write files, and name them as `file_path`.
+    tools: Vec<String>,
+    /// How many characters of findings the agent is told after one write; at most 10,000.
+    longest: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { linters: None, tools: own(&["Write", "Edit", "MultiEdit"]), longest: 4_000 }
+    }
+}
+
+/// What can be said about one linter.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinterOptions {
+    /// What it is called; the program unless given.
+    name: Option<String>,
+    /// The files that it looks at, as globs from the workspace. One without a `/` goes for files in every folder.
+    files: OneOrMany,
+    /// The program and its arguments, run in the workspace. `{file}` stands for the file.
+    command: Vec<String>,
+    /// How long it may take, in seconds.
+    #[serde(default = "usual_timeout")]
+    timeout: f64,
+    /// The exit codes that mean that it found something; every other one but 0 means that it broke.
+    #[serde(default = "usual_exit_codes")]
+    exit_codes: Vec<i32>,
+}
+
+fn usual_timeout() -> f64 {
+    20.0
+}
+
+fn usual_exit_codes() -> Vec<i32> {
+    vec![1]
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let Options { linters, tools, longest } = options(config)?;
+    some("tools", &tools)?;
+    if !(1..=LONGEST).contains(&longest) {
+        return Err(format!("`longest` is {longest}: give a number of characters from 1 to {LONGEST}"));
+    }
+    let linters = match linters {
+        Some(given) => {
+            some("linters", &given)?;
+            let linters = given.into_iter().enumerate();
+            linters
+                .map(|(at, one)| Linter::new(one).map_err(|problem| format!("`linters[{at}]`: {problem}")))
+                .collect::<Result<Vec<_>, _>>()?
+        }
+        None => known::on_path(std::env::var_os("PATH").as_deref())?,
+    };
+    let timeout = linters.iter().map(|linter| linter.timeout).max().unwrap_or_default().saturating_add(MARGIN);
+    let hook = Linting { linters, tools, longest, scope: place.host.scope.clone() };
+    Ok(vec![Part::gate(&["tool:post"], hook).timeout(timeout)])
+}
+
+impl Linter {
+    fn new(options: LinterOptions) -> Result<Self, String> {
+        let LinterOptions { name, files, command, timeout, exit_codes } = options;
+        let Some(program) = command.first().filter(|program| !program.is_empty()) else {
+            return Err("`command` is empty: name a program".to_owned());
+        };
+        if let Some(code) = exit_codes.iter().find(|code| !(1..=255).contains(*code)) {
+            return Err(format!("`exit_codes` has {code}: an exit code for findings is between 1 and 255"));
+        }
+        let name = name.unwrap_or_else(|| program.rsplit('/').next().unwrap_or(program).to_owned());
+        let (files, timeout) = (everywhere(files.all())?, seconds("timeout", timeout)?);
+        Ok(Self { name, files, timeout, command, exit_codes, is_missed: false.into() })
+    }
+}
+
+/// Globs that go for files in every folder, unless they name one.
+fn everywhere(files: &[String]) -> Result<GlobSet, String> {
+    some("files", files)?;
+    let anywhere = |glob: &String| if glob.contains('/') { glob.clone() } else { format!("**/{glob}") };
+    let files: Vec<String> = files.iter().map(anywhere).collect();
+    globs(files.iter().map(String::as_str)).map_err(|error| format!("`files`: {error}"))
+}
+
+struct Linting {
+    linters: Vec<Linter>,
+    tools: Vec<String>,
+    longest: usize,
+    scope: Arc<Scope>,
+}
+
+impl Hook for Linting {
+    async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let wrote =
+            data["success"] == true && self.tools.iter().any(|tool| Some(tool.as_str()) == data.text("tool_name"));
+        let Some(file) = data.text_at("/tool_input/file_path").filter(|_| wrote) else {
+            return Ok(HookResult::proceed());
+        };
+        let workspace = self.scope.workspace();
+        let place = self.scope.resolve(file).ok().filter(|place| place.is_file());
+        let Some(file) = place.as_deref().and_then(|place| place.strip_prefix(workspace).ok()) else {
+            return Ok(HookResult::proceed());
+        };
+        let linters = self.linters.iter().filter(|linter| linter.files.is_match(file));
+        let said = join_all(linters.map(|linter| linter.look_at(file, workspace))).await;
+        Ok(self.conclude(&file.display().to_string(), said))
+    }
+}
+
+impl Linting {
+    /// Findings are for the agent; that a linter is missing or broken is for the person.
+    fn conclude(&self, file: &str, said: Vec<Said>) -> HookResult {
+        let (mut findings, mut told) = (Vec::new(), Vec::new());
+        for one in said {
+            match one {
+                Said::Clean => {}
+                Said::Found { linter, text } => {
+                    told.push(format!("`{linter}` found something in `{file}`"));
+                    findings.push(format!("{linter} about {file}:\n{text}"));
+                }
+                Said::Broke(why) => told.push(why),
+            }
+        }
+        let result = match findings.is_empty() {
+            true => HookResult::proceed(),
+            false => HookResult::inject(self.shortened(&findings.join("\n\n"))),
+        };
+        if told.is_empty() { result } else { result.warning(told.join("; ")) }
+    }
+
+    /// As many lines as there is room for.
+    fn shortened(&self, findings: &str) -> String {
+        let (head, is_cut) = cut(findings, self.longest);
+        if !is_cut {
+            return head.to_owned();
+        }
+        let whole = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
+        let left = findings.lines().count() - whole.lines().count();
+        format!("{whole}\n… and {left} more lines")
+    }
+}

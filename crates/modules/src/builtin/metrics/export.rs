@@ -1,0 +1,76 @@
+//! Puts metrics where others look for them.
+
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use amplifier_core::Clock;
+
+use super::store::Store;
+use super::{otlp, prometheus};
+use crate::builtin::settings::lock;
+use crate::transport::Post;
+
+/// Everybody may read the file: whoever collects it is somebody else.
+const MODE: u32 = 0o644;
+
+/// Where metrics go.
+pub(super) struct Exporter {
+    pub(super) store: Arc<Mutex<Store>>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) otlp: Option<Post>,
+    pub(super) service: String,
+    pub(super) interval: Duration,
+    pub(super) began: SystemTime,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Exporter {
+    /// Whether anybody is to be told, and does not ask.
+    pub(super) fn has_something_to_do(&self) -> bool {
+        self.file.is_some() || self.otlp.is_some()
+    }
+
+    /// Exports when the interval is over.
+    pub(super) async fn later(&self) {
+        self.clock.sleep(self.interval).await;
+        if let Err(error) = self.export().await {
+            tracing::warn!(error, "the metrics could not be exported");
+        }
+    }
+
+    /// Exports now.
+    ///
+    /// # Errors
+    /// In words, if one of the places did not take them; the other one has them all the same.
+    pub(super) async fn export(&self) -> Result<(), String> {
+        let (written, sent) = tokio::join!(self.write(), self.send());
+        written.and(sent)
+    }
+
+    async fn write(&self) -> Result<(), String> {
+        let Some(file) = self.file.clone() else { return Ok(()) };
+        let text = prometheus::text(&lock(&self.store));
+        let shown = file.display().to_string();
+        let written = tokio::task::spawn_blocking(move || replace(&file, &text)).await;
+        written.unwrap_or_else(|error| Err(error.into())).map_err(|error| format!("`{shown}`: {error}"))
+    }
+
+    async fn send(&self) -> Result<(), String> {
+        let Some(post) = &self.otlp else { return Ok(()) };
+        let request = otlp::request(&lock(&self.store), &self.service, self.began, self.clock.wall());
+        let request = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
+        post.send(request).await
+    }
+}
+
+/// Replaces a file as a whole: nobody reads half of it.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::Builder::new().permissions(PermissionsExt::from_mode(MODE)).tempfile_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.persist(file)?;
+    Ok(())
+}

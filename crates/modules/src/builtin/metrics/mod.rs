@@ -1,0 +1,155 @@
+//! `hooks-metrics`: counts and times what happens, for Prometheus and OpenTelemetry.
+
+mod count;
+mod export;
+mod otlp;
+mod prometheus;
+mod serve;
+mod store;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::count::Counter;
+use self::export::Exporter;
+use super::families::Families;
+use super::settings::{lock, seconds};
+use super::{Part, Place, options};
+use crate::transport::Post;
+
+/// How long the end of a session waits for the last export.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// A file for the textfile collector of Prometheus, replaced as a whole; from the folder of the bundle.
+    file: Option<PathBuf>,
+    /// Where Prometheus can ask: an address with a port, such as `127.0.0.1:9464`.
+    listen: Option<SocketAddr>,
+    /// Where OpenTelemetry takes metrics, by OTLP over HTTP with JSON: `http://127.0.0.1:4318/v1/metrics`.
+    otlp: Option<String>,
+    /// Headers for `otlp`; `${NAME}` in a value stands for a variable of the environment.
+    headers: BTreeMap<String, String>,
+    /// How many seconds pass between two exports to `file` and `otlp`.
+    interval: f64,
+    /// How long one export to `otlp` may take, in seconds.
+    timeout: f64,
+    /// The `service.name` of the metrics.
+    service: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            file: None,
+            listen: None,
+            otlp: None,
+            headers: BTreeMap::new(),
+            interval: 15.0,
+            timeout: 4.0,
+            service: "amplifier".to_owned(),
+        }
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let Options { file, listen, otlp, headers, interval, timeout, service } = options(config)?;
+    if file.is_none() && listen.is_none() && otlp.is_none() {
+        return Err("nobody would see the metrics: give a `file`, `listen` or `otlp`".to_owned());
+    }
+    if !headers.is_empty() && otlp.is_none() {
+        return Err("`headers` are for `otlp`, which is not there".to_owned());
+    }
+    let timeout = seconds("timeout", timeout)?;
+    let otlp = otlp.map(|url| Post::new("hooks-metrics", &url, &headers, timeout)).transpose();
+    let clock = place.host.scope.timer().clone();
+    let counter = Counter::new(clock.clone());
+    let exporter = Exporter {
+        store: counter.store.clone(),
+        file: file.map(|file| place.folder.join(file)),
+        otlp: otlp.map_err(|error| format!("`otlp`: {error}"))?,
+        service,
+        interval: seconds("interval", interval)?,
+        began: clock.wall(),
+        clock,
+    };
+    let metrics = Metrics {
+        counter,
+        exporter: Arc::new(exporter),
+        scheduled: std::sync::Mutex::default(),
+        server: std::sync::Mutex::new(serve::Server::new(listen)),
+        sessions: Families::default(),
+    };
+    Ok(vec![Part::observer(&["*"], metrics).priority(100)])
+}
+
+struct Metrics {
+    counter: Counter,
+    exporter: Arc<Exporter>,
+    /// The export that comes next.
+    scheduled: std::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
+    server: std::sync::Mutex<serve::Server>,
+    sessions: Families<()>,
+}
+
+impl Hook for Metrics {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        self.counter.count(event, data);
+        match event {
+            "session:start" => self.sessions.begin(data),
+            "session:end" => {
+                let is_child = self.sessions.is_child(data);
+                self.sessions.end(data);
+                if !is_child {
+                    return Ok(self.export_now().await);
+                }
+            }
+            _ => {}
+        }
+        self.schedule();
+        let told = lock(&self.server).start(&self.counter.store);
+        Ok(match told {
+            Some(Ok(address)) => HookResult::proceed().info(format!("the metrics are at http://{address}/metrics")),
+            Some(Err(error)) => HookResult::proceed().warning(error),
+            None => HookResult::proceed(),
+        })
+    }
+}
+
+impl Metrics {
+    /// Sees to it that there is an export when the interval is over: what happens until then is part of it.
+    fn schedule(&self) {
+        let mut scheduled = lock(&self.scheduled);
+        // An export whose runtime ended is over, too.
+        let is_due = scheduled.as_ref().is_none_or(tokio::task::JoinHandle::is_finished);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && is_due
+            && self.exporter.has_something_to_do()
+        {
+            let exporter = self.exporter.clone();
+            *scheduled = Some(runtime.spawn(async move { exporter.later().await }));
+        }
+    }
+
+    async fn export_now(&self) -> HookResult {
+        let earlier = lock(&self.scheduled).take();
+        if let Some(earlier) = earlier {
+            // This one holds all that the other one would.
+            earlier.abort();
+        }
+        let exported = tokio::time::timeout(SETTLED_WITHIN, self.exporter.export()).await;
+        match exported.unwrap_or_else(|_| Err(format!("it took longer than {SETTLED_WITHIN:?}"))) {
+            Ok(()) => HookResult::proceed(),
+            Err(error) => HookResult::proceed().warning(format!("the metrics could not be exported: {error}")),
+        }
+    }
+}

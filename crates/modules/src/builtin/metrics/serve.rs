@@ -1,0 +1,101 @@
+//! Metrics for whoever asks.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::prometheus;
+use super::store::Store;
+use crate::builtin::settings::lock;
+
+/// How many may ask at once.
+const CONNECTIONS: usize = 8;
+
+/// How long one of them may take.
+const CONNECTION: Duration = Duration::from_secs(5);
+
+/// A server that begins with the first event: only then is there a runtime.
+pub(super) enum Server {
+    /// None is wanted, or it could not begin.
+    None,
+    Waiting(SocketAddr),
+    Running(JoinHandle<()>),
+}
+
+impl Server {
+    pub(super) fn new(address: Option<SocketAddr>) -> Self {
+        address.map_or(Self::None, Self::Waiting)
+    }
+
+    /// Begins, if it has not. Gives the address the first time, or why there is none.
+    pub(super) fn start(&mut self, store: &Arc<Mutex<Store>>) -> Option<Result<SocketAddr, String>> {
+        let Self::Waiting(wanted) = *self else { return None };
+        // Another session may be there already, which is no reason to fail this one.
+        *self = Self::None;
+        let listener = std::net::TcpListener::bind(wanted)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .and_then(TcpListener::from_std);
+        let began = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        Some(match began {
+            Ok((address, listener)) => {
+                *self = Self::Running(tokio::spawn(serve(listener, store.clone())));
+                Ok(address)
+            }
+            Err(error) => Err(format!("the metrics cannot be served at `{wanted}`: {error}")),
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Self::Running(task) = self {
+            task.abort();
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, store: Arc<Mutex<Store>>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    // Ends all connections when this task is ended.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // It may be that there are too many open files: others have to close theirs.
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let store = store.clone();
+        connections.spawn(async move {
+            let answer = service_fn(move |request| std::future::ready(answer(&request, &store)));
+            let connection = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answer);
+            let _ = timeout(CONNECTION, connection).await;
+            drop(place);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+fn answer(request: &Request<Incoming>, store: &Mutex<Store>) -> Result<Response<String>, Infallible> {
+    let (status, body) = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => (StatusCode::OK, prometheus::text(&lock(store))),
+        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "use GET\n".to_owned()),
+        _ => (StatusCode::NOT_FOUND, "the metrics are at /metrics\n".to_owned()),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(prometheus::CONTENT_TYPE));
+    Ok(response)
+}

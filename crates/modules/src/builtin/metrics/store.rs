@@ -1,0 +1,119 @@
+//! Counters and histograms, bounded in number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many values one label has at most; all others are `other`.
+const MOST_VALUES: usize = 100;
+
+/// So many characters of a value are kept.
+const LONGEST_VALUE: usize = 100;
+
+/// Upper bounds of durations, in seconds.
+pub(super) const BOUNDS: [f64; 15] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+// INVARIANT: in the order in which they are shown.
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Metric {
+    Events,
+    ToolCalls,
+    ToolDuration,
+    ModelCalls,
+    ModelDuration,
+    Tokens,
+    Denials,
+    Approvals,
+}
+
+impl Metric {
+    /// Its name for OpenTelemetry, its unit, and what it is.
+    pub(super) fn describe(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Events => ("amplifier.events", "{event}", "Events, by their name."),
+            Self::ToolCalls => ("amplifier.tool.calls", "{call}", "Tools that ran, by tool and success."),
+            Self::ToolDuration => ("amplifier.tool.duration", "s", "How long tools ran."),
+            Self::ModelCalls => ("amplifier.model.calls", "{call}", "Calls to the model, by model and success."),
+            Self::ModelDuration => ("amplifier.model.duration", "s", "How long calls to the model took."),
+            Self::Tokens => ("amplifier.tokens", "{token}", "Tokens that models read and wrote."),
+            Self::Denials => {
+                ("amplifier.denials", "{denial}", "Operations that did not run, by the event that stood before.")
+            }
+            Self::Approvals => ("amplifier.approvals", "{approval}", "Questions to people, by what came of them."),
+        }
+    }
+}
+
+/// A metric with the values of its labels.
+pub(super) type Series = (Metric, Labels);
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// What was measured so far.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    pub(super) counters: BTreeMap<Series, u64>,
+    pub(super) histograms: BTreeMap<Series, Histogram>,
+    values: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+/// How often durations were within which bound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Histogram {
+    /// One for each bound, and one for what is above all of them.
+    pub(super) buckets: [u64; BOUNDS.len() + 1],
+    pub(super) sum: f64,
+}
+
+impl Histogram {
+    pub(super) fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+impl Store {
+    /// Counts something.
+    pub(super) fn add(&mut self, metric: Metric, labels: &[(&'static str, &str)], count: u64) {
+        let series = (metric, self.bounded(labels));
+        *self.counters.entry(series).or_default() += count;
+    }
+
+    /// Takes note of a duration.
+    pub(super) fn observe(&mut self, metric: Metric, labels: &[(&'static str, &str)], seconds: f64) {
+        let series = (metric, self.bounded(labels));
+        let histogram = self.histograms.entry(series).or_default();
+        let bucket = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
+        histogram.buckets[bucket] += 1;
+        histogram.sum += seconds;
+    }
+
+    /// Models make up names: they must not make up series without end.
+    fn bounded(&mut self, labels: &[(&'static str, &str)]) -> Labels {
+        let mut bound = |(label, value): &(&'static str, &str)| {
+            let known = self.values.entry(label).or_default();
+            let value: String = value.chars().take(LONGEST_VALUE).collect();
+            if !known.contains(&value) {
+                if known.len() >= MOST_VALUES {
+                    return (*label, "other".to_owned());
+                }
+                known.insert(value.clone());
+            }
+            (*label, value)
+        };
+        labels.iter().map(&mut bound).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Metric, Store};
+
+    #[test]
+    fn names_without_end_become_one_series() {
+        let mut store = Store::default();
+        for number in 0..1_000 {
+            store.add(Metric::Events, &[("event", &format!("made:up{number}"))], 1);
+        }
+        assert_eq!(store.counters.len(), 101);
+        assert_eq!(store.counters[&(Metric::Events, vec![("event", "other".to_owned())])], 900);
+    }
+}

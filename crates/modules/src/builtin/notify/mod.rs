@@ -1,0 +1,193 @@
+//! `hooks-notify`: gets the attention of a person who looks elsewhere.
+
+mod send;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::send::Ways;
+use super::background::Background;
+use super::families::Families;
+use super::settings::{cut, own, seconds, some};
+use super::{Part, Place, options};
+use crate::bundle::OneOrMany;
+use crate::condition::Scope;
+use crate::transport::{Post, Program};
+
+/// How long the end of a session waits for what is being sent.
+const SETTLED_WITHIN: Duration = Duration::from_secs(2);
+
+/// So many characters of a text are sent.
+const LONGEST: usize = 500;
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// The events that are told, patterns too.
+    events: Vec<String>,
+    /// How many seconds an answer must have taken for `prompt:complete` to be told.
+    after: f64,
+    /// Whether the desktop shows it, where there is `notify-send`.
+    desktop: bool,
+    /// Whether the terminal rings.
+    bell: bool,
+    /// A program that gets it as JSON on its input: a line for the shell, or a list.
+    command: Option<OneOrMany>,
+    /// A server that gets it as JSON, by POST.
+    webhook: Option<String>,
+    /// Headers for the server; `${NAME}` in a value stands for a variable of the environment.
+    headers: BTreeMap<String, String>,
+    /// How long each of these may take, in seconds.
+    timeout: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            events: own(&["user:notification", "prompt:complete", "approval:required"]),
+            after: 30.0,
+            desktop: true,
+            bell: false,
+            command: None,
+            webhook: None,
+            headers: BTreeMap::new(),
+            timeout: 5.0,
+        }
+    }
+}
+
+/// What is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Notification {
+    event: String,
+    title: String,
+    message: String,
+    session_id: Option<String>,
+    timestamp: Option<String>,
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let Options { events, after, desktop, bell, command, webhook, headers, timeout } = options(config)?;
+    some("events", &events)?;
+    let timeout = seconds("timeout", timeout)?;
+    let after = Duration::try_from_secs_f64(after)
+        .map_err(|_| format!("`after` is {after}: give a number of seconds, 0 or more"))?;
+    if !headers.is_empty() && webhook.is_none() {
+        return Err("`headers` are for a `webhook`, which is not there".to_owned());
+    }
+    let program = |command: OneOrMany| match command {
+        OneOrMany::One(line) if !line.trim().is_empty() => Ok(Program::line(line)),
+        OneOrMany::Many(words) if words.first().is_some_and(|program| !program.is_empty()) => Ok(Program::new(words)),
+        _ => Err("`command` is empty: name a program".to_owned()),
+    };
+    let command = command.map(program).transpose()?.map(|program| program.folder(place.folder));
+    let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
+    let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
+    if !desktop && !bell && command.is_none() && webhook.is_none() {
+        return Err("nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
+    }
+    let tells_questions = events.iter().any(|event| matches!(event.as_str(), "approval:required" | "approval:*" | "*"));
+    let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
+    let notifier = Arc::new(Notifier {
+        after,
+        tells_questions,
+        scope: place.host.scope.clone(),
+        sessions: Families::default(),
+        background: Background::new(move |notification| {
+            let ways = ways.clone();
+            Box::pin(async move { ways.send(&notification).await })
+        }),
+    });
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    Ok(vec![
+        Part::observer(&events, Telling(notifier.clone())),
+        // Last, so that it waits for what is told about the end of the session, too.
+        Part::observer(&["session:start", "session:end"], Attendance(notifier)).priority(100),
+    ])
+}
+
+struct Notifier {
+    after: Duration,
+    /// Whether a question is told already when a notification about it comes.
+    tells_questions: bool,
+    scope: Arc<Scope>,
+    sessions: Families<()>,
+    background: Background<Notification>,
+}
+
+/// Knows who is a sub-agent, and waits at the end for what is being sent.
+struct Attendance(Arc<Notifier>);
+
+impl Hook for Attendance {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let Notifier { sessions, background, .. } = &*self.0;
+        if event == "session:start" {
+            sessions.begin(data);
+            return Ok(HookResult::proceed());
+        }
+        if !sessions.is_child(data) {
+            background.settle(SETTLED_WITHIN).await;
+        }
+        sessions.end(data);
+        Ok(HookResult::proceed())
+    }
+}
+
+struct Telling(Arc<Notifier>);
+
+impl Hook for Telling {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        if let Some(notification) = self.0.notification(event, data) {
+            self.0.background.push(notification);
+        }
+        Ok(HookResult::proceed())
+    }
+}
+
+impl Notifier {
+    /// What is told about an event, if it is worth it.
+    fn notification(&self, event: &str, data: &EventData) -> Option<Notification> {
+        let text = |field: &str| data.text(field).unwrap_or_default();
+        let (title, message) = match event {
+            "prompt:complete" => {
+                let took = Duration::from_millis(data["duration_ms"].as_u64().unwrap_or_default());
+                // What a sub-agent answers is for the agent, not for the person.
+                if took < self.after || self.sessions.is_child(data) {
+                    return None;
+                }
+                (format!("Amplifier has answered after {} s", took.as_secs()), text("response"))
+            }
+            "approval:required" => ("Amplifier asks".to_owned(), text("prompt")),
+            "user:notification" => {
+                let kind = text("notification_type");
+                if self.tells_questions && kind == "approval_required" {
+                    return None;
+                }
+                (format!("Amplifier: {}", kind.replace('_', " ")), text("message"))
+            }
+            other => {
+                let said = ["message", "reason", "prompt", "tool_name"].into_iter().find_map(|field| data.text(field));
+                (format!("Amplifier: {other}"), said.unwrap_or_default())
+            }
+        };
+        let mut message = serde_json::Value::from(message);
+        // Before it is cut: half a secret is none that a rule knows.
+        self.scope.redact(&mut message);
+        let message = message.as_str().unwrap_or_default();
+        let readable = |text: &str| text.chars().filter(|c| !c.is_control() || *c == '\n').collect::<String>();
+        let (head, is_cut) = cut(message, LONGEST);
+        Some(Notification {
+            event: event.to_owned(),
+            title: readable(&title),
+            message: format!("{}{}", readable(head), if is_cut { "…" } else { "" }),
+            session_id: data.session_id().map(str::to_owned),
+            timestamp: data.timestamp().map(str::to_owned),
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The ways to reach a person. None of them may fail anything.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::Notification;
+use crate::transport::{Post, Program, describe, run};
+
+/// How many bytes a program may write.
+const MOST_OUTPUT: usize = 64 << 10;
+
+/// Where notifications go.
+pub(super) struct Ways {
+    pub(super) desktop: bool,
+    pub(super) bell: bool,
+    pub(super) command: Option<Program>,
+    pub(super) webhook: Option<Post>,
+    pub(super) timeout: Duration,
+}
+
+impl Ways {
+    /// Sends it every way, side by side.
+    pub(super) async fn send(&self, notification: &Notification) {
+        let json = serde_json::to_vec(notification).unwrap_or_default();
+        let desktop = async {
+            if self.desktop {
+                // Without a desktop there is nothing to say about this.
+                let _ = run(&desktop(notification), &[], self.timeout, MOST_OUTPUT).await;
+            }
+        };
+        let bell = async {
+            if self.bell {
+                let _ = timeout(self.timeout, tokio::task::spawn_blocking(ring)).await;
+            }
+        };
+        let command = async {
+            let Some(program) = &self.command else { return };
+            match run(program, &json, self.timeout, MOST_OUTPUT).await {
+                Ok(ran) if ran.in_time && ran.status.is_some_and(|status| status.success()) => {}
+                Ok(ran) => tracing::warn!("the command for notifications {}", describe(ran.status)),
+                Err(error) => tracing::warn!(%error, "the command for notifications does not run"),
+            }
+        };
+        let webhook = async {
+            let Some(post) = &self.webhook else { return };
+            if let Err(error) = post.send(json.clone()).await {
+                tracing::warn!(error, "the server for notifications did not take one");
+            }
+        };
+        tokio::join!(desktop, bell, command, webhook);
+    }
+}
+
+fn desktop(notification: &Notification) -> Program {
+    // A desktop reads the message as markup.
+    let message = notification.message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    Program::new(["notify-send", "--app-name=Amplifier", "--", notification.title.as_str(), message.as_str()])
+}
+
+/// Rings the terminal of the agent, if it has one.
+fn ring() {
+    if let Ok(mut terminal) = OpenOptions::new().write(true).open("/dev/tty") {
+        let _ = terminal.write_all(b"\x07");
+    }
+}

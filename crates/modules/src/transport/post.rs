@@ -1,0 +1,50 @@
+//! A server that is told something, and whose answer does not count.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Url};
+
+use super::TransportError;
+use super::http::{address, client, headers};
+
+/// Posts JSON to a server. Redirections are not followed.
+pub(crate) struct Post {
+    url: Url,
+    headers: HeaderMap,
+    client: Client,
+    timeout: Duration,
+}
+
+impl Post {
+    /// Prepares to post. `${NAME}` in the value of a header is a variable of the environment.
+    ///
+    /// # Errors
+    /// If the address is none, a header cannot be sent, or the environment lacks what it names.
+    pub(crate) fn new(
+        hook: &str,
+        url: &str,
+        given: &BTreeMap<String, String>,
+        timeout: Duration,
+    ) -> Result<Self, TransportError> {
+        let url = address(url).map_err(|why| TransportError::Address { hook: hook.to_owned(), why })?;
+        let headers = headers(hook, given)?;
+        let client =
+            client(&url, timeout).map_err(|source| TransportError::Client { hook: hook.to_owned(), source })?;
+        Ok(Self { url, headers, client, timeout })
+    }
+
+    /// Posts it, within the time limit.
+    ///
+    /// # Errors
+    /// In words, if the server did not take it. The address is not among them: it may hold a secret.
+    pub(crate) async fn send(&self, body: Vec<u8>) -> Result<(), String> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).timeout(self.timeout);
+        match request.body(body).send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(format!("the server answered with status {}", response.status().as_u16())),
+            Err(error) => Err(error.without_url().to_string()),
+        }
+    }
+}
