@@ -69,6 +69,7 @@ async fn sessions_are_listed_and_found() {
         id: first.clone(),
         parent: None,
         title: "first".to_owned(),
+        name: None,
         provider: "scripted".to_owned(),
         model: "script".to_owned(),
         turns: 2,
@@ -561,4 +562,31 @@ async fn a_folder_that_is_gone_is_shown_and_the_turn_goes_on() {
     assert!(notes[0].starts_with("the conversation cannot be written down: No such file or directory"), "{notes:?}");
     assert_eq!(notes[1..], ["text: One."]);
     assert!(Store::new(place.sessions()).list().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_session_is_named_while_somebody_works_in_it_and_keeps_its_name() {
+    let place = Place::new();
+    let session = place.session(answers(["One.", "Two."])).start().await.unwrap();
+    session.prompt("first").await;
+    let id = session.id().to_owned();
+    place.store().name(&id, " The\u{1b} first\n session ").unwrap();
+    session.prompt("second").await;
+    session.end("complete").await.unwrap();
+    let named = place.store().find(&id).unwrap();
+    assert_eq!(
+        (named.name.as_deref(), named.shown_title(), named.title.as_str()),
+        (Some("The first session"), "The first session", "first")
+    );
+    let resumed = place.session(answers(["Three."])).resume(&id).await.unwrap();
+    place.store().name(&id, "Another").unwrap();
+    resumed.prompt("third").await;
+    resumed.end("complete").await.unwrap();
+    assert!(place.store().export(&id).unwrap().markdown().starts_with("# Another\n"));
+
+    place.store().name(&id, "").unwrap();
+    place.store().name(&id, " ").unwrap();
+    assert_eq!(place.store().find(&id).unwrap().shown_title(), "first");
+    let unknown = place.store().name(&id[..8], "Short").unwrap_err();
+    assert!(matches!(unknown, StoreError::Unknown { .. }), "{unknown}");
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
 use amplifier_agent::tool::{McpServer, Workspace, standard};
-use amplifier_agent::{Cancel, Session, SessionBuilder, Watch};
+use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
 use amplifier_modules::bundle::{self, Loaded};
@@ -62,7 +62,8 @@ pub async fn prepare(
     let log = open_log(config, home)?;
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
     if let Some(bundle) = &config.bundle {
-        register_bundle(bundle, &config.workspace, &hooks)?.session.apply(&mut limits);
+        let host = naming(host(&config.workspace)?, home.sessions(), screen.clone());
+        register(bundle, &hooks, &host)?.session.apply(&mut limits);
     }
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
@@ -101,10 +102,28 @@ pub async fn prepare(
 /// # Errors
 /// If it cannot be read, or there is a mistake in it.
 pub fn register_bundle(file: &Path, workspace: &Path, hooks: &HookRegistry) -> Result<Loaded> {
-    let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
+    register(file, hooks, &host(workspace)?)
+}
+
+fn register(file: &Path, hooks: &HookRegistry, host: &Host) -> Result<Loaded> {
     let bundle = bundle::load(file)?;
-    bundle.register(hooks, &Host::new(scope))?;
+    bundle.register(hooks, host)?;
     Ok(bundle)
+}
+
+/// What hooks of bundles find around them.
+fn host(workspace: &Path) -> Result<Host> {
+    let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
+    Ok(Host::new(scope))
+}
+
+/// Keeps the names that hooks give to sessions. A session whose name cannot be kept is a session all the same.
+fn naming(host: Host, sessions: Store, screen: Screen) -> Host {
+    host.name_session(move |id, name| {
+        if let Err(error) = sessions.name(id, name) {
+            screen.note(&format!("the name of the session is not kept: {error}"));
+        }
+    })
 }
 
 /// Opens the audit log, which all sessions share.

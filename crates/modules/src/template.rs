@@ -143,7 +143,7 @@ fn show(value: Value, text: &mut String) {
 
 /// Whether a character shows what it is: no control characters but line breaks and tabs, none that turn the direction of the
 /// text, because what is approved must be what was read.
-fn is_readable(c: char) -> bool {
+pub(crate) fn is_readable(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !turns && (!c.is_control() || matches!(c, '\n' | '\t'))
 }

@@ -146,18 +146,10 @@ fn the_schema_agrees_with_the_program() {
 }
 
 #[test]
-fn every_module_has_a_schema_of_its_options() {
+fn the_schema_names_every_module() {
     let schema = schema();
     let named = schema.pointer("/$defs/HookEntry/properties/module/enum").unwrap().clone();
     assert_eq!(named, json!(MODULES.iter().map(|module| module.name).collect::<Vec<_>>()));
-    for module in MODULES {
-        let options = module.schema();
-        assert_eq!(options["additionalProperties"], json!(false), "{}", module.name);
-        for (option, says) in options["properties"].as_object().unwrap() {
-            let is_explained = says.get("description").is_some() || says.get("$ref").is_some();
-            assert!(is_explained, "`{option}` of {}", module.name);
-        }
-    }
 }
 
 async fn is_denied(hooks: &HookRegistry) -> Option<String> {

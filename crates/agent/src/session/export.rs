@@ -26,8 +26,8 @@ impl Exported {
 
     /// Markdown.
     pub fn markdown(&self) -> String {
-        let StoredSession { id, created, title, provider, model, turns, .. } = &self.session;
-        let title = if title.is_empty() { id } else { title };
+        let StoredSession { id, created, provider, model, turns, .. } = &self.session;
+        let title = Some(self.session.shown_title()).filter(|title| !title.is_empty()).unwrap_or(id);
         let mut text = format!("# {title}\n\nSession `{id}`, begun {created}, {provider}/{model}, {turns} turns.\n");
         for (_, message) in &self.messages {
             let heading = match (message.role, message.metadata.get("hook_name").and_then(|name| name.as_str())) {

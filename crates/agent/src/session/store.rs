@@ -1,7 +1,7 @@
 //! Conversations on disk: a folder for each session, with what is known about it and every message as a line.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,10 @@ use super::journal::{Entry, Journal, Line, at, now, replay, title};
 
 pub(super) const META: &str = "session.json";
 const MESSAGES: &str = "messages.jsonl";
+/// In a file of its own, because whoever names a session is not the one who writes the rest.
+const NAME: &str = "name";
+/// A name is listed on terminals.
+const LONGEST_NAME: usize = 200;
 
 /// Why a stored session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +92,9 @@ pub struct StoredSession {
     /// The beginning of its first prompt.
     #[serde(default)]
     pub title: String,
+    /// What it is called, if somebody has named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The provider.
     #[serde(default)]
     pub provider: String,
@@ -116,12 +123,20 @@ impl Meta {
             updated: now,
             parent: None,
             title: String::new(),
+            name: None,
             provider: String::new(),
             model: String::new(),
             turns: 0,
             ended: None,
             mount_plan: Value::Null,
         }
+    }
+}
+
+impl StoredSession {
+    /// What to call it in a list: its name, or else the beginning of its first prompt.
+    pub fn shown_title(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.title)
     }
 }
 
@@ -170,6 +185,33 @@ impl Store {
             [first, ..] if meant.len() == 1 || first == id => self.meta(first),
             _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: meant.len() }),
         }
+    }
+
+    /// Names a session, also one that somebody works in. Whoever reads the name sees the old or the new, never a part; an empty one
+    /// takes the name away.
+    ///
+    /// # Errors
+    /// If there is no session of exactly that id, or the name cannot be written.
+    pub fn name(&self, id: &str, name: &str) -> Result<(), StoreError> {
+        if !self.ids()?.iter().any(|known| known == id) {
+            return Err(StoreError::Unknown { id: id.to_owned() });
+        }
+        let words: Vec<&str> = name.split_whitespace().collect();
+        let name: String = words.join(" ").chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+        let folder = self.folder.join(id);
+        let path = folder.join(NAME);
+        if name.is_empty() {
+            return match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, error)),
+                _ => Ok(()),
+            };
+        }
+        let written = tempfile::NamedTempFile::new_in(&folder).and_then(|mut file| {
+            file.write_all(name.as_bytes())?;
+            file.persist(&path)?;
+            Ok(())
+        });
+        written.map_err(|error| failed(&path, error))
     }
 
     /// All of a session, to be shown or kept elsewhere: every message, also those that compaction took out of the conversation.
@@ -244,7 +286,9 @@ impl Store {
         meta.turns = turns(&meta, &lines);
         self.set_damaged_meta_aside(&meta.id)?;
         let history = replay(&lines);
-        let journal = Journal::new(folder, file, meta.clone(), length, history.len()).map_err(failed)?;
+        // The name stays where it is.
+        let own = Meta { name: None, ..meta.clone() };
+        let journal = Journal::new(folder, file, own, length, history.len()).map_err(failed)?;
         Ok((journal, meta, history))
     }
 
@@ -266,15 +310,18 @@ impl Store {
 
     fn meta(&self, id: &str) -> Result<Meta, StoreError> {
         let path = self.folder.join(id).join(META);
-        match fs::read(&path) {
+        let meta = match fs::read(&path) {
             Ok(text) => match serde_json::from_slice::<Meta>(&text) {
-                // The folder may have been copied: its name counts.
-                Ok(meta) => Ok(Meta { id: id.to_owned(), ..meta }),
-                Err(_) => self.rebuilt(id),
+                Ok(meta) => meta,
+                Err(_) => self.rebuilt(id)?,
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rebuilt(id),
-            Err(error) => Err(failed(&path, error)),
-        }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rebuilt(id)?,
+            Err(error) => return Err(failed(&path, error)),
+        };
+        // A name that cannot be read is none: it is not worth a session.
+        let name = fs::read_to_string(self.folder.join(id).join(NAME)).ok();
+        // The folder may have been copied: its name counts.
+        Ok(Meta { id: id.to_owned(), name: name.filter(|name| !name.is_empty()), ..meta })
     }
 
     /// What messages tell about a session of which nothing else is known any more.

@@ -111,7 +111,7 @@ impl World {
         log.durability(Durability::Async).open().unwrap()
     }
 
-    fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::new(self.folder.path().join("sessions"))
     }
 

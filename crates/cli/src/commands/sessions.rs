@@ -141,9 +141,10 @@ fn list(out: &mut impl Write, store: &Store) -> Result<()> {
         return Ok(());
     }
     writeln!(out, "{:<36}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "BEGUN", "TURNS", "ENDED")?;
-    for StoredSession { id, created, turns, ended, title, .. } in sessions {
-        let begun = created.get(..16).unwrap_or(&created).replace('T', " ");
-        let title = visible(&title, Reading::Prose);
+    for session in sessions {
+        let title = visible(session.shown_title(), Reading::Prose);
+        let StoredSession { id, created, turns, ended, .. } = &session;
+        let begun = created.get(..16).unwrap_or(created).replace('T', " ");
         writeln!(out, "{id:<36}  {begun:<16}  {turns:>5}  {:<10}  {title}", ended.as_deref().unwrap_or("open"))?;
     }
     Ok(())

@@ -123,3 +123,21 @@ fn a_conversation_needs_a_terminal() {
     }
     assert_eq!(ids(&place).len(), 2);
 }
+
+#[test]
+fn a_session_that_a_module_named_is_listed_and_shown_under_its_name() {
+    let place = Place::with(json!([{ "text": "It is a test." }]));
+    place.write("bundle.yaml", "hooks:\n  - module: hooks-session-naming\n");
+    place.run(&[
+        "Hi! Could you please explain the parser? It is long.",
+        "--bundle",
+        place.at("bundle.yaml").to_str().unwrap(),
+    ]);
+    let list = place.amplifier(&["sessions", "list"]).fine();
+    assert!(list.lines().nth(1).unwrap().ends_with("  Explain the parser?"), "{list}");
+    let shown = place.amplifier(&["sessions", "show", "last"]).fine();
+    assert!(shown.starts_with("# Explain the parser?\n"), "{shown}");
+    let json: Value = serde_json::from_str(&place.amplifier(&["sessions", "list", "--json"]).fine()).unwrap();
+    assert_eq!(json["title"], "Hi! Could you please explain the parser? It is long.");
+    assert_eq!(json["name"], "Explain the parser?");
+}

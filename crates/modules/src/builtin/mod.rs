@@ -1,15 +1,26 @@
 //! The modules that come with the crate: hooks that are switched on by name.
 
+mod approval;
 mod background;
 mod bash_guard;
 mod cost;
 mod families;
 mod linter;
+mod logging;
 mod metrics;
 mod notify;
 mod production_guard;
+mod progress_monitor;
 mod rate_limit;
+mod redaction;
+mod session_naming;
+mod sessions;
 mod settings;
+mod status_context;
+mod text;
+mod todo;
+mod todo_display;
+mod todo_reminder;
 
 use std::future::Future;
 use std::path::Path;
@@ -39,6 +50,12 @@ pub struct Module {
 
 /// Every module, in the order of their names.
 pub static MODULES: &[Module] = &[
+    Module::new::<approval::Options>(
+        "hooks-approval",
+        "allows, asks about or denies what tools do, by patterns",
+        approval::make,
+    )
+    .pure(),
     Module::new::<bash_guard::Options>(
         "hooks-bash-guard",
         "looks at shell commands before they run, and asks about dangerous ones",
@@ -55,6 +72,11 @@ pub static MODULES: &[Module] = &[
         "runs linters on what the agent has written, and tells it what they find",
         linter::make,
     ),
+    Module::new::<logging::Options>(
+        "hooks-logging",
+        "writes chosen events to a file, one JSON object a line",
+        logging::make,
+    ),
     Module::new::<metrics::Options>(
         "hooks-metrics",
         "counts and times what happens, for Prometheus and OpenTelemetry",
@@ -67,10 +89,41 @@ pub static MODULES: &[Module] = &[
         production_guard::make,
     )
     .pure(),
+    Module::new::<progress_monitor::Options>(
+        "hooks-progress-monitor",
+        "tells the person how far the agent is",
+        progress_monitor::make,
+    ),
     Module::new::<rate_limit::Options>(
         "hooks-rate-limit",
         "limits how often tools and models are used",
         rate_limit::make,
+    ),
+    Module::new::<redaction::Options>(
+        "hooks-redaction",
+        "replaces secrets and personal data before model, transcript and audit log see them",
+        redaction::make,
+    )
+    .pure(),
+    Module::new::<session_naming::Options>(
+        "hooks-session-naming",
+        "gives a session a name that says what it is about",
+        session_naming::make,
+    ),
+    Module::new::<status_context::Options>(
+        "hooks-status-context",
+        "tells the model about git, the time, the session and the folder",
+        status_context::make,
+    ),
+    Module::new::<todo_display::Options>(
+        "hooks-todo-display",
+        "keeps the to-do list before the eyes of the model and of the person",
+        todo_display::make,
+    ),
+    Module::new::<todo_reminder::Options>(
+        "hooks-todo-reminder",
+        "reminds the model of a to-do list that it has not looked after",
+        todo_reminder::make,
     ),
 ];
 

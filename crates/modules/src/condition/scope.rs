@@ -91,7 +91,12 @@ impl Scope {
         &self.clock
     }
 
-    pub(super) fn now(&self) -> Option<Zoned> {
+    /// Replaces what other rules find by markers of the same kind.
+    pub(crate) fn redact_by(&self, redaction: &Redaction, value: &mut Value) {
+        redaction.apply(&self.redaction_key, value);
+    }
+
+    pub(crate) fn now(&self) -> Option<Zoned> {
         Some(Timestamp::try_from(self.clock.wall()).ok()?.to_zoned(self.time_zone.clone()))
     }
 

@@ -94,6 +94,22 @@ impl Command {
         self.words.iter().map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" ")
     }
 
+    /// The command as it runs: without quotes and folders, and with `…` for what is not known yet.
+    fn plain(&self, program: &str) -> String {
+        let mut plain = program.to_owned();
+        for word in self.arguments() {
+            plain.push(' ');
+            match word.literal() {
+                Some(text) => plain.push_str(text),
+                None => {
+                    plain.push_str(word.lead());
+                    plain.push('…');
+                }
+            }
+        }
+        plain
+    }
+
     /// Tells the walker what the command does.
     pub(super) fn inspect(&self, walker: &mut Walker) {
         // Programs that run programs nest, too.
@@ -109,6 +125,7 @@ impl Command {
         };
         let name = base_name(path);
         walker.program(name);
+        walker.ran(self.plain(name));
         let folder = path.rsplit_once('/').map(|(folder, _)| folder);
         if folder.is_some_and(|folder| !SYSTEM.contains(&folder)) {
             walker.taint();

@@ -63,8 +63,26 @@ pub fn analyse(command: &str) -> Analysis {
     if let Err(why) = limits::admit(command) {
         return Analysis { why_not: Some(why), ..Analysis::default() };
     }
-    // A thread of its own also keeps a panic of a parser inside.
-    let walked = std::thread::scope(|scope| {
+    walk(command).map_or_else(unparsed, |walked| walked.analysis)
+}
+
+/// The simple commands of a command, also those that other commands run: the name of each program without its folder, and its
+/// arguments without quotes. `…` stands for what is known only when it runs.
+///
+/// # Errors
+/// Says why the command is not analysable.
+pub(crate) fn commands(command: &str) -> Result<Vec<String>, String> {
+    limits::admit(command)?;
+    let walked = walk(command).unwrap_or_else(|| walk::Walked { analysis: unparsed(), commands: Vec::new() });
+    match walked.analysis {
+        Analysis { analysable: true, .. } => Ok(walked.commands),
+        Analysis { why_not, .. } => Err(why_not.unwrap_or_default()),
+    }
+}
+
+/// A thread of its own also keeps a panic of a parser inside.
+fn walk(command: &str) -> Option<walk::Walked> {
+    std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("shell-analysis".into())
             .stack_size(STACK)
@@ -72,9 +90,9 @@ pub fn analyse(command: &str) -> Analysis {
             .ok()?
             .join()
             .ok()
-    });
-    walked.unwrap_or_else(|| Analysis {
-        why_not: Some("the command could not be parsed; write it more simply".into()),
-        ..Analysis::default()
     })
+}
+
+fn unparsed() -> Analysis {
+    Analysis { why_not: Some("the command could not be parsed; write it more simply".into()), ..Analysis::default() }
 }

@@ -6,9 +6,17 @@ use super::command::{Command, Stdin, base_name};
 use super::word::Word;
 use super::{Analysis, limits, parameter, parse, readonly};
 
+/// What was found.
+pub(super) struct Walked {
+    pub(super) analysis: Analysis,
+    /// The simple commands, in order.
+    pub(super) commands: Vec<String>,
+}
+
 /// What has been found so far.
 pub(super) struct Walker {
     analysis: Analysis,
+    plain: Vec<String>,
     /// Names of simple commands of the text at hand as they are written, to compare the two grammars by.
     names: Vec<String>,
     commands: usize,
@@ -25,11 +33,12 @@ pub(super) struct Walker {
 
 impl Walker {
     /// Walks a whole command.
-    pub(super) fn walk(command: &str) -> Analysis {
+    pub(super) fn walk(command: &str) -> Walked {
         let analysis = Analysis { analysable: true, readonly: true, ..Analysis::default() };
         let (names, functions) = (Vec::new(), Vec::new());
         let mut walker = Self {
             analysis,
+            plain: Vec::new(),
             names,
             commands: 0,
             sources: 0,
@@ -43,7 +52,7 @@ impl Walker {
         if walker.hides && walker.evaluates {
             walker.refuse("a subscript holds a command that arithmetic may run; write the command itself");
         }
-        walker.analysis
+        Walked { analysis: walker.analysis, commands: walker.plain }
     }
 
     /// Notes why the command is not analysable. The first reason stays.
@@ -68,6 +77,11 @@ impl Walker {
     pub(super) fn network(&mut self) {
         self.taint();
         self.analysis.network = true;
+    }
+
+    /// Notes a simple command, as [`Command::plain`](super::command::Command::plain) writes it.
+    pub(super) fn ran(&mut self, plain: String) {
+        self.plain.push(plain);
     }
 
     /// Notes a program.

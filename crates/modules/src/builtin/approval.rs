@@ -1,0 +1,131 @@
+//! `hooks-approval`: what tools may do, as an ordered list of patterns.
+
+mod pattern;
+mod rules;
+
+use std::sync::Arc;
+
+use amplifier_core::{DefaultDecision, EventData, FlatOption, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::pattern::COMMAND;
+use self::rules::{Effect, Entry, Rules};
+use super::{GUARDS, Part, Place, options};
+use crate::condition::Scope;
+use crate::rule::{Rule, RuleOptions};
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// What holds for which use of which tool; the first that fits counts.
+    rules: Vec<Entry>,
+    /// What holds where none fits: `allow`, `ask` or `deny`.
+    default: Effect,
+    /// The question to the person, a template; the `prompt` of a rule takes its place.
+    prompt: Option<String>,
+    /// What the person can answer.
+    options: Vec<FlatOption>,
+    /// How long the person has, in seconds.
+    timeout: f64,
+    /// What counts when the person does not answer: `deny` or `allow`.
+    on_timeout: DefaultDecision,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            default: Effect::Allow,
+            prompt: None,
+            options: ["Allow once", "Allow always", "Deny"].map(|label| FlatOption::Label(label.into())).into(),
+            timeout: 300.0,
+            on_timeout: DefaultDecision::Deny,
+        }
+    }
+}
+
+impl Options {
+    /// What is answered if that holds, with the field of the input that it is about; nothing if it is allowed.
+    fn answer(
+        &self,
+        effect: Effect,
+        field: Option<&str>,
+        prompt: Option<String>,
+        scope: &Arc<Scope>,
+    ) -> Result<Option<Rule>, String> {
+        let shown = match field {
+            Some(field) => format!("{{{{ tool_input[{}] }}}}", serde_json::Value::from(field)),
+            None => "{{ tool_input }}".to_owned(),
+        };
+        let rule = match effect {
+            Effect::Allow => return Ok(None),
+            Effect::Ask => RuleOptions {
+                ask: prompt
+                    .or_else(|| self.prompt.clone())
+                    .or_else(|| Some(format!("Allow {{{{ tool_name }}}}: {shown}?"))),
+                options: Some(self.options.clone()),
+                timeout: Some(self.timeout),
+                default: Some(self.on_timeout),
+                ..RuleOptions::default()
+            },
+            Effect::Deny => RuleOptions {
+                deny: prompt.or_else(|| Some(format!("{{{{ tool_name }}}} may not do this: {shown}"))),
+                ..RuleOptions::default()
+            },
+        };
+        Rule::new(rule, scope.clone()).map(Some).map_err(|error| error.to_string())
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let options: Options = options(config)?;
+    if options.default == Effect::Allow && options.rules.iter().all(|rule| rule.action == Effect::Allow) {
+        return Err("nothing is asked about or denied: give it `rules`, or another `default`".to_owned());
+    }
+    let scope = &place.host.scope;
+    let mut answers = Vec::new();
+    for (at, entry) in options.rules.iter().enumerate() {
+        let problem = |problem| format!("`rules[{at}]`: {problem}");
+        let answer = entry.field().and_then(|field| options.answer(entry.action, field, entry.prompt.clone(), scope));
+        answers.push(answer.map_err(problem)?);
+    }
+    let otherwise = options.answer(options.default, None, None, scope)?;
+    let unclear = options.answer(Effect::Ask, Some(COMMAND), None, scope)?;
+    let rules = Rules::new(&options.rules, options.default)?;
+    let approval = Approval { rules, answers, otherwise, unclear, scope: scope.clone() };
+    Ok(vec![Part::guard(&["tool:pre"], approval).priority(GUARDS)])
+}
+
+struct Approval {
+    rules: Rules,
+    /// What each of the rules answers.
+    answers: Vec<Option<Rule>>,
+    otherwise: Option<Rule>,
+    /// What is answered where nobody can tell what a command does.
+    unclear: Option<Rule>,
+    scope: Arc<Scope>,
+}
+
+/// What counts for a use of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    /// The rule at that place.
+    Rule(usize),
+    /// That no rule fits.
+    Default,
+    /// That it cannot be told which rules fit.
+    Unclear,
+}
+
+impl Hook for Approval {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let answer = match self.rules.counts(event, data, &self.scope)? {
+            Counts::Rule(at) => self.answers.get(at).and_then(Option::as_ref),
+            Counts::Default => self.otherwise.as_ref(),
+            Counts::Unclear => self.unclear.as_ref(),
+        };
+        answer.map_or_else(|| Ok(HookResult::proceed()), |rule| rule.answer(event, data))
+    }
+}

@@ -1,0 +1,164 @@
+//! `hooks-progress-monitor`: tells the person how far the agent is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::sessions::Sessions;
+use super::text::{count, one_line};
+use super::{Part, Place, options};
+use crate::condition::Scope;
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// A line after so many tool calls; 0 for none.
+    every: u64,
+    /// A line at the first step after so many seconds without one; 0 for none.
+    seconds: f64,
+    /// A line for each tool that the model wants to use, with what it is about.
+    tools: bool,
+    /// A line at the end of each turn.
+    summary: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { every: 5, seconds: 30.0, tools: false, summary: true }
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let Options { every, seconds, tools, summary } = options(config)?;
+    let quiet = Duration::try_from_secs_f64(seconds);
+    let quiet = quiet.map_err(|_| format!("`seconds` is {seconds}: give seconds, 0 or more"))?;
+    if every == 0 && quiet.is_zero() && !tools && !summary {
+        return Err("everything is switched off: it would never say anything".to_owned());
+    }
+    let scope = place.host.scope.clone();
+    let monitor = Monitor { every, quiet, tools, summary, scope, turns: Sessions::default() };
+    let events = [
+        "execution:start",
+        "provider:request",
+        "provider:response",
+        "tool:pre",
+        "tool:post",
+        "execution:complete",
+        "session:end",
+    ];
+    Ok(vec![Part::observer(&events, monitor)])
+}
+
+struct Monitor {
+    every: u64,
+    quiet: Duration,
+    tools: bool,
+    summary: bool,
+    scope: Arc<Scope>,
+    turns: Sessions<Turn>,
+}
+
+/// How far a turn is.
+#[derive(Default)]
+struct Turn {
+    begun: u64,
+    /// When the last line was shown.
+    told: u64,
+    steps: u64,
+    tools: u64,
+    tokens: u64,
+}
+
+impl Turn {
+    fn begin(now: u64) -> Self {
+        Self { begun: now, told: now, ..Self::default() }
+    }
+
+    /// `5 tool calls, 12 s, 3400 tokens`
+    fn sums(&self, now: u64) -> String {
+        let elapsed = readable(Duration::from_nanos(now.saturating_sub(self.begun)));
+        format!("{}, {elapsed}, {}", count(self.tools, "tool call"), count(self.tokens, "token"))
+    }
+}
+
+impl Monitor {
+    /// What to tell the person about an event.
+    fn line(&self, turn: &mut Turn, event: &str, data: &EventData, now: u64) -> Option<String> {
+        let tool = || one_line(data.text("tool_name").unwrap_or_default(), 60);
+        let is_quiet =
+            |turn: &Turn| !self.quiet.is_zero() && Duration::from_nanos(now.saturating_sub(turn.told)) >= self.quiet;
+        match event {
+            "execution:start" => {
+                *turn = Turn::begin(now);
+                None
+            }
+            "provider:request" => {
+                turn.steps += 1;
+                is_quiet(turn).then(|| format!("step {}: asks the model; {}", turn.steps, turn.sums(now)))
+            }
+            "provider:response" => {
+                let tokens = |field: &str| data.pointer(field).and_then(Value::as_u64).unwrap_or(0);
+                turn.tokens += tokens("/usage/input_tokens") + tokens("/usage/output_tokens");
+                None
+            }
+            "tool:pre" if self.tools => Some(format!("step {}: {}{}", turn.steps, tool(), subject(data, &self.scope))),
+            "tool:post" => {
+                turn.tools += 1;
+                let is_due = self.every > 0 && turn.tools.is_multiple_of(self.every);
+                let line = || format!("step {}: {} has run; {}", turn.steps, tool(), turn.sums(now));
+                (is_due || is_quiet(turn)).then(line)
+            }
+            "execution:complete" if self.summary => {
+                let end = match data.text("status") {
+                    Some("success") => "done",
+                    Some("interrupted") => "interrupted",
+                    _ => "stopped",
+                };
+                Some(format!("{end} after {}: {}", count(turn.steps, "step"), turn.sums(now)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Hook for Monitor {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        if event == "session:end" {
+            self.turns.forget(data);
+            return Ok(HookResult::proceed());
+        }
+        let now = self.scope.timer().nanos();
+        let line = self.turns.of(data, |turn| {
+            let line = self.line(turn, event, data, now);
+            if line.is_some() {
+                turn.told = now;
+            }
+            line
+        });
+        Ok(line.map_or_else(HookResult::proceed, |line| HookResult::proceed().info(line)))
+    }
+}
+
+/// What a tool call is about, in a few words and without secrets.
+fn subject(data: &EventData, scope: &Scope) -> String {
+    let input = data.get("tool_input");
+    let known = ["command", "file_path", "pattern", "task"].iter().find_map(|field| input?.get(field)?.as_str());
+    let Some(mut subject) = known.map(Value::from) else { return String::new() };
+    scope.redact(&mut subject);
+    format!(" `{}`", one_line(subject.as_str().unwrap_or_default(), 80))
+}
+
+/// `12 s`, `3 min 5 s`, `1 h 2 min`.
+fn readable(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}

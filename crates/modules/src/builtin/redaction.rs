@@ -1,0 +1,156 @@
+//! `hooks-redaction`: replaces secrets and personal data before the model, the transcript and the audit log see them.
+
+mod personal;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use amplifier_audit::Redaction;
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::personal::{Kind, Personal};
+use super::{Part, Place, options};
+use crate::condition::Scope;
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// What is looked through: `prompt`, `tool_result` and `answer`.
+    places: Vec<Where>,
+    /// Keys, tokens, passwords and card numbers, by the rules of the audit log.
+    secrets: bool,
+    /// Addresses of electronic mail.
+    emails: bool,
+    /// Telephone numbers.
+    phones: bool,
+    /// Bank accounts (IBAN).
+    ibans: bool,
+    /// Card numbers; `secrets` has them, too.
+    cards: bool,
+    /// IP addresses, but for those that mean this machine or none.
+    ips: bool,
+    /// Regular expressions of your own, each under a name; only the group `secret` is replaced, if there is one.
+    patterns: BTreeMap<String, String>,
+    /// Whether the person is told that something was replaced.
+    announce: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Where {
+    Prompt,
+    ToolResult,
+    Answer,
+}
+
+impl Where {
+    const ALL: [Self; 3] = [Self::Prompt, Self::ToolResult, Self::Answer];
+
+    /// The event at which it can be changed, and the field.
+    fn event(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Prompt => ("prompt:submit", "prompt"),
+            Self::ToolResult => ("tool:post", "tool_result"),
+            Self::Answer => ("provider:response", "content"),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            places: Where::ALL.to_vec(),
+            secrets: true,
+            emails: true,
+            phones: true,
+            ibans: true,
+            cards: true,
+            ips: false,
+            patterns: BTreeMap::new(),
+            announce: false,
+        }
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let Options { places, secrets, emails, phones, ibans, cards, ips, patterns, announce } = options(config)?;
+    // What has a check digit comes first: parts of it may look like something else.
+    let kinds = [
+        (emails, Kind::Email),
+        (ibans, Kind::Iban),
+        (cards, Kind::Card),
+        (ips, Kind::IpAddress),
+        (phones, Kind::Phone),
+    ];
+    let kinds: Vec<Kind> = kinds.into_iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| kind).collect();
+    if places.is_empty() {
+        return Err("`places` is empty: nothing would be looked through".to_owned());
+    }
+    if !secrets && kinds.is_empty() && patterns.is_empty() {
+        return Err("everything is switched off: nothing would be replaced".to_owned());
+    }
+    let mut own = (!patterns.is_empty()).then(Redaction::none);
+    for (name, pattern) in &patterns {
+        let matches_nothing = regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(""));
+        if matches_nothing {
+            return Err(format!("`patterns.{name}` also matches where there is nothing: let it match something"));
+        }
+        own = own
+            .map(|own| own.with_pattern(name, pattern))
+            .transpose()
+            .map_err(|error| format!("`patterns`: {error}"))?;
+    }
+    let personal = Personal::new(&kinds).map_err(|error| error.to_string())?;
+    let redactor = Redactor { secrets, own, personal, announce, scope: place.host.scope.clone() };
+    let events: Vec<&str> = Where::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
+    // Before all others, so that these do not see it either.
+    Ok(vec![Part::guard(&events, redactor).priority(-100)])
+}
+
+struct Redactor {
+    secrets: bool,
+    own: Option<Redaction>,
+    personal: Personal,
+    announce: bool,
+    scope: Arc<Scope>,
+}
+
+impl Redactor {
+    fn redact(&self, value: &mut Value) {
+        if self.secrets {
+            self.scope.redact(value);
+        }
+        if let Some(own) = &self.own {
+            self.scope.redact_by(own, value);
+        }
+        self.personal.redact(value, &self.scope);
+    }
+}
+
+impl Hook for Redactor {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let here = Where::ALL.iter().map(|one| one.event()).find(|(name, _)| *name == event);
+        let Some((field, value)) = here.and_then(|(_, field)| Some((field, data.get(field)?))) else {
+            return Ok(HookResult::proceed());
+        };
+        let mut redacted = value.clone();
+        self.redact(&mut redacted);
+        if redacted == *value {
+            return Ok(HookResult::proceed());
+        }
+        let answer = HookResult::set(field, redacted);
+        Ok(if self.announce { answer.info(format!("something was replaced in the {}", words(field))) } else { answer })
+    }
+}
+
+fn words(field: &str) -> &str {
+    match field {
+        "tool_result" => "result of a tool",
+        "content" => "answer",
+        field => field,
+    }
+}

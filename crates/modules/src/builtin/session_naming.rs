@@ -1,0 +1,114 @@
+//! `hooks-session-naming`: gives a session a name that says what it is about.
+
+mod name;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::name::{Name, name};
+use super::sessions::Sessions;
+use super::{Part, Place, options};
+use crate::host::Host;
+
+/// Shorter than this tells nothing, longer is no name.
+const LENGTHS: std::ops::RangeInclusive<usize> = 10..=200;
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// The longest name, in characters: 10 to 200.
+    longest: usize,
+    /// Whether the person is told the name.
+    announce: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { longest: 60, announce: false }
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let Options { longest, announce } = options(config)?;
+    if !LENGTHS.contains(&longest) {
+        return Err(format!("`longest` is {longest}: give it 10 to 200 characters"));
+    }
+    let naming = Naming { longest, announce, host: place.host.clone(), known: Sessions::default() };
+    let events = ["session:start", "session:resume", "execution:start", "execution:complete", "session:end"];
+    Ok(vec![Part::observer(&events, naming)])
+}
+
+struct Naming {
+    longest: usize,
+    announce: bool,
+    host: Host,
+    known: Sessions<Known>,
+}
+
+/// What is known about a session.
+#[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
+enum Known {
+    #[default]
+    Nothing,
+    /// It has a name that says little: the next prompt or answer may give a better one.
+    Little,
+    /// It has its name, or is to have none.
+    Enough,
+}
+
+impl Naming {
+    /// The name that follows from an event.
+    fn name(&self, event: &str, data: &EventData) -> Option<Name> {
+        let text = match event {
+            "execution:start" => data.text("prompt"),
+            // What went wrong is no name.
+            "execution:complete" if data.text("status") == Some("success") => data.text("response"),
+            _ => None,
+        }?;
+        let name = name(text, self.longest, &self.host.scope)?;
+        // An answer says more only if it says something.
+        (event == "execution:start" || name.is_telling).then_some(name)
+    }
+
+    async fn give(&self, data: &EventData, name: String) -> HookResult {
+        if let (Some(give), Some(id)) = (self.host.name_session.clone(), data.session_id()) {
+            let (id, name) = (id.to_owned(), name.clone());
+            // Where sessions are kept is slow, perhaps; what fails there is told there.
+            let _ = tokio::task::spawn_blocking(move || give(&id, &name)).await;
+        }
+        let answer = HookResult::proceed();
+        if self.announce { answer.info(format!("This session is called “{name}”.")) } else { answer }
+    }
+}
+
+impl Hook for Naming {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        match event {
+            "session:end" => self.known.forget(data),
+            // It was named when it was new.
+            "session:resume" => self.known.of(data, |known| *known = Known::Enough),
+            // A sub-agent is not kept, so it is not listed either.
+            "session:start" if data.pointer("/mount_plan/parent_session_id").is_some() => {
+                self.known.of(data, |known| *known = Known::Enough);
+            }
+            _ => {
+                let found = self.known.of(data, |known| {
+                    if *known == Known::Enough {
+                        return None;
+                    }
+                    let found = self.name(event, data)?;
+                    let knows = if found.is_telling { Known::Enough } else { Known::Little };
+                    let is_better = knows > *known;
+                    *known = knows;
+                    is_better.then_some(found)
+                });
+                if let Some(name) = found {
+                    return Ok(self.give(data, name.text).await);
+                }
+            }
+        }
+        Ok(HookResult::proceed())
+    }
+}

@@ -1,0 +1,105 @@
+//! `hooks-status-context`: tells the model where and when it works, and what git says about the workspace.
+
+mod git;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Part, Place, options};
+use crate::condition::Scope;
+
+/// What can be said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// How often: with the first call to the model of each `turn`, or with every `call`.
+    every: Every,
+    /// The branch, and the files that have changed since the last commit.
+    git: bool,
+    /// So many of these files are named at most.
+    files: usize,
+    /// How long git may take, in seconds.
+    git_timeout: f64,
+    /// The date, the time and the time zone.
+    time: bool,
+    /// The id of the session.
+    session: bool,
+    /// The folder in which the agent works.
+    folder: bool,
+    /// The operating system and the kind of processor.
+    platform: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Every {
+    Turn,
+    Call,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            every: Every::Turn,
+            git: true,
+            files: 20,
+            git_timeout: 2.0,
+            time: true,
+            session: true,
+            folder: true,
+            platform: true,
+        }
+    }
+}
+
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let options: Options = options(config)?;
+    let timeout = Duration::try_from_secs_f64(options.git_timeout).ok().filter(|timeout| !timeout.is_zero());
+    let problem = || format!("`git_timeout` is {}: give seconds, above zero", options.git_timeout);
+    let timeout = timeout.ok_or_else(problem)?;
+    if ![options.git, options.time, options.session, options.folder, options.platform].contains(&true) {
+        return Err("everything is switched off: it would never say anything".to_owned());
+    }
+    let event = match options.every {
+        Every::Turn => "prompt:submit",
+        Every::Call => "provider:request",
+    };
+    let scope = place.host.scope.clone();
+    Ok(vec![Part::gate(&[event], Status { options, timeout, scope })])
+}
+
+struct Status {
+    options: Options,
+    timeout: Duration,
+    scope: Arc<Scope>,
+}
+
+impl Hook for Status {
+    async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let Options { git, files, time, session, folder, platform, .. } = self.options;
+        let mut lines = vec!["The state of things now (do not mention this note):".to_owned()];
+        if let Some(now) = self.scope.now().filter(|_| time) {
+            lines.push(now.strftime("time: %A, %Y-%m-%d %H:%M %Z").to_string());
+        }
+        if let Some(id) = data.session_id().filter(|_| session) {
+            lines.push(format!("session: {id}"));
+        }
+        if folder {
+            lines.push(format!("working folder: {}", self.scope.workspace().display()));
+        }
+        if platform {
+            lines.push(format!("platform: {} {}", std::env::consts::OS, std::env::consts::ARCH));
+        }
+        if git {
+            lines.extend(git::status(self.scope.workspace(), files, self.timeout).await);
+        }
+        if lines.len() == 1 {
+            return Ok(HookResult::proceed());
+        }
+        Ok(HookResult::inject(Injection::new(lines.join("\n")).ephemeral()))
+    }
+}

@@ -1,0 +1,69 @@
+//! The list that the tool `Todo` keeps, as hooks see it.
+
+use amplifier_core::EventData;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::text::one_line;
+
+/// An item may be a novel; so many characters of it are shown.
+const LONGEST: usize = 200;
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(super) struct Item {
+    content: String,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    InProgress,
+    Completed,
+    /// Also what another tool may call it.
+    #[default]
+    #[serde(other)]
+    Pending,
+}
+
+impl Item {
+    pub(super) fn is_open(&self) -> bool {
+        self.status != Status::Completed
+    }
+
+    /// As `Todo` writes it.
+    fn line(&self) -> String {
+        let mark = match self.status {
+            Status::Pending => ' ',
+            Status::InProgress => '>',
+            Status::Completed => 'x',
+        };
+        format!("[{mark}] {}", one_line(&self.content, LONGEST))
+    }
+}
+
+/// The list that a `tool:post` of one of these tools leaves behind; none if it is of another one, or failed.
+pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<Item>> {
+    let tool = data.text("tool_name")?;
+    if !tools.iter().any(|name| name == tool) || data.get("success") != Some(&Value::Bool(true)) {
+        return None;
+    }
+    let given = data.pointer("/tool_result/todos").or_else(|| data.pointer("/tool_input/todos"))?;
+    Vec::deserialize(given).ok()
+}
+
+/// The list as people read it: at most so many items, those that are open first if there are more.
+pub(super) fn readable(items: &[Item], most: usize) -> String {
+    let mut shown: Vec<&Item> = items.iter().collect();
+    if shown.len() > most {
+        shown.sort_by_key(|item| !item.is_open());
+        shown.truncate(most);
+    }
+    let mut lines: Vec<String> = shown.iter().map(|item| item.line()).collect();
+    if items.len() > most {
+        lines.push(format!("… and {} more", items.len() - most));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,127 @@
+//! `hooks-todo-reminder`: reminds the model of its list of what is to be done.
+
+use std::sync::Arc;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::sessions::Sessions;
+use super::text::count;
+use super::todo::{self, Item};
+use super::{Part, Place, options};
+
+/// What can be said about it. A zero switches a reminder off.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// The tools that keep such a list.
+    tools: Vec<String>,
+    /// Reminds of open items after so many calls to the model without an update.
+    after_calls: u64,
+    /// Reminds of open items after so many uses of other tools without an update.
+    after_tools: u64,
+    /// Proposes to make a list after so many uses of tools in a turn without one.
+    without_list: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { tools: vec!["Todo".to_owned()], after_calls: 10, after_tools: 15, without_list: 8 }
+    }
+}
+
+pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String> {
+    let options: Options = options(config)?;
+    if [options.after_calls, options.after_tools, options.without_list] == [0; 3] {
+        return Err("`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything".to_owned());
+    }
+    if options.tools.is_empty() {
+        return Err("`tools` is empty: name the tool that keeps the list, such as `Todo`".to_owned());
+    }
+    let reminder = Arc::new(Reminder { options, work: Sessions::default() });
+    Ok(vec![
+        Part::observer(&["execution:start", "tool:post", "session:end"], Listener(reminder.clone())),
+        Part::gate(&["provider:request"], Teller(reminder)),
+    ])
+}
+
+struct Reminder {
+    options: Options,
+    work: Sessions<Work>,
+}
+
+/// What was done since the list was last looked after, or the reminder given.
+#[derive(Default)]
+struct Work {
+    open: usize,
+    calls: u64,
+    tools: u64,
+    /// Of this turn, as long as there is no list.
+    tools_without_list: u64,
+    has_list: bool,
+}
+
+impl Work {
+    fn update(&mut self, list: &[Item]) {
+        let open = list.iter().filter(|item| item.is_open()).count();
+        *self = Self { open, has_list: !list.is_empty(), ..Self::default() };
+    }
+
+    /// What to say before a call to the model.
+    fn reminder(&mut self, options: &Options) -> Option<String> {
+        let is_reached = |number: u64, limit: u64| limit > 0 && number >= limit;
+        let (calls, tools) = (self.calls, self.tools);
+        self.calls += 1;
+        if self.open > 0 && (is_reached(calls, options.after_calls) || is_reached(tools, options.after_tools)) {
+            (self.calls, self.tools) = (1, 0);
+            let since = format!("{} and {}", count(calls, "answer"), count(tools, "tool call"));
+            let open = count(self.open as u64, "open item");
+            return Some(format!(
+                "Your to-do list has {open} and was not updated for {since}. Mark what is done as completed, have the item you work on \
+                 in progress, and take out what is no longer needed. Do not mention this reminder."
+            ));
+        }
+        if !self.has_list && is_reached(self.tools_without_list, options.without_list) {
+            let uses = count(self.tools_without_list, "tool call");
+            self.tools_without_list = 0;
+            return Some(format!(
+                "This task took {uses} so far, and there is no to-do list. If several steps are left, write them down in one. Do not \
+                 mention this reminder."
+            ));
+        }
+        None
+    }
+}
+
+/// Hears what is done.
+struct Listener(Arc<Reminder>);
+
+impl Hook for Listener {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let Reminder { options, work } = &*self.0;
+        match event {
+            "session:end" => work.forget(data),
+            "execution:start" => work.of(data, |work| work.tools_without_list = 0),
+            _ => work.of(data, |work| match todo::updated(data, &options.tools) {
+                Some(list) => work.update(&list),
+                None => {
+                    work.tools += 1;
+                    work.tools_without_list += 1;
+                }
+            }),
+        }
+        Ok(HookResult::proceed())
+    }
+}
+
+/// Tells the model when it is time.
+struct Teller(Arc<Reminder>);
+
+impl Hook for Teller {
+    async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let Reminder { options, work } = &*self.0;
+        let reminder = work.of(data, |work| work.reminder(options));
+        Ok(reminder.map_or_else(HookResult::proceed, |text| HookResult::inject(Injection::new(text).ephemeral())))
+    }
+}
