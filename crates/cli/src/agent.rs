@@ -1,6 +1,7 @@
 //! Puts a session together from what is configured.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,8 @@ use amplifier_modules::{Host, Scope};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::config::{Approvals, Config, Who};
+use crate::config::{Approvals, Config, McpCommand, Who};
+use crate::confine::{self, Protection};
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
@@ -51,19 +53,33 @@ pub async fn prepare(
     let provider = provider(config)?;
     let workspace = Workspace::new(&config.workspace)
         .with_context(|| format!("the workspace `{}` cannot be used", config.workspace.display()))?;
+    let log = open_log(config, home)?;
+    let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
+    let host = naming(host(&config.workspace)?, home.sessions(), screen.clone());
+    let bundle = config.bundle.as_ref().map(|bundle| register(bundle, &hooks, &host)).transpose()?;
+    if let Some(bundle) = &bundle {
+        bundle.session.apply(&mut limits);
+    }
+    let protection = Protection::new(config, home, workspace.root(), bundle.as_ref())?;
+    let workspace = protection.of_files(workspace);
+    let (workspace, launcher) = match protection.launcher() {
+        Ok(launcher) => (workspace.launcher(&launcher), launcher),
+        Err(error) => {
+            screen.note(&format!(
+                "commands are not confined here ({error:#}): those that would change bundles, keys or the audit log are \
+                 denied by what is seen of them, which is weaker"
+            ));
+            guards::protect(&hooks, workspace.clone());
+            (workspace, Vec::new())
+        }
+    };
     let mut tools = standard(&workspace);
     let mut servers = Vec::new();
     for (name, server) in &config.mcp {
-        let server = McpServer::start(name, &server.command, &server.args, &server.env).await;
+        let server = start_server(name, server, &launcher).await;
         let server = server.with_context(|| format!("the MCP server `{name}`"))?;
         tools.extend(server.tools());
         servers.push(server);
-    }
-    let log = open_log(config, home)?;
-    let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
-    if let Some(bundle) = &config.bundle {
-        let host = naming(host(&config.workspace)?, home.sessions(), screen.clone());
-        register(bundle, &hooks, &host)?.session.apply(&mut limits);
     }
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
@@ -114,7 +130,8 @@ fn register(file: &Path, hooks: &HookRegistry, host: &Host) -> Result<Loaded> {
 /// What hooks of bundles find around them.
 fn host(workspace: &Path) -> Result<Host> {
     let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
-    Ok(Host::new(scope))
+    let place = scope.workspace().to_owned();
+    Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place)))
 }
 
 /// Keeps the names that hooks give to sessions. A session whose name cannot be kept is a session all the same.
@@ -124,6 +141,24 @@ fn naming(host: Host, sessions: Store, screen: Screen) -> Host {
             screen.note(&format!("the name of the session is not kept: {error}"));
         }
     })
+}
+
+/// Starts an MCP server, confined as commands are.
+async fn start_server(name: &str, server: &McpCommand, launcher: &[OsString]) -> Result<McpServer> {
+    let McpCommand { command, args, env } = server;
+    if launcher.is_empty() {
+        return Ok(McpServer::start(name, command, args, env).await?);
+    }
+    // The launcher can be started whatever it is to become, so that this is said here.
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&folders).any(|folder| folder.join(command).is_file()) {
+        bail!("`{command}` is not in `PATH`");
+    }
+    let words = launcher.iter().map(|word| word.to_str().context("a path that is to be protected is not text"));
+    let mut words: Vec<String> = words.map(|word| word.map(str::to_owned)).collect::<Result<_>>()?;
+    words.push(command.clone());
+    words.extend(args.iter().cloned());
+    Ok(McpServer::start(name, &words[0], &words[1..], env).await?)
 }
 
 /// Opens the audit log, which all sessions share.

@@ -8,14 +8,54 @@ use amplifier_core::{
     Approval, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError, TOOL_PRE,
     ToolPre,
 };
+use amplifier_modules::shell::{Analysis, analyse};
 
 /// The name of the hook that asks before something is changed.
 pub const CONFIRM: &str = "confirm";
+
+/// The name of the hook that denies commands which would change what is protected.
+pub const PROTECT: &str = "protect";
 
 /// Registers the guards. Their questions are open for that long, and name files as they are called in the workspace.
 pub fn register(hooks: &HookRegistry, timeout: Duration, workspace: Workspace) {
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(50).on_error(OnError::Deny);
     guard.run(move |event| confirm(&event, timeout, &workspace));
+}
+
+/// Registers the guard for systems where commands cannot be confined: it denies those that seem to change something that is protected. What a
+/// program does with files that its command does not name is not seen.
+pub fn protect(hooks: &HookRegistry, workspace: Workspace) {
+    let guard = hooks.hook(TOOL_PRE).named(PROTECT).priority(-100).on_error(OnError::Deny);
+    guard.run(move |event: Event<ToolPre>| {
+        let command = event.text_at("/tool_input/command").filter(|_| event.tool_name() == "Bash")?;
+        let place = touched(command, &workspace)?;
+        Some(HookResult::deny(format!(
+            "tools cannot change `{place}`, which decides what they may do or records what they did"
+        )))
+    });
+}
+
+/// The protected place that a command may change.
+fn touched(command: &str, workspace: &Workspace) -> Option<String> {
+    let Analysis { readonly, writes, .. } = analyse(command);
+    if readonly {
+        return None;
+    }
+    let home = std::env::var("HOME").unwrap_or_default();
+    // As a shell would read them, or nearly so.
+    let plain = |text: &str| {
+        let text: String = text.chars().filter(|c| !"\"'\\".contains(*c)).collect();
+        text.replace("${HOME}", &home).replace("$HOME", &home).replace("~/", &format!("{home}/"))
+    };
+    let written = writes.iter().find_map(|path| workspace.protects(&plain(path)));
+    let command = plain(command);
+    let mentioned = || {
+        workspace.protected().find(|place| {
+            let relative = place.strip_prefix(workspace.root()).unwrap_or(place);
+            [*place, relative].iter().any(|path| command.contains(&*path.to_string_lossy()))
+        })
+    };
+    Some(workspace.display(written.or_else(mentioned)?))
 }
 
 /// Asks before a tool changes something. Tools that only look, and those that only speak to the agent itself, need no question.

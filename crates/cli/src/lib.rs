@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod commands;
 pub mod config;
+pub mod confine;
 pub mod guards;
 pub mod home;
 pub mod terminal;

@@ -47,6 +47,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = amplifier::confine::launch(std::env::args_os()) {
+        return code;
+    }
     let Amplifier { command } = Amplifier::parse();
     match command.map_or_else(begin, run) {
         Ok(code) => code,

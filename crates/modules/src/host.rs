@@ -1,8 +1,10 @@
 //! What hooks from configuration find around them.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::bundle::Confine;
 use crate::condition::Scope;
 
 /// What hooks from configuration find around them: what rules can ask about, and what modules can do beyond an answer.
@@ -10,14 +12,18 @@ use crate::condition::Scope;
 pub struct Host {
     pub(crate) scope: Arc<Scope>,
     pub(crate) name_session: Option<NameSession>,
+    confine: Option<Launcher>,
 }
+
+/// Says what to put before the command of a program that is to be confined.
+type Launcher = Arc<dyn Fn(&Confine) -> Result<Vec<OsString>, String> + Send + Sync>;
 
 type NameSession = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 impl Host {
     /// One with that scope, where sessions have no names.
     pub fn new(scope: Scope) -> Self {
-        Self { scope: Arc::new(scope), name_session: None }
+        Self { scope: Arc::new(scope), name_session: None, confine: None }
     }
 
     /// Where the name of a session goes, which is called with its id and the name.
@@ -25,6 +31,25 @@ impl Host {
     pub fn name_session(mut self, name: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
         self.name_session = Some(Arc::new(name));
         self
+    }
+
+    /// How programs are confined that are to be: the words to put before their commands, or why it is not possible. Without this, such
+    /// hooks cannot be registered.
+    #[must_use]
+    pub fn confine(
+        mut self,
+        launcher: impl Fn(&Confine) -> Result<Vec<OsString>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.confine = Some(Arc::new(launcher));
+        self
+    }
+
+    /// What to put before the command of a program that is to be confined.
+    pub(crate) fn launcher(&self, confine: &Confine) -> Result<Vec<OsString>, String> {
+        match &self.confine {
+            Some(launcher) => launcher(confine),
+            None => Err("nothing here can do that".to_owned()),
+        }
     }
 }
 

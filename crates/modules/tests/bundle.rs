@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use amplifier_core::{HookRegistry, OnError, data};
-use amplifier_modules::bundle::{Bundle, BundleError, load};
+use amplifier_modules::bundle::{Bundle, BundleError, Confine, MayWrite, load};
 use amplifier_modules::{Host, Scope};
 
 /// Every line of the text without the spaces that make it readable here.
@@ -192,4 +192,25 @@ fn a_hook_that_cannot_be_made_is_pointed_at_and_none_is_registered() {
     assert!(error.message.contains("did you mean `tool_name`?"), "{error}");
     let error = problem("hooks:\n  - rule: x\n    on: nonsense\n    deny: no\n");
     assert!(error.message.contains("`nonsense`") && error.message.contains("amplifier events"), "{error}");
+}
+
+#[tokio::test]
+async fn a_confined_program_is_started_by_the_launcher_of_the_host_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "hooks:\n  - command: 'echo \"$LAUNCHED\" >&2; exit 2'\n    on: tool:pre\n    confine: { write: workspace }\n";
+    let error = registered(folder.path(), text).unwrap_err();
+    assert_eq!((error.line, error.column), (2, 5));
+    assert_eq!(error.message, "it cannot be confined: nothing here can do that");
+
+    let bundle = load(&folder.path().join("bundle.yaml")).unwrap();
+    let host = Host::new(Scope::new(folder.path()).unwrap());
+    let (hooks, confined) = (HookRegistry::new(), Confine { network: false, write: MayWrite::Workspace });
+    let launcher = move |confine: &Confine| {
+        assert_eq!(*confine, confined);
+        Ok(vec!["env".into(), "LAUNCHED=by env".into()])
+    };
+    bundle.register(&hooks, &host.confine(launcher)).unwrap();
+    let outcome = hooks.emit("tool:pre", data! { "tool_name": "Read", "tool_input": {} }).await.unwrap();
+    assert_eq!(outcome.denial().map(|denial| denial.reason()), Some("by env"));
 }

@@ -23,7 +23,8 @@ const MOST_SECONDS: u64 = 600;
 ///
 /// The command reads nothing, and is ended when its time is over or when nobody waits for it any more; so is everything that it began, also
 /// what it began in the background, when the command itself is done. Only a process that leaves the process group (`setsid`, `set -m`) is not
-/// ended. The workspace does not confine what a command does: that is for hooks to decide.
+/// ended. What a command does is confined by the [launcher](Workspace::launcher) of the workspace alone, if it has one; the rest is for hooks
+/// to decide.
 ///
 /// A command gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL`
 /// or `PRIVATE` in them.
@@ -79,7 +80,7 @@ impl Tool for Bash {
 
 impl Bash {
     async fn execute(&self, command: &str, seconds: u64) -> Result<ToolOutput, ToolError> {
-        let mut process = Process::start(command, self.workspace.root())?;
+        let mut process = Process::start(command, &self.workspace)?;
         let in_time = timeout(Duration::from_secs(seconds), process.wait()).await.is_ok();
         let Waited { status, output } = process.end().await;
         let output = output.trim_end();

@@ -45,13 +45,15 @@ impl Workspace {
         // Without `NONBLOCK`, opening a named pipe would wait for whoever writes to it.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(&folder, name, flags, Mode::empty())?);
-        let kind = file.metadata()?.file_type();
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
         if kind.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
         if !kind.is_file() {
             return Err(irregular());
         }
+        self.guarded().check_readable(&metadata)?;
         Ok(file)
     }
 
@@ -68,6 +70,7 @@ impl Workspace {
     /// Puts a file in place as a whole: whoever reads it sees what was there before or all of `content`, also after a loss of power.
     /// Permissions stay. Folders that are missing are made.
     pub(super) fn replace(&self, path: &Path, content: &[u8], stop: &Stop) -> io::Result<()> {
+        self.guarded().check_writable(path)?;
         let (folder, name) = self.folder_of(path, Missing::Make)?;
         let permissions = permissions(&folder, name)?;
         let temporary = Temporary { folder: &folder, name: format!(".amplifier-{}.tmp", Uuid::now_v7()) };

@@ -11,6 +11,7 @@ pub(crate) mod input;
 mod mcp;
 mod multi_edit;
 mod process;
+mod protected;
 mod read;
 mod todo;
 mod walk;

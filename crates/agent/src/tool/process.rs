@@ -1,7 +1,6 @@
 //! A process with all that it begins.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::ToolError;
 use super::excerpt::Excerpt;
+use super::{ToolError, Workspace};
 
 /// How much of the output is kept.
 const MOST_OUTPUT: usize = 64 * 1024;
@@ -45,21 +44,21 @@ pub(super) struct Waited {
 }
 
 impl Process {
-    /// Starts a command in a folder.
-    pub(super) fn start(command: &str, folder: &Path) -> Result<Self, ToolError> {
-        Self::spawn(command, folder).map_err(|error| {
-            let folder = folder.display();
+    /// Starts a command in the root of a workspace.
+    pub(super) fn start(command: &str, workspace: &Workspace) -> Result<Self, ToolError> {
+        Self::spawn(command, workspace).map_err(|error| {
+            let folder = workspace.root().display();
             ToolError::Failed(format!(
                 "`bash` cannot be started in `{folder}`: {error}; it must be installed and in `PATH`"
             ))
         })
     }
 
-    fn spawn(command: &str, folder: &Path) -> std::io::Result<Self> {
+    fn spawn(command: &str, workspace: &Workspace) -> std::io::Result<Self> {
         let (reader, writer) = std::io::pipe()?;
         let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-        let mut bash = Command::new("bash");
-        bash.arg("-c").arg(command).current_dir(folder).process_group(0);
+        let mut bash = workspace.command("bash");
+        bash.arg("-c").arg(command).current_dir(workspace.root()).process_group(0);
         bash.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         for (name, _) in std::env::vars_os() {
             let upper = name.to_string_lossy().to_ascii_uppercase();

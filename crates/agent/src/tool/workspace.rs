@@ -6,6 +6,10 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::process::Command;
+
+use super::protected::Protected;
+
 /// How many links a path may lead through; as many as Linux allows.
 const MOST_LINKS: usize = 40;
 
@@ -24,6 +28,8 @@ pub struct Workspace {
     root: Arc<Path>,
     // A std lock: it is only ever held on threads that may block.
     changing: Arc<Mutex<()>>,
+    protected: Arc<Protected>,
+    launcher: Arc<[OsString]>,
 }
 
 /// A path leads out of the workspace.
@@ -46,7 +52,52 @@ impl Workspace {
         if !root.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root: root.into(), changing: Arc::default() })
+        Ok(Self { root: root.into(), changing: Arc::default(), protected: Arc::default(), launcher: Arc::default() })
+    }
+
+    /// Keeps tools from changing these files, and what is in these folders, by whatever path. They need not exist.
+    ///
+    /// Commands are kept from it by the [launcher](Self::launcher), if it does that.
+    ///
+    /// ```
+    /// # use amplifier_agent::tool::Workspace;
+    /// # let folder = tempfile::tempdir()?;
+    /// let workspace = Workspace::new(folder.path())?.protect([".amplifier"]);
+    /// assert!(workspace.protects("src/../.amplifier/bundle.yaml").is_some());
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn protect(mut self, places: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+        let places: Vec<PathBuf> = places.into_iter().map(|place| self.named(place.as_ref())).collect();
+        Arc::make_mut(&mut self.protected).places.extend(places);
+        self
+    }
+
+    /// Keeps tools from reading these files, and from changing them. They need not exist.
+    #[must_use]
+    pub fn hide(mut self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+        let files: Vec<PathBuf> = files.into_iter().map(|file| self.named(file.as_ref())).collect();
+        Arc::make_mut(&mut self.protected).hidden.extend(files);
+        self
+    }
+
+    /// Starts every command of `Bash` with a program, which gets the command and its arguments behind those that are given here. It is to
+    /// confine itself, and then to become the command.
+    #[must_use]
+    pub fn launcher(mut self, launcher: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.launcher = launcher.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The protected place that a path leads to or into, or that is within what it leads to.
+    pub fn protects(&self, path: &str) -> Option<&Path> {
+        let resolved = follow(&self.root, Path::new(path))?;
+        self.protected.place(&resolved)
+    }
+
+    /// The places and files that tools may not change.
+    pub fn protected(&self) -> impl Iterator<Item = &Path> {
+        self.protected.places.iter().chain(&self.protected.hidden).map(PathBuf::as_path)
     }
 
     /// The folder, without links in its path.
@@ -73,6 +124,24 @@ impl Workspace {
             Ok(relative) => relative.display().to_string(),
             Err(_) => path.display().to_string(),
         }
+    }
+
+    /// What tools may not change.
+    pub(super) fn guarded(&self) -> &Protected {
+        &self.protected
+    }
+
+    /// A command that is started as this workspace wants it.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let Some((launcher, arguments)) = self.launcher.split_first() else { return Command::new(program) };
+        let mut command = Command::new(launcher);
+        command.args(arguments).arg(program);
+        command
+    }
+
+    /// Where a path that is named to be protected leads; as it is if that cannot be said.
+    fn named(&self, path: &Path) -> PathBuf {
+        follow(&self.root, path).unwrap_or_else(|| self.root.join(path))
     }
 
     /// Keeps other tools from changing files between the moment that one reads a file and the moment that it replaces it.

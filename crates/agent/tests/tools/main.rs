@@ -5,6 +5,7 @@
 mod bash;
 mod edit;
 mod place;
+mod protected;
 mod read;
 mod search;
 mod spec;

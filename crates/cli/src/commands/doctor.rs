@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::agent;
 use crate::config::{Config, Flags, Setting, Who};
+use crate::confine::Protection;
 use crate::home::Home;
 
 /// Say what is configured and what is missing.
@@ -112,6 +113,10 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
         Ok(status) if status.success() => Ok("is there".to_owned()),
         _ => Err("is missing; the tool `Bash` needs it".to_owned()),
     };
+    let confinement = match Protection::home(home).and_then(|protection| protection.launcher()) {
+        Ok(_) => Ok("commands cannot change bundles, keys or the audit log".to_owned()),
+        Err(error) => Err(format!("commands are not confined, so protection from them is weaker: {error:#}")),
+    };
     vec![
         finding("model", model),
         finding("workspace", workspace),
@@ -119,5 +124,6 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
         finding("bundle", bundle),
         finding("approvals", rules),
         finding("bash", bash),
+        finding("confinement", confinement),
     ]
 }

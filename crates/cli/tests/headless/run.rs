@@ -208,12 +208,18 @@ fn an_answer_that_cannot_be_written_is_no_success() {
 #[test]
 fn without_its_record_nothing_more_runs() {
     let place = Place::with(json!([
-        { "tools": [{ "name": "Bash", "input": { "command": "rm -r \"$AMPLIFIER_HOME/audit\"" } }] },
+        { "tools": [{ "name": "Bash", "input": { "command": "echo runs > alive; read word < go" } }] },
         { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
         { "text": "Nobody saw it." }
     ]));
     place.rules(json!({ "confirm:*": "allow" }));
-    let Ran { code, out, error } = place.run(&["--json", "--audit", "record", "Hide it"]);
+    let alive = place.pipe("workspace/alive");
+    place.make_pipe("workspace/go");
+    let running = Running::start(place.scripted(&["run", "--json", "--audit", "record", "Hide it"]));
+    assert_eq!(alive.line(), "runs");
+    std::fs::remove_dir_all(place.at("home/audit")).unwrap();
+    place.write("workspace/go", "word\n");
+    let Ran { code, out, error } = running.end();
     assert_eq!(code, 1, "{error}");
     assert!(
         error.contains("Denied by hook audit: ") && error.contains("amplifier: the audit log of the session"),

@@ -6,6 +6,7 @@ use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError,
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::confine::{self, Confine};
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 
@@ -73,6 +74,9 @@ pub struct HookEntry {
 
     /// Programs: what is added to their environment.
     pub env: BTreeMap<String, String>,
+    /// Programs: what they may do; everything unless given.
+    #[serde(deserialize_with = "confine::read")]
+    pub confine: Option<Confine>,
     /// Workers: how many run side by side.
     pub workers: Option<usize>,
     /// Servers: headers; `${NAME}` stands for a variable of the environment.
@@ -163,6 +167,7 @@ impl HookEntry {
         let others = [
             ("config", self.config.is_some(), matches!(kind, HookKind::Module(_)), "module"),
             ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
+            ("confine", self.confine.is_some(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("workers", self.workers.is_some(), matches!(kind, HookKind::Worker(_)), "worker"),
             ("headers", !self.headers.is_empty(), matches!(kind, HookKind::Http(_)), "http"),
         ];

@@ -1,5 +1,6 @@
 //! Bundles: what hooks a session has, in a YAML file.
 
+mod confine;
 mod entry;
 mod error;
 mod live;
@@ -8,6 +9,7 @@ mod register;
 mod schema;
 mod settings;
 
+pub use confine::{Confine, MayWrite};
 pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
 pub use live::Live;

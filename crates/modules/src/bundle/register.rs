@@ -122,12 +122,14 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
             Answers::Rule(Box::new(rule))
         }
         HookKind::Command(command) => {
-            let options =
-                CommandOptions { timeout: timeout(placed), ..CommandOptions::new(name, program(placed, command)) };
+            let options = CommandOptions {
+                timeout: timeout(placed),
+                ..CommandOptions::new(name, program(placed, command, host)?)
+            };
             Answers::Command(CommandHook::new(options).map_err(|error| problem(&error))?)
         }
         HookKind::Worker(command) => {
-            let mut options = WorkerOptions::new(name, program(placed, command));
+            let mut options = WorkerOptions::new(name, program(placed, command, host)?);
             options.timeout = timeout(placed);
             options.workers = entry.workers.unwrap_or(options.workers);
             Answers::Worker(WorkerHook::new(options).map_err(|error| problem(&error))?)
@@ -153,13 +155,20 @@ fn folder(placed: &Placed) -> &Path {
 }
 
 /// A text is a line for the shell, a list is a program with its arguments.
-fn program(placed: &Placed, command: &OneOrMany) -> Program {
+fn program(placed: &Placed, command: &OneOrMany, host: &Host) -> Result<Program, BundleError> {
     let program = match command {
         OneOrMany::One(line) => Program::line(line),
         OneOrMany::Many(words) => Program::new(words),
     };
+    let program = match &placed.entry.confine {
+        Some(confine) => {
+            let launcher = host.launcher(confine);
+            program.launcher(launcher.map_err(|error| placed.problem(format!("it cannot be confined: {error}")))?)
+        }
+        None => program,
+    };
     let program = program.folder(folder(placed));
-    placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value))
+    Ok(placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
 }
 
 impl Hook for BundleHook {

@@ -60,6 +60,13 @@ impl Program {
         Self::new(["/bin/sh".into(), "-c".into(), line.into()])
     }
 
+    /// Is started by another program, which gets the command behind these arguments. It is to confine itself, and then to become the command.
+    #[must_use]
+    pub fn launcher(mut self, launcher: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.command.splice(..0, launcher.into_iter().map(Into::into));
+        self
+    }
+
     /// Runs in another folder.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {

@@ -5,8 +5,13 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
+
+/// How often, and how long between, a file is looked at that another process has locked: writing a line takes microseconds.
+const ATTEMPTS: usize = 100;
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// A file that grows line by line, and is put aside when it is full.
 pub(super) struct LogFile {
@@ -23,12 +28,18 @@ impl LogFile {
     /// part of the full file, not lost.
     pub(super) fn append(&self, line: &[u8]) -> io::Result<()> {
         let mut file = self.open()?;
+        let mut is_alone = is_locked(&file);
         let size = file.metadata()?.len();
-        if size > 0 && size.saturating_add(line.len() as u64) > self.max_bytes && self.rotate(&file)? {
+        // If it cannot be locked, it takes a few lines too many.
+        if is_alone && size > 0 && size.saturating_add(line.len() as u64) > self.max_bytes {
+            self.rotate(&file)?;
             file = self.open()?;
+            is_alone = is_locked(&file);
         }
-        // Half a line, from when the disk was full, must not become the beginning of this one.
-        let line = if is_torn(&file)? { Cow::Owned([b"\n", line].concat()) } else { Cow::Borrowed(line) };
+        // Half a line, from when the disk was full, must not become the beginning of this one. But a line that another one is
+        // writing is no such thing.
+        let is_torn = is_alone && is_torn(&file)?;
+        let line = if is_torn { Cow::Owned([b"\n", line].concat()) } else { Cow::Borrowed(line) };
         // One call, at the end of the file wherever that is by then: lines of several processes do not mix.
         if file.write(&line)? < line.len() {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "there is no room for all of a line"));
@@ -63,19 +74,15 @@ impl LogFile {
         Ok(file)
     }
 
-    /// Puts the full file aside; false if another process is doing so: then it takes a few lines too many.
-    fn rotate(&self, file: &File) -> io::Result<bool> {
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Ok(false);
-        }
+    /// Puts the full file aside, unless another process did so before it was locked.
+    fn rotate(&self, file: &File) -> io::Result<()> {
         // The lock is on the file, not on its name: it may have been put aside before it was locked.
         let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path)?);
         if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
-            return Ok(true);
+            return Ok(());
         }
         if self.keep == 0 {
-            fs::remove_file(&self.path)?;
-            return Ok(true);
+            return fs::remove_file(&self.path);
         }
         // Those before the first gap move up; the oldest goes if there is none.
         let is_there = |number: &u32| fs::symlink_metadata(self.numbered(*number)).is_ok();
@@ -83,8 +90,7 @@ impl LogFile {
         for number in (1..gap).rev() {
             fs::rename(self.numbered(number), self.numbered(number + 1))?;
         }
-        fs::rename(&self.path, self.numbered(1))?;
-        Ok(true)
+        fs::rename(&self.path, self.numbered(1))
     }
 
     fn numbered(&self, number: u32) -> PathBuf {
@@ -92,6 +98,17 @@ impl LogFile {
         name.push(format!(".{number}"));
         name.into()
     }
+}
+
+/// Waits a little until no other process writes to the file. Whoever keeps it locked does not keep the agent from going on.
+fn is_locked(file: &File) -> bool {
+    (0..ATTEMPTS).any(|_| match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            std::thread::sleep(PAUSE);
+            false
+        }
+        locked => locked.is_ok(),
+    })
 }
 
 /// Whether the last line has no end.

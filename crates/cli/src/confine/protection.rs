@@ -1,0 +1,109 @@
+//! What the tools of an agent may not change: what governs it, and what records it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use amplifier_agent::tool::Workspace;
+use amplifier_modules::bundle::{Loaded, OneOrMany, Placed};
+use anyhow::{Context, Result, bail};
+
+use super::Policy;
+use crate::config::Config;
+use crate::home::Home;
+
+/// The folder of a project that holds its bundle.
+const PROJECT: &str = ".amplifier";
+
+/// What the tools of an agent may not change, and what they may not read.
+#[derive(Clone, Debug)]
+pub struct Protection {
+    places: Vec<PathBuf>,
+    keys: Vec<PathBuf>,
+}
+
+impl Protection {
+    /// That of a session: all that is kept and configured, the folder of the project, and the bundles with the programs that they name.
+    /// Folders that are missing are made, so that nobody else can make them.
+    ///
+    /// # Errors
+    /// If something cannot be protected.
+    pub fn new(config: &Config, home: &Home, workspace: &Path, bundle: Option<&Loaded>) -> Result<Self> {
+        let folders = Self::home(home)?;
+        if let Some(folder) = folders.places.iter().find(|folder| workspace.starts_with(folder)) {
+            let (workspace, folder) = (workspace.display(), folder.display());
+            bail!("the workspace `{workspace}` is in `{folder}`, which tools cannot change; choose another workspace");
+        }
+        let mut places = folders.places;
+        places.push(project(&workspace.join(PROJECT))?);
+        let given = [&config.file].into_iter().filter(|file| file.exists());
+        let files = given.chain(bundle.iter().flat_map(|bundle| &bundle.files)).cloned();
+        let programs = bundle.iter().flat_map(|bundle| &bundle.hooks).flat_map(programs);
+        for file in files.chain(programs) {
+            places.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
+        }
+        places.sort();
+        // What is in a protected folder needs no protection of its own.
+        places.dedup_by(|place, before| place.starts_with(before));
+        Ok(Self { places, keys: folders.keys })
+    }
+
+    /// What is protected whatever the workspace: all that is kept and configured.
+    ///
+    /// # Errors
+    /// If the folders cannot be made.
+    pub fn home(home: &Home) -> Result<Self> {
+        let config = home.config_file();
+        let folders = [home.data(), config.parent().unwrap_or(home.data())];
+        let places = folders.into_iter().map(|folder| {
+            let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+            made.with_context(|| format!("the folder `{}`", folder.display()))
+        });
+        let key = home.audit_key();
+        let mut old = OsString::from(&key);
+        old.push(".old");
+        Ok(Self { places: places.collect::<Result<_>>()?, keys: vec![key, old.into()] })
+    }
+
+    /// Protects it from the tools that use files.
+    #[must_use]
+    pub fn of_files(&self, workspace: Workspace) -> Workspace {
+        workspace.protect(&self.places).hide(&self.keys)
+    }
+
+    /// The words to put before commands, so that they cannot change it either.
+    ///
+    /// # Errors
+    /// If this system cannot do it.
+    pub fn launcher(&self) -> Result<Vec<OsString>> {
+        let (read_only, hidden) = (self.places.clone(), self.keys.clone());
+        Policy { read_only, hidden, ..Policy::default() }.launcher()
+    }
+}
+
+/// The folder of a project, which is made if it is missing.
+fn project(folder: &Path) -> Result<PathBuf> {
+    let made = match fs::create_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::symlink_metadata(folder),
+        made => made.and_then(|()| fs::symlink_metadata(folder)),
+    };
+    let made = made.with_context(|| format!("the folder `{}`", folder.display()))?;
+    if made.is_symlink() {
+        bail!("`{}` is a symbolic link, which could be replaced by another; make it a folder", folder.display());
+    }
+    Ok(folder.to_owned())
+}
+
+/// The files that the command of a hook names. Its words are looked at, not its grammar: rather one file too many.
+fn programs(placed: &Placed) -> Vec<PathBuf> {
+    let folder = placed.file.parent().unwrap_or(Path::new(""));
+    let is_between = |c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c);
+    let words: Vec<&str> = match placed.entry.command.as_ref().or(placed.entry.worker.as_ref()) {
+        Some(OneOrMany::One(line)) => line.split(is_between).collect(),
+        Some(OneOrMany::Many(words)) => words.iter().map(String::as_str).collect(),
+        None => Vec::new(),
+    };
+    let files = words.into_iter().filter(|word| !word.is_empty()).map(|word| folder.join(word));
+    files.filter(|file| file.is_file()).collect()
+}

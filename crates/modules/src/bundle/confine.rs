@@ -1,0 +1,42 @@
+//! What the program of a hook may do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
+/// What the program of a hook may do. `confine: {}` is the strictest: it writes nothing and has no network.
+///
+/// ```
+/// use amplifier_modules::bundle::{Confine, MayWrite};
+///
+/// assert_eq!(Confine::default(), Confine { network: false, write: MayWrite::Nothing });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Confine {
+    /// Whether it has a network.
+    pub network: bool,
+    /// What it may write to: `none`, `workspace` or `all`.
+    pub write: MayWrite,
+}
+
+/// What a program may write to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MayWrite {
+    /// No file at all.
+    #[default]
+    #[serde(rename = "none")]
+    Nothing,
+    /// What is in the workspace.
+    Workspace,
+    /// Whatever its user can.
+    All,
+}
+
+/// Reads `confine`, of which an empty value is a mistake: whoever writes the word means to confine.
+pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Confine>, D::Error> {
+    let given = Option::<Confine>::deserialize(deserializer)?;
+    given.map(Some).ok_or_else(|| {
+        serde::de::Error::custom("`confine` is empty; write `confine: {}` for no network and no writing")
+    })
+}
