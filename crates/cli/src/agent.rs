@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
@@ -11,16 +10,17 @@ use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
-use amplifier_modules::bundle::{self, Loaded};
-use amplifier_modules::{Host, Scope};
+use amplifier_modules::Host;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::bundles::{self, Bundles};
 use crate::config::{Approvals, Config, McpCommand, Who};
-use crate::confine::{self, Protection};
+use crate::confine::Protection;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
+use crate::trust::{self, Asked};
 
 /// What the model is told unless something else is configured.
 const SYSTEM: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
@@ -55,12 +55,18 @@ pub async fn prepare(
         .with_context(|| format!("the workspace `{}` cannot be used", config.workspace.display()))?;
     let log = open_log(config, home)?;
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
-    let host = naming(host(&config.workspace)?, home.sessions(), screen.clone());
-    let bundle = config.bundle.as_ref().map(|bundle| register(bundle, &hooks, &host)).transpose()?;
-    if let Some(bundle) = &bundle {
-        bundle.session.apply(&mut limits);
+    let mut bundles = Bundles::find(config, home)?;
+    if let Some(project) = &mut bundles.project {
+        let asked = match config.approvals {
+            Approvals::Ask if screen.can_ask() => Asked::Person(screen, config.approval_timeout),
+            _ => Asked::Nobody(screen),
+        };
+        trust::settle(project, &home.trust_store(), &log, asked, cancel).await?;
     }
-    let protection = Protection::new(config, home, workspace.root(), bundle.as_ref())?;
+    let levels = bundles.levels();
+    levels.register(&hooks, &naming(bundles::host(&config.workspace)?, home.sessions(), screen.clone()))?;
+    levels.apply(&mut limits);
+    let protection = Protection::new(config, home, workspace.root(), &levels)?;
     let workspace = protection.of_files(workspace);
     let (workspace, launcher) = match protection.launcher() {
         Ok(launcher) => (workspace.launcher(&launcher), launcher),
@@ -113,27 +119,6 @@ pub async fn prepare(
     Ok(Prepared { builder, watcher, log, servers })
 }
 
-/// Registers the hooks of a bundle.
-///
-/// # Errors
-/// If it cannot be read, or there is a mistake in it.
-pub fn register_bundle(file: &Path, workspace: &Path, hooks: &HookRegistry) -> Result<Loaded> {
-    register(file, hooks, &host(workspace)?)
-}
-
-fn register(file: &Path, hooks: &HookRegistry, host: &Host) -> Result<Loaded> {
-    let bundle = bundle::load(file)?;
-    bundle.register(hooks, host)?;
-    Ok(bundle)
-}
-
-/// What hooks of bundles find around them.
-fn host(workspace: &Path) -> Result<Host> {
-    let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
-    let place = scope.workspace().to_owned();
-    Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place)))
-}
-
 /// Keeps the names that hooks give to sessions. A session whose name cannot be kept is a session all the same.
 fn naming(host: Host, sessions: Store, screen: Screen) -> Host {
     host.name_session(move |id, name| {
@@ -162,7 +147,10 @@ async fn start_server(name: &str, server: &McpCommand, launcher: &[OsString]) ->
 }
 
 /// Opens the audit log, which all sessions share.
-fn open_log(config: &Config, home: &Home) -> Result<Log> {
+///
+/// # Errors
+/// If it cannot be written to.
+pub fn open_log(config: &Config, home: &Home) -> Result<Log> {
     let log = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit).open();
     log.with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
 }

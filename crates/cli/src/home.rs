@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::Store;
+use amplifier_modules::trust::TrustStore;
 use anyhow::{Context, Result};
 
 /// The folders of this program: what it keeps, and what the person configures.
@@ -57,6 +58,21 @@ impl Home {
     /// The lines typed in `chat`.
     pub fn line_history(&self) -> PathBuf {
         self.data.join("history")
+    }
+
+    /// Which bundles of projects the person has trusted.
+    pub fn trust_file(&self) -> PathBuf {
+        self.data.join("trust.json")
+    }
+
+    /// The same, to be read and changed.
+    pub fn trust_store(&self) -> TrustStore {
+        TrustStore::new(self.trust_file())
+    }
+
+    /// The person's own bundle, which every session has.
+    pub fn user_bundle(&self) -> PathBuf {
+        self.config.join("bundle.yaml")
     }
 
     /// The configuration file.

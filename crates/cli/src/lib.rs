@@ -1,9 +1,11 @@
 //! The command line of Amplifier Hooks, as a library, so that its parts can be tested alone.
 
 pub mod agent;
+pub mod bundles;
 pub mod commands;
 pub mod config;
 pub mod confine;
 pub mod guards;
 pub mod home;
 pub mod terminal;
+pub mod trust;

@@ -12,6 +12,7 @@ use amplifier::commands::demo::Demo;
 use amplifier::commands::doctor::Doctor;
 use amplifier::commands::events::Events;
 use amplifier::commands::hooks::Hooks;
+use amplifier::commands::init::Init;
 use amplifier::commands::man::Man;
 use amplifier::commands::output::is_closed_pipe;
 use amplifier::commands::run::Run;
@@ -38,6 +39,7 @@ enum Command {
     Chat(Chat),
     Sessions(Sessions),
     Hooks(Hooks),
+    Init(Init),
     Events(Events),
     Audit(Audit),
     Approvals(Approvals),
@@ -86,6 +88,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Chat(chat) => awaited(chat.run(&home()?)),
         Command::Sessions(sessions) => awaited(sessions.run(&home()?)),
         Command::Hooks(hooks) => awaited(hooks.run(&home()?)),
+        Command::Init(init) => init.run(&home()?),
         Command::Events(events) => events.run(&home()?),
         Command::Audit(audit) => audit.run(&home()?),
         Command::Approvals(approvals) => approvals.run(&home()?),

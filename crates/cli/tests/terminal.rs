@@ -9,6 +9,8 @@ mod common;
 mod chat;
 #[path = "terminal/run.rs"]
 mod run;
+#[path = "terminal/trust.rs"]
+mod trust;
 
 use std::process::Command;
 

@@ -10,6 +10,7 @@ pub mod shell;
 mod starter;
 mod template;
 pub mod transport;
+pub mod trust;
 
 pub use builtin::{MODULES, Module};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};

@@ -3,6 +3,8 @@
 /// What a hook to begin with is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starter {
+    /// What a project begins with: the usual guards.
+    Project,
     /// Rules.
     Rule,
     /// A program that is run for each event.
@@ -29,6 +31,7 @@ impl Starter {
             StarterFile { name, text, is_program: false }
         }
         match self {
+            Self::Project => const { &[file("bundle.yaml", include_str!("../starters/init.yaml"))] },
             Self::Rule => const { &[file("bundle.yaml", include_str!("../starters/rule.yaml"))] },
             Self::Command => {
                 const {

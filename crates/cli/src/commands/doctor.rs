@@ -6,14 +6,17 @@ use std::process::ExitCode;
 use amplifier_agent::provider::Script;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
-use anyhow::Result;
+use amplifier_modules::bundle::BundleLevel;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
 use crate::agent;
+use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
 use crate::confine::Protection;
 use crate::home::Home;
+use crate::terminal::{Reading, visible};
 
 /// Say what is configured and what is missing.
 #[derive(Args, Debug)]
@@ -72,6 +75,33 @@ impl Doctor {
     }
 }
 
+/// Which bundles there are, and whether that of the project is used.
+fn bundles(config: &Config, home: &Home) -> Result<String> {
+    let bundles = Bundles::find(config, home)?;
+    let levels = bundles.levels();
+    bundles::register(&levels, &config.workspace, &HookRegistry::new())?;
+    let project = bundles.project.as_ref();
+    if let Some(Project { state: State::Unusable(_), .. }) = project {
+        bail!(project.and_then(Project::warning).unwrap_or_default());
+    }
+    let used = levels.bundles().map(|(level, bundle)| {
+        let file = bundle.files.last().map(|file| file.display().to_string()).unwrap_or_default();
+        let trusted = if level == BundleLevel::Project { ", trusted" } else { "" };
+        format!("{file}: {} hooks ({level}{trusted})", bundle.hooks.len())
+    });
+    let unused = project.filter(|project| !matches!(project.state, State::Trusted(..)));
+    let unused = unused.map(|project| {
+        format!(
+            "{}: not used, because it is {} (project): amplifier hooks trust",
+            project.file.display(),
+            project.trust()
+        )
+    });
+    let all: Vec<String> = used.chain(unused).collect();
+    let all = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
+    Ok(visible(&all, Reading::Exact))
+}
+
 fn findings(config: &Config, home: &Home) -> Vec<Finding> {
     let finding = |what, result: Result<String, String>| match result {
         Ok(about) => Finding { what, is_well: true, about },
@@ -98,12 +128,6 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(format!("{error:#}")),
     };
-    let bundle = match &config.bundle {
-        None => Ok("none".to_owned()),
-        Some(file) => agent::register_bundle(file, &config.workspace, &HookRegistry::new())
-            .map(|bundle| format!("{}: {} hooks", file.display(), bundle.hooks.len()))
-            .map_err(|error| format!("{error:#}")),
-    };
     let data = std::fs::create_dir_all(home.data())
         .and_then(|()| tempfile::NamedTempFile::new_in(home.data()))
         .map(|_| format!("can be written to: {}", home.data().display()))
@@ -121,7 +145,7 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
         finding("model", model),
         finding("workspace", workspace),
         finding("data", data),
-        finding("bundle", bundle),
+        finding("bundles", bundles(config, home).map_err(|error| format!("{error:#}"))),
         finding("approvals", rules),
         finding("bash", bash),
         finding("confinement", confinement),

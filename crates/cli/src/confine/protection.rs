@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
-use amplifier_modules::bundle::{Loaded, OneOrMany, Placed};
+use amplifier_modules::bundle::{Levels, OneOrMany, Placed};
 use anyhow::{Context, Result, bail};
 
 use super::Policy;
@@ -29,7 +29,7 @@ impl Protection {
     ///
     /// # Errors
     /// If something cannot be protected.
-    pub fn new(config: &Config, home: &Home, workspace: &Path, bundle: Option<&Loaded>) -> Result<Self> {
+    pub fn new(config: &Config, home: &Home, workspace: &Path, levels: &Levels) -> Result<Self> {
         let folders = Self::home(home)?;
         if let Some(folder) = folders.places.iter().find(|folder| workspace.starts_with(folder)) {
             let (workspace, folder) = (workspace.display(), folder.display());
@@ -38,8 +38,8 @@ impl Protection {
         let mut places = folders.places;
         places.push(project(&workspace.join(PROJECT))?);
         let given = [&config.file].into_iter().filter(|file| file.exists());
-        let files = given.chain(bundle.iter().flat_map(|bundle| &bundle.files)).cloned();
-        let programs = bundle.iter().flat_map(|bundle| &bundle.hooks).flat_map(programs);
+        let files = given.chain(levels.bundles().flat_map(|(_, bundle)| &bundle.files)).cloned();
+        let programs = levels.bundles().flat_map(|(_, bundle)| &bundle.hooks).flat_map(programs);
         for file in files.chain(programs) {
             places.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
         }

@@ -15,7 +15,7 @@ use super::question;
 use super::screen::Screen;
 
 /// How soon a withdrawn question is noticed.
-const GLANCE: Duration = Duration::from_millis(25);
+pub(super) const GLANCE: Duration = Duration::from_millis(25);
 /// How much earlier than the kernel the terminal stops waiting: an answer that is shown as given still arrives in time.
 const MARGIN: Duration = Duration::from_millis(50);
 
@@ -85,15 +85,15 @@ impl ApprovalSystem for TerminalApprovals {
 }
 
 /// Why a question is taken away unanswered.
-enum Ended {
+pub(super) enum Ended {
     OutOfTime,
     Withdrawn,
 }
 
 /// A question on the screen. Dropping it takes it away, and waits until the keyboard is given back.
-struct Shown {
-    ended: Arc<OnceLock<Ended>>,
-    thread: Option<JoinHandle<()>>,
+pub(super) struct Shown {
+    pub(super) ended: Arc<OnceLock<Ended>>,
+    pub(super) thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Shown {

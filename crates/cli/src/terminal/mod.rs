@@ -6,6 +6,7 @@
 
 mod action;
 mod approve;
+mod decision;
 mod diff;
 mod display;
 mod edit;
@@ -19,6 +20,7 @@ mod working;
 
 pub use action::Action;
 pub use approve::{HeadlessApprovals, TerminalApprovals};
+pub use decision::{Answer, Decision};
 pub use display::TerminalDisplay;
 pub use line::Line;
 pub use sanitize::{Reading, visible};

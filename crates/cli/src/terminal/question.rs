@@ -190,21 +190,21 @@ fn effect(request: &ApprovalRequest, effect: Effect) -> String {
 }
 
 /// A line of the action in rows; those that only go on are marked, so that they do not pass for lines of their own.
-fn marked(mark: &str, line: &Line, room: usize) -> Vec<Line> {
+pub(super) fn marked(mark: &str, line: &Line, room: usize) -> Vec<Line> {
     let rows = line.wrapped(room - 2, Break::Anywhere).into_iter().enumerate();
     rows.map(|(row, line)| Line::new().exact(DIM, if row == 0 { mark } else { "↪ " }).then(&line)).collect()
 }
 
-fn bar(space: &str) -> Line {
+pub(super) fn bar(space: &str) -> Line {
     Line::new().exact(YELLOW, "│").exact(PLAIN, space)
 }
 
-fn end() -> Line {
+pub(super) fn end() -> Line {
     Line::new().exact(YELLOW, "╰─ ")
 }
 
 /// Minutes and seconds; the last second counts until it is over.
-fn clock(left: Duration) -> String {
+pub(super) fn clock(left: Duration) -> String {
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }

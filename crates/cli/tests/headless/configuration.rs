@@ -158,8 +158,8 @@ fn the_doctor_tells_no_key() {
 fn the_hooks_that_would_run_are_listed() {
     let place = Place::with(json!([]));
     let table = "\
-EVENT                HOOK                 PRIORITY  ROLE      ON ERROR  TIME LIMIT
-tool:pre             confirm                    50  gate      deny      30 s
+EVENT                HOOK                 PRIORITY  ROLE      ON ERROR  TIME LIMIT  LEVEL
+tool:pre             confirm                    50  gate      deny      30 s        built in
 ";
     assert_eq!(place.amplifier(&["hooks", "list"]).fine(), table);
     assert_eq!(place.amplifier(&["hooks", "list", "tool:pre"]).fine(), table);

@@ -1,7 +1,7 @@
 //! What the program of a hook may do.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What the program of a hook may do. `confine: {}` is the strictest: it writes nothing and has no network.
 ///
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 ///
 /// assert_eq!(Confine::default(), Confine { network: false, write: MayWrite::Nothing });
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Confine {
     /// Whether it has a network.
@@ -20,7 +20,7 @@ pub struct Confine {
 }
 
 /// What a program may write to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MayWrite {
     /// No file at all.

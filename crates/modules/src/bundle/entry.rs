@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError, Role};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::confine::{self, Confine};
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 
 /// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker` and `http`, and how it is registered.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
     /// A module that comes with the program; this is its name.
@@ -77,6 +77,8 @@ pub struct HookEntry {
     /// Programs: what they may do; everything unless given.
     #[serde(deserialize_with = "confine::read")]
     pub confine: Option<Confine>,
+    /// Programs: files that they need and their command does not name, such as what they import. Trust pins them, too.
+    pub files: Vec<String>,
     /// Workers: how many run side by side.
     pub workers: Option<usize>,
     /// Servers: headers; `${NAME}` stands for a variable of the environment.
@@ -87,7 +89,7 @@ pub struct HookEntry {
 const KINDS: &str = "`module`, `rule`, `command`, `worker` and `http`";
 
 /// One text, or several.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum OneOrMany {
     /// One.
@@ -168,6 +170,7 @@ impl HookEntry {
             ("config", self.config.is_some(), matches!(kind, HookKind::Module(_)), "module"),
             ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("confine", self.confine.is_some(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
+            ("files", !self.files.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("workers", self.workers.is_some(), matches!(kind, HookKind::Worker(_)), "worker"),
             ("headers", !self.headers.is_empty(), matches!(kind, HookKind::Http(_)), "http"),
         ];

@@ -1,17 +1,21 @@
 //! Bundles from files, with what they include.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use amplifier_core::{EventName, catalog};
 use serde_saphyr::{Location, Spanned};
 use sha2::{Digest as _, Sha256};
 
-use crate::condition::did_you_mean;
-
 use super::{Bundle, BundleError, Case, HookEntry, OneOrMany, ProviderEntry, SessionSettings, Tools};
+use crate::condition::did_you_mean;
+use crate::trust::{Held, Pin, read_pinned};
 
 /// How deep bundles may include one another.
 const DEEPEST: usize = 8;
+/// How many files a bundle may come to. Depth alone is no bound: each file may include many.
+const MOST_FILES: usize = 256;
 
 /// A bundle with everything that it includes, in order.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +34,8 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
     /// What was in each of them.
     digests: Vec<Digest>,
+    /// What those files were when they were read, if somebody wants to trust them.
+    pub(crate) pins: BTreeMap<PathBuf, Pin>,
 }
 
 /// The SHA-256 of what is in a file.
@@ -71,9 +77,16 @@ pub struct Placed {
     pub entry: HookEntry,
     /// The line in the file, for whoever is told about a mistake.
     pub(crate) line: String,
+    /// The files that its program needs to be as they were trusted.
+    pub(crate) held: Option<Arc<Held>>,
 }
 
 impl Placed {
+    /// The folder of the file, in which programs run.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
     /// Something that is wrong with it.
     pub(crate) fn problem(&self, message: impl Into<String>) -> BundleError {
         BundleError {
@@ -92,13 +105,49 @@ impl Placed {
 /// If a file cannot be read or is no bundle, or bundles include one another without an end.
 pub fn load(file: &Path) -> Result<Loaded, BundleError> {
     let mut loaded = Loaded::default();
-    add(&mut loaded, file, &mut Vec::new())?;
+    add(&mut loaded, file, &mut Vec::new(), Reading::Plain)?;
     Ok(loaded)
 }
 
-fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>) -> Result<(), BundleError> {
+/// Loads a bundle that somebody else has written, and what it includes, so that it can be [pinned](Loaded::pin): from the very bytes that are
+/// hashed, and from regular files of a bounded size only.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_pinned(file: &Path) -> Result<Loaded, BundleError> {
+    let mut loaded = Loaded::default();
+    add(&mut loaded, file, &mut Vec::new(), Reading::Pinned)?;
+    Ok(loaded)
+}
+
+/// How files are read.
+#[derive(Clone, Copy)]
+enum Reading {
+    /// Whatever they are: the person has named them.
+    Plain,
+    /// With care, and pinned.
+    Pinned,
+}
+
+impl Reading {
+    fn read(self, file: &Path, pins: &mut BTreeMap<PathBuf, Pin>) -> std::io::Result<String> {
+        match self {
+            Self::Plain => std::fs::read_to_string(file),
+            Self::Pinned => {
+                let (text, place, pin) = read_pinned(file)?;
+                match pins.insert(place, pin.clone()) {
+                    // Included twice, it would be pinned once: both have to be the same.
+                    Some(before) if before != pin => Err(std::io::Error::other("it changes while it is read")),
+                    _ => Ok(text),
+                }
+            }
+        }
+    }
+}
+
+fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Reading) -> Result<(), BundleError> {
     let unreadable = |error: std::io::Error| BundleError::whole(file, format!("it cannot be read: {error}"));
-    let text = std::fs::read_to_string(file).map_err(unreadable)?;
+    let text = reading.read(file, &mut loaded.pins).map_err(unreadable)?;
     let real = file.canonicalize().map_err(unreadable)?;
     let bundle = Bundle::parse(&text, file)?;
     above.push(real);
@@ -114,7 +163,10 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>) -> Result<(),
         if above.len() >= DEEPEST {
             return Err(problem(format!("bundles include one another more than {DEEPEST} times")));
         }
-        add(loaded, &path, above)?;
+        if loaded.files.len() + above.len() >= MOST_FILES {
+            return Err(problem(format!("a bundle comes to {MOST_FILES} files at most")));
+        }
+        add(loaded, &path, above, reading)?;
     }
     above.pop();
     loaded.session.overlay(bundle.session);
@@ -127,7 +179,7 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>) -> Result<(),
     loaded.providers.splice(0..0, providers);
     loaded.hooks.extend(bundle.hooks.into_iter().map(|Spanned { value: entry, referenced: location, .. }| {
         let line = text.lines().nth((location.line() as usize).saturating_sub(1)).unwrap_or_default().to_owned();
-        Placed { file: file.to_owned(), location, entry, line }
+        Placed { file: file.to_owned(), location, entry, line, held: None }
     }));
     loaded.tests.extend(bundle.tests.into_iter().map(|case| (file.to_owned(), case.value)));
     loaded.files.push(file.to_owned());

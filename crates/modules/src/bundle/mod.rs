@@ -3,8 +3,10 @@
 mod confine;
 mod entry;
 mod error;
+mod level;
 mod live;
 mod load;
+mod mentions;
 mod register;
 mod schema;
 mod settings;
@@ -12,8 +14,9 @@ mod settings;
 pub use confine::{Confine, MayWrite};
 pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
+pub use level::{BundleLevel, Levels};
 pub use live::Live;
-pub use load::{Loaded, Placed, load};
+pub use load::{Loaded, Placed, load, load_pinned};
 pub use schema::schema;
 pub use settings::{Loop, McpServer, ProviderEntry, Questions, SessionSettings, Tools};
 

@@ -1,6 +1,5 @@
 //! Hooks of a bundle, registered.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +24,10 @@ impl Loaded {
         let mut made = Vec::new();
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
             made.extend(parts(placed, host)?.into_iter().map(|part| (placed, part)));
+        }
+        // Made from files, some of them: what was trusted is still what is there.
+        for placed in &self.hooks {
+            placed.held.as_ref().map_or(Ok(()), |held| held.check()).map_err(|why| placed.problem(why))?;
         }
         let mut registrations = Vec::new();
         for (placed, part) in &made {
@@ -108,7 +111,7 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
     let answers = match kind {
         HookKind::Module(module) => {
             let none = Map::new();
-            let place = Place { host, folder: folder(placed) };
+            let place = Place { host, folder: placed.folder() };
             let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place).map_err(|error| problem(&error))?;
             let parts = parts.into_iter().map(|part| {
                 let (priority, role, on_error, timeout) = (part.priority, part.role, part.on_error, part.timeout);
@@ -149,11 +152,6 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
     Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error, timeout: None }])
 }
 
-/// The folder of the bundle.
-fn folder(placed: &Placed) -> &Path {
-    placed.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// A text is a line for the shell, a list is a program with its arguments.
 fn program(placed: &Placed, command: &OneOrMany, host: &Host) -> Result<Program, BundleError> {
     let program = match command {
@@ -167,7 +165,7 @@ fn program(placed: &Placed, command: &OneOrMany, host: &Host) -> Result<Program,
         }
         None => program,
     };
-    let program = program.folder(folder(placed));
+    let program = program.folder(placed.folder()).held(placed.held.clone());
     Ok(placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
 }
 

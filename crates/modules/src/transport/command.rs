@@ -78,6 +78,9 @@ impl Hook for CommandHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let CommandOptions { name, program, timeout, most_output } = &self.options;
         let request = Request { protocol: PROTOCOL, id: None, hook: name, event, data }.to_json()?;
+        if let Some(denial) = program.denied().await? {
+            return Ok(denial);
+        }
         conclude(&run(program, &request, *timeout, *most_output).await?, *timeout)
     }
 }

@@ -7,9 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::HookError;
+use amplifier_core::{HookError, HookResult};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncWriteExt;
@@ -17,6 +18,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::{TransportError, tail, variables};
+use crate::trust::Held;
 
 /// How long a process that was killed may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
@@ -46,12 +48,18 @@ pub struct Program {
     pub folder: Option<PathBuf>,
     /// Variables beside those of the agent. `${NAME}` in a value is a variable of the agent.
     pub environment: Vec<(String, String)>,
+    held: Option<Arc<Held>>,
 }
 
 impl Program {
     /// A program with its arguments.
     pub fn new(command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Self { command: command.into_iter().map(Into::into).collect(), folder: None, environment: Vec::new() }
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            folder: None,
+            environment: Vec::new(),
+            held: None,
+        }
     }
 
     /// A line for the shell.
@@ -79,6 +87,21 @@ impl Program {
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Runs only while these files are as they were trusted.
+    #[must_use]
+    pub(crate) fn held(mut self, held: Option<Arc<Held>>) -> Self {
+        self.held = held;
+        self
+    }
+
+    /// Denies if a file is not as it was trusted: a guard must not be got around by changing its program, whatever its `on_error` says.
+    pub(super) async fn denied(&self) -> Result<Option<HookResult>, HookError> {
+        let Some(held) = self.held.clone() else { return Ok(None) };
+        let checked = tokio::task::spawn_blocking(move || held.check()).await;
+        let checked = checked.map_err(|error| HookError::Failed(format!("files could not be looked at: {error}")))?;
+        Ok(checked.err().map(HookResult::deny))
     }
 
     /// Puts in what the values name.

@@ -17,10 +17,12 @@ use std::process::ExitCode;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
 use amplifier_modules::Starter;
+use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::agent::register_bundle;
+use super::trust;
+use crate::bundles::{self, Bundles, State};
 use crate::config::{Config, Flags};
 use crate::guards;
 use crate::home::Home;
@@ -54,6 +56,30 @@ enum Command {
         flags: Flags,
     },
     Test(test::Test),
+    /// Look at what the bundle of a project would run, and let it
+    #[command(after_help = "Exit codes: 0 it is trusted, 1 it cannot be, 2 wrong usage, 3 the person said no.")]
+    Trust {
+        /// The project, or its bundle [default: that of the workspace]
+        file: Option<PathBuf>,
+        /// Agree without being asked
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Take trust in the bundle of a project back
+    Untrust {
+        /// The project, or its bundle [default: that of the workspace]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// The bundles of projects that are trusted
+    Trusted {
+        /// Print JSON, one bundle a line
+        #[arg(long)]
+        json: bool,
+    },
     /// Write hooks that work, to begin with
     New {
         /// What they are made of
@@ -84,16 +110,20 @@ impl Hooks {
     /// If the event's name is none, or there is a mistake in the bundle.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         match *self.command {
-            Command::List { event, json, flags } => list(&Config::load(&flags, home)?, event.as_deref(), json),
+            Command::List { event, json, flags } => list(&Config::load(&flags, home)?, home, event.as_deref(), json),
             Command::Validate { file, flags } => {
                 let config = Config::load(&flags, home)?;
-                let file = chosen(file, &config)?;
-                let bundle = register_bundle(&file, &config.workspace, &HookRegistry::new())?;
+                let bundle = chosen(file, &config, home)?;
+                bundles::register_alone(&bundle, &config.workspace, &HookRegistry::new())?;
+                let file = bundle.files.last().context("a bundle is a file")?;
                 let (hooks, files) = (bundle.hooks.len(), bundle.files.len());
                 writeln!(std::io::stdout(), "{}: {hooks} hooks in {files} files, no mistakes", file.display())?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Test(test) => test.run(home).await,
+            Command::Trust { file, yes, flags } => trust::trust(file, yes, &Config::load(&flags, home)?, home).await,
+            Command::Untrust { file, flags } => trust::untrust(file, &Config::load(&flags, home)?, home),
+            Command::Trusted { json } => trust::trusted(json, home),
             Command::New { kind, folder } => begin(kind, &folder),
             Command::Try(try_out) => try_out.run(home).await,
             Command::Trace(trace) => trace.run(home),
@@ -102,22 +132,38 @@ impl Hooks {
     }
 }
 
-fn chosen(given: Option<PathBuf>, config: &Config) -> Result<PathBuf> {
-    given.or_else(|| config.bundle.clone()).context("there is no bundle; please name one: --bundle FILE")
+/// The bundle that is named, else the one that is configured, else that of the project if it is trusted, else that of the user.
+fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
+    if let Some(file) = given.or_else(|| config.bundle.clone()) {
+        return Ok(load(&file)?);
+    }
+    if let Some(project) = Bundles::find(config, home)?.project {
+        let (trust, file) = (project.trust(), project.file.display());
+        let State::Trusted(bundle, _) = project.state else {
+            bail!("the bundle of this project is {trust}; trust it, or name it: {file}");
+        };
+        return Ok(bundle);
+    }
+    let user = Some(home.user_bundle()).filter(|user| user.exists());
+    Ok(load(&user.context("there is no bundle; please name one: --bundle FILE")?)?)
 }
 
 /// The hooks that a session would have.
-fn registered(config: &Config) -> Result<HookRegistry> {
+fn registered(config: &Config, home: &Home) -> Result<(HookRegistry, Levels)> {
     let hooks = HookRegistry::new();
-    if let Some(bundle) = &config.bundle {
-        register_bundle(bundle, &config.workspace, &hooks)?;
+    let bundles = Bundles::find(config, home)?;
+    if let Some(warning) = bundles.project.as_ref().and_then(|project| project.warning()) {
+        writeln!(std::io::stderr(), "warning: {}", visible(&warning, Reading::Stream))?;
     }
+    let levels = bundles.levels();
+    bundles::register(&levels, &config.workspace, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
-    Ok(hooks)
+    Ok((hooks, levels))
 }
 
-fn list(config: &Config, event: Option<&str>, json: bool) -> Result<ExitCode> {
-    let hooks = registered(config)?;
+fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
+    let (hooks, levels) = registered(config, home)?;
+    let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
     let listed = match event {
         None => hooks.list_handlers(),
         Some(event) => match hooks.list_handlers_of(event) {
@@ -128,12 +174,18 @@ fn list(config: &Config, event: Option<&str>, json: bool) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     if json {
         for hook in &listed {
-            writeln!(out, "{}", serde_json::to_string(hook)?)?;
+            let mut line = serde_json::to_value(hook)?;
+            line["level"] = level(hook).into();
+            writeln!(out, "{line}")?;
         }
     } else if listed.is_empty() {
         writeln!(out, "No hook hears that.")?;
     } else {
-        writeln!(out, "{}", table(&listed))?;
+        let levels = listed.iter().map(level);
+        let lines = table(&listed);
+        for (line, level) in lines.lines().zip(std::iter::once("LEVEL").chain(levels)) {
+            writeln!(out, "{line:<82}  {level}")?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amplifier_core::{HookRegistry, Outcome};
-use amplifier_modules::bundle::{Case, Expected};
+use amplifier_modules::bundle::{Case, Expected, Loaded};
 use anstyle::AnsiColor;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{chosen, diff, said};
-use crate::agent::register_bundle;
+use crate::bundles;
 use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
 use crate::home::Home;
@@ -36,14 +36,14 @@ pub(super) struct Test {
 impl Test {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
         let config = Config::load(&self.flags, home)?;
-        test(&chosen(self.file, &config)?, &config.workspace, self.json).await
+        test(&chosen(self.file, &config, home)?, &config.workspace, self.json).await
     }
 }
 
 /// Runs every test of a bundle on the hooks of the bundle alone.
-async fn test(file: &Path, workspace: &Path, json: bool) -> Result<ExitCode> {
+async fn test(bundle: &Loaded, workspace: &Path, json: bool) -> Result<ExitCode> {
     let hooks = HookRegistry::new();
-    let bundle = register_bundle(file, workspace, &hooks)?;
+    bundles::register_alone(bundle, workspace, &hooks)?;
     let mut out = stdout();
     let mut failed = 0;
     for (file, case) in &bundle.tests {

@@ -31,7 +31,7 @@ pub(super) struct Try {
 
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let hooks = registered(&Config::load(&self.flags, home)?)?;
+        let (hooks, _) = registered(&Config::load(&self.flags, home)?, home)?;
         try_out(&hooks, &self.event, read(&self.data)?, self.json).await
     }
 }

@@ -81,6 +81,10 @@ async fn run(mut asks: mpsc::Receiver<Ask>, options: WorkerOptions) {
         if ask.reply.is_closed() {
             continue;
         }
+        if let Some(answer) = options.program.denied().await.transpose() {
+            let _ = ask.reply.send(answer);
+            continue;
+        }
         let mut connection = match options.program.start() {
             Ok(process) => Connection::new(process, &options),
             Err(error) => {

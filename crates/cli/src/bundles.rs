@@ -1,0 +1,170 @@
+//! The bundles of a session: which there are, and whether the project's may be used.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_core::HookRegistry;
+use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, load_pinned};
+use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
+use amplifier_modules::{Host, Scope};
+use anyhow::{Context, Result};
+
+use crate::config::Config;
+use crate::confine;
+use crate::guards::{CONFIRM, PROTECT};
+use crate::home::Home;
+
+/// Where a project has its bundle.
+pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
+/// Hooks that are there without a bundle: none of a bundle can pass for them.
+const TAKEN: [&str; 3] = [CONFIRM, PROTECT, "json"];
+
+/// The bundles that there are.
+#[derive(Debug, Default)]
+pub struct Bundles {
+    user: Option<Loaded>,
+    named: Option<Loaded>,
+    /// That of the project, if it has one.
+    pub project: Option<Project>,
+}
+
+/// The bundle of a project.
+#[derive(Debug)]
+pub struct Project {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it may be used.
+    pub state: State,
+}
+
+/// Whether the bundle of a project may be used.
+#[derive(Debug)]
+pub enum State {
+    /// The person has trusted it as it is.
+    Trusted(Loaded, Pinned),
+    /// The person has not trusted it, or not as it is.
+    Untrusted(Loaded, Pinned, Verdict),
+    /// It cannot be trusted: this is why.
+    Unusable(String),
+}
+
+impl Bundles {
+    /// Finds the bundles of a session: that of the user, that of the project, and the one that is configured. A file that is several of these
+    /// counts once: named, it needs no trust.
+    ///
+    /// # Errors
+    /// If a bundle of the person cannot be read, or there is a mistake in it.
+    pub fn find(config: &Config, home: &Home) -> Result<Self> {
+        let user = Some(home.user_bundle()).filter(|file| is_there(file));
+        let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !are_same(user, named)));
+        let own = [user.as_deref(), named.as_deref()];
+        let project = project_bundle(&config.workspace)
+            .filter(|project| !own.iter().flatten().any(|own| are_same(own, project)))
+            .map(|file| Project::find(file, &home.trust_store()));
+        let load = |file: Option<PathBuf>| file.as_deref().map(load).transpose();
+        Ok(Self { user: load(user)?, named: load(named)?, project })
+    }
+
+    /// Those that may be used, as one.
+    pub fn levels(&self) -> Levels {
+        let project = self.project.as_ref().and_then(|project| match &project.state {
+            State::Trusted(bundle, _) => Some(bundle),
+            State::Untrusted(..) | State::Unusable(_) => None,
+        });
+        let all = [
+            (BundleLevel::User, self.user.as_ref()),
+            (BundleLevel::Project, project),
+            (BundleLevel::Named, self.named.as_ref()),
+        ];
+        Levels::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &TAKEN)
+    }
+}
+
+impl Project {
+    /// Looks at the bundle of a project. Nothing of it runs.
+    pub fn find(file: PathBuf, store: &TrustStore) -> Self {
+        let state = Self::state(&file, store).unwrap_or_else(|problem| State::Unusable(format!("{problem:#}")));
+        Self { file, state }
+    }
+
+    fn state(file: &Path, store: &TrustStore) -> Result<State> {
+        let mut bundle = load_pinned(file)?;
+        let pinned = bundle.pin()?;
+        Ok(match store.verdict(&pinned)? {
+            Verdict::Trusted => State::Trusted(bundle, pinned),
+            verdict => State::Untrusted(bundle, pinned, verdict),
+        })
+    }
+
+    /// What the person is told if it is not used; nothing if it is.
+    pub fn warning(&self) -> Option<String> {
+        let file = self.file.display();
+        let why = match &self.state {
+            State::Trusted(..) => return None,
+            State::Unusable(why) => {
+                return Some(format!(
+                    "none of the hooks of this project run, because its bundle `{file}` cannot be trusted: {why}"
+                ));
+            }
+            State::Untrusted(_, _, Verdict::Changed(changes)) => {
+                let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+                format!("is not what you have trusted: {}", changes.join(", "))
+            }
+            State::Untrusted(..) => "is not trusted".to_owned(),
+        };
+        Some(format!(
+            "none of the hooks of this project run, because its bundle `{file}` {why}; to look at it and trust it: amplifier hooks trust"
+        ))
+    }
+
+    /// Whether it is trusted, in a word or two.
+    pub fn trust(&self) -> &'static str {
+        match &self.state {
+            State::Trusted(..) => "trusted",
+            State::Untrusted(_, _, Verdict::Changed(_)) => "changed since it was trusted",
+            State::Untrusted(..) => "not trusted",
+            State::Unusable(_) => "cannot be trusted",
+        }
+    }
+}
+
+/// Registers the hooks of all levels.
+///
+/// # Errors
+/// If there is a mistake in one of the bundles.
+pub fn register(levels: &Levels, workspace: &Path, hooks: &HookRegistry) -> Result<()> {
+    levels.register(hooks, &host(workspace)?)?;
+    Ok(())
+}
+
+/// Registers the hooks of one bundle alone.
+///
+/// # Errors
+/// If there is a mistake in it.
+pub fn register_alone(bundle: &Loaded, workspace: &Path, hooks: &HookRegistry) -> Result<()> {
+    bundle.register(hooks, &host(workspace)?)?;
+    Ok(())
+}
+
+/// What hooks of bundles find around them.
+///
+/// # Errors
+/// If the workspace cannot be resolved.
+pub fn host(workspace: &Path) -> Result<Host> {
+    let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
+    let place = scope.workspace().to_owned();
+    Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place)))
+}
+
+/// The bundle of the project in a folder, by a name that does not depend on how the folder is spelt; none if there is none.
+pub fn project_bundle(folder: &Path) -> Option<PathBuf> {
+    Some(folder.canonicalize().ok()?.join(PROJECT_BUNDLE)).filter(|file| is_there(file))
+}
+
+/// Also what cannot be read is there: it is an error, and not nothing.
+fn is_there(file: &Path) -> bool {
+    file.symlink_metadata().is_ok()
+}
+
+fn are_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}

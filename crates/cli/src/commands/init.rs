@@ -1,0 +1,70 @@
+//! `amplifier init`: a bundle to begin with.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use amplifier_modules::Starter;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::bundles::PROJECT_BUNDLE;
+use crate::config::{Config, Flags};
+use crate::home::Home;
+
+/// Write a bundle to begin with: guards for production, destructive commands and secrets.
+#[derive(Args, Debug)]
+pub struct Init {
+    /// For all your projects, and not for this one alone
+    #[arg(long)]
+    user: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Init {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is a bundle already, or it cannot be written.
+    pub fn run(self, home: &Home) -> Result<ExitCode> {
+        let config = Config::load(&self.flags, home)?;
+        let file = if self.user { home.user_bundle() } else { project(&config)? };
+        let path = file.display();
+        let folder = file.parent().context("the bundle has no folder")?;
+        std::fs::create_dir_all(folder).with_context(|| format!("`{}`", folder.display()))?;
+        let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
+        // Whole or not at all, and never over what is there, not even over a link that leads nowhere.
+        let mut new = tempfile::Builder::new()
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(folder)?;
+        new.write_all(starter.text.as_bytes())?;
+        new.as_file().sync_all()?;
+        if let Err(error) = new.persist_noclobber(&file) {
+            match error.error.kind() {
+                std::io::ErrorKind::AlreadyExists => bail!("`{path}` is there already; it is not written over"),
+                _ => return Err(error.error).with_context(|| format!("`{path}`")),
+            }
+        }
+        let next = if self.user {
+            "Use it:    it is used from now on, in every session"
+        } else {
+            "Use it:    amplifier hooks trust"
+        };
+        writeln!(
+            std::io::stdout(),
+            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; docs/rules.md says how\n{next}"
+        )?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The bundle of the project. A link in its place would write elsewhere.
+fn project(config: &Config) -> Result<PathBuf> {
+    let workspace = &config.workspace;
+    let file = workspace.canonicalize().with_context(|| format!("`{}`", workspace.display()))?.join(PROJECT_BUNDLE);
+    if let Some(folder) = file.parent().filter(|folder| folder.is_symlink()) {
+        bail!("`{}` is a link; please remove it, or write the bundle by hand", folder.display());
+    }
+    Ok(file)
+}

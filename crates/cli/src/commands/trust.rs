@@ -1,0 +1,142 @@
+//! `amplifier hooks trust`: which bundles of projects may run.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use amplifier_modules::trust::{Pinned, Verdict};
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use crate::agent::open_log;
+use crate::bundles::{PROJECT_BUNDLE, Project, State, project_bundle};
+use crate::config::{Config, usage};
+use crate::home::Home;
+use crate::terminal::{Answer, Reading, Screen, visible};
+use crate::trust::{decision, record};
+
+/// Shows what the bundle of a project would run, and trusts it if the person wants that.
+///
+/// # Errors
+/// If there is no such bundle, it cannot be trusted, or there is nobody to ask.
+pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Config, home: &Home) -> Result<ExitCode> {
+    let file = chosen(given.as_deref(), &config.workspace)?;
+    let store = home.trust_store();
+    let (bundle, pinned, verdict) = match Project::find(file, &store).state {
+        State::Trusted(bundle, pinned) => (bundle, pinned, Verdict::Trusted),
+        State::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
+        State::Unusable(why) => bail!("it cannot be trusted: {why}"),
+    };
+    let shown = decision(&bundle, &pinned, &verdict);
+    let mut out = std::io::stdout().lock();
+    let path = visible(&pinned.bundle.to_string_lossy(), Reading::Exact);
+    if verdict == Verdict::Trusted {
+        writeln!(out, "{}\n\n{path} is trusted already, as it is.", shown.text())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if is_agreed {
+        writeln!(out, "{}\n", shown.text())?;
+    } else {
+        let screen = Screen::new();
+        if !screen.can_ask() {
+            return Err(usage(
+                "there is no terminal to ask on; run it in a terminal, or agree to what it shows with --yes",
+            ));
+        }
+        drop(out);
+        if shown.ask(&screen, config.approval_timeout).await? != Answer::Yes {
+            return Ok(ExitCode::from(3));
+        }
+        out = std::io::stdout().lock();
+    }
+    // The record comes first: nothing is trusted that is not recorded.
+    let log = open_log(config, home)?;
+    record(&log, &pinned, "trusted")?;
+    store.trust(&pinned)?;
+    log.close()?;
+    writeln!(out, "{path} is trusted: {}", pinned.digest())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes trust back.
+///
+/// # Errors
+/// If it was not trusted, or the store cannot be changed.
+pub(super) fn untrust(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<ExitCode> {
+    let file = named(given.as_deref(), &config.workspace)?;
+    let path = visible(&file.to_string_lossy(), Reading::Exact);
+    // Without a record, if need be: taking trust back must never fail for that.
+    let Some(trusted) = home.trust_store().untrust(&file)? else {
+        bail!("`{path}` is not trusted; `amplifier hooks trusted` lists what is");
+    };
+    let log = open_log(config, home)?;
+    record(&log, &Pinned { bundle: file, files: trusted.files }, "taken back")?;
+    log.close()?;
+    writeln!(std::io::stdout(), "{path} is not trusted any more.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists what is trusted.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(super) fn trusted(json: bool, home: &Home) -> Result<ExitCode> {
+    let bundles = home.trust_store().list()?;
+    let mut out = std::io::stdout().lock();
+    if bundles.is_empty() && !json {
+        writeln!(out, "No bundle of a project is trusted.")?;
+    }
+    for (bundle, trusted) in &bundles {
+        let now = Project::find(bundle.clone(), &home.trust_store());
+        if json {
+            let line = json!({
+                "bundle": bundle.to_string_lossy(),
+                "trusted_at": trusted.trusted_at,
+                "digest": trusted.digest,
+                "files": trusted.files.len(),
+                "is_trusted_now": matches!(now.state, State::Trusted(..)),
+            });
+            writeln!(out, "{line}")?;
+        } else {
+            let path = visible(&bundle.to_string_lossy(), Reading::Exact);
+            let digest = trusted.digest.to_string();
+            writeln!(
+                out,
+                "{path}\n    {}, {} files, {}: {}",
+                trusted.trusted_at,
+                trusted.files.len(),
+                now.trust(),
+                &digest[..16]
+            )?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The bundle that is meant, which has to be there.
+fn chosen(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
+    let file = named(given, workspace)?;
+    if file.symlink_metadata().is_err() {
+        bail!("there is no `{}`; `amplifier init` writes one", file.display());
+    }
+    Ok(file)
+}
+
+/// The name of the bundle that is meant: that of the project in a folder, or the file itself. Projects that are gone have names, too.
+fn named(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
+    let given = given.unwrap_or(workspace);
+    if given.is_dir() {
+        return Ok(
+            project_bundle(given).unwrap_or_else(|| given.canonicalize().unwrap_or_default().join(PROJECT_BUNDLE))
+        );
+    }
+    let absolute = std::path::absolute(given)?;
+    if !absolute.ends_with(PROJECT_BUNDLE) {
+        let given = given.display();
+        return Err(usage(format!(
+            "only `{PROJECT_BUNDLE}` of a project needs trust; use `{given}` by naming it: --bundle {given}"
+        )));
+    }
+    let folder = absolute.parent().and_then(Path::parent).unwrap_or(&absolute);
+    Ok(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(PROJECT_BUNDLE))
+}

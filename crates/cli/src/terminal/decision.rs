@@ -1,0 +1,232 @@
+//! A decision between yes and no, about something that others wrote.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::approve::{Ended, GLANCE, Shown};
+use super::keys::{Key, Keys};
+use super::line::{BOLD, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
+use super::question::{Size, bar, clock, end, marked, settling};
+use super::screen::Screen;
+
+/// Something that a person decides about, with everything that the decision is about.
+///
+/// Every text of it is shown behind a bar and further in than the words of the program, with all that a terminal would hide or obey made visible, so none
+/// of it can pass for a part of the question.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    title: Line,
+    about: Vec<Line>,
+    items: Vec<Item>,
+    yes: Choice,
+    no: Choice,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    title: Line,
+    details: Vec<Line>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Choice {
+    label: &'static str,
+    effect: &'static str,
+}
+
+/// What a person has decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Yes,
+    /// No; also if there was no answer in time.
+    No,
+    /// No, and Ctrl-C is meant for more than the question.
+    Stop,
+}
+
+impl Decision {
+    /// A decision: what is needed, and why, in words of the program.
+    pub fn new(needed: &str, why: &str) -> Self {
+        let title = Line::new().exact(YELLOW.bold(), format!("╭─ {needed}")).exact(DIM, format!("  {why}"));
+        Self { title, about: Vec::new(), items: Vec::new(), yes: Choice::default(), no: Choice::default() }
+    }
+
+    /// What it is about.
+    pub fn about(&mut self, text: impl AsRef<str>) {
+        self.about.push(Line::new().exact(PLAIN, "  ").exact(CYAN, text));
+    }
+
+    /// Something that the person should know.
+    pub fn note(&mut self, text: impl AsRef<str>) {
+        self.about.push(Line::new().exact(YELLOW, "! ").exact(YELLOW, text));
+    }
+
+    /// One more part of what it is about.
+    pub fn item(&mut self, kind: &str, name: impl AsRef<str>) {
+        let title = Line::new().exact(DIM, format!("{kind} ")).exact(BOLD, name);
+        self.items.push(Item { title, details: Vec::new() });
+    }
+
+    /// Something about the last part.
+    pub fn detail(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        if let Some(item) = self.items.last_mut() {
+            let name = Line::new().exact(DIM, name).exact(DIM, ": ");
+            item.details.push(name.exact(PLAIN, value));
+        }
+    }
+
+    /// What the person can answer, and what comes of it. Both labels begin with a letter of their own, which is a key.
+    pub fn options(&mut self, yes: &'static str, effect: &'static str, no: &'static str, other: &'static str) {
+        self.yes = Choice { label: yes, effect };
+        self.no = Choice { label: no, effect: other };
+    }
+
+    /// What it is about, for whoever reads it in a file or a pipe.
+    pub fn text(&self) -> String {
+        let about = self.about.iter().map(|line| line.render(false));
+        let item = |item: &Item| {
+            let details = item.details.iter().map(|detail| format!("    {}", detail.render(false)));
+            std::iter::once(format!("  {}", item.title.render(false))).chain(details).collect::<Vec<_>>()
+        };
+        about.chain(self.items.iter().flat_map(item)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Asks the person. Whoever does not answer in time says no.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future takes the question away and gives the keyboard back before it returns.
+    pub async fn ask(self, screen: &Screen, limit: Duration) -> io::Result<Answer> {
+        let asking = screen.asking();
+        let _turn = asking.lock().await;
+        let (answer, answered) = oneshot::channel();
+        let ended = Arc::new(OnceLock::new());
+        let deadline = Instant::now().checked_add(limit);
+        let (screen, is_ended) = (screen.clone(), ended.clone());
+        let thread = std::thread::Builder::new().name("decision".into()).spawn(move || {
+            // Nobody waits for the answer to a question that was withdrawn.
+            let _ = answer.send(self.run(&screen, deadline, &is_ended));
+        })?;
+        let _shown = Shown { ended, thread: Some(thread) };
+        answered.await.unwrap_or_else(|_| Err(io::Error::other("the question could not be asked")))
+    }
+
+    fn run(&self, screen: &Screen, deadline: Option<Instant>, ended: &OnceLock<Ended>) -> io::Result<Answer> {
+        // Dropped in reverse order: the keyboard is given back before others print in their usual way.
+        let floor = screen.take_floor()?;
+        let mut keys = Keys::take()?;
+        floor.rows(&self.rows(screen.size()))?;
+        let mut last_row = settling();
+        floor.last_row(&last_row)?;
+        keys.forget()?;
+        let answer = loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) || ended.get().is_some() {
+                break Answer::No;
+            }
+            let row = if keys.count() { self.waiting(left) } else { settling() };
+            if row != last_row {
+                floor.last_row(&row)?;
+                last_row = row;
+            }
+            match keys.next(GLANCE)? {
+                Some(Key::Character(key)) if key == '1' || self.yes.is_key(key) => break Answer::Yes,
+                Some(Key::Character(key)) if key == '2' || self.no.is_key(key) => break Answer::No,
+                Some(Key::Refuse) => break Answer::No,
+                Some(Key::Interrupt) => break Answer::Stop,
+                Some(Key::Character(_)) | None => {}
+            }
+        };
+        let ending = match answer {
+            Answer::Yes => end().exact(GREEN, "✓ ").exact(GREEN, self.yes.label),
+            Answer::No | Answer::Stop => end().exact(RED, "✗ ").exact(RED, self.no.label),
+        };
+        floor.rows(&[ending])?;
+        Ok(answer)
+    }
+
+    /// All of it, however long it is: what is not seen is not decided about.
+    fn rows(&self, size: Size) -> Vec<Line> {
+        let room = size.columns.saturating_sub(3).max(20);
+        let behind = |mark: &str, line: &Line| marked(mark, line, room).into_iter().map(|row| bar(" ").then(&row));
+        let mut rows = vec![self.title.cut(size.columns)];
+        rows.extend(self.about.iter().flat_map(|line| behind("", line)));
+        rows.push(bar(""));
+        for Item { title, details } in &self.items {
+            rows.extend(behind("", title));
+            rows.extend(details.iter().flat_map(|detail| behind("  ", detail)));
+        }
+        rows.push(bar(""));
+        let width = self.yes.label.len().max(self.no.label.len());
+        for (number, style, Choice { label, effect }) in [(1, GREEN, &self.yes), (2, RED, &self.no)] {
+            let line =
+                Line::new().exact(BOLD, format!("{number}  {label:<width$}")).exact(style, format!("   {effect}"));
+            rows.extend(behind("", &line));
+        }
+        rows
+    }
+
+    fn waiting(&self, left: Option<Duration>) -> Line {
+        let no = self.no.label.to_lowercase();
+        let letters: String = [&self.yes, &self.no]
+            .iter()
+            .filter_map(|choice| choice.letter())
+            .map(|letter| format!(", {letter}"))
+            .collect();
+        let line = end().exact(PLAIN, "press ").exact(BOLD, format!("1–2{letters}"));
+        let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, format!(": {no}"));
+        match left {
+            Some(left) => line.exact(PLAIN, " · ").exact(DIM, format!("{no} in {}", clock(left))),
+            None => line,
+        }
+    }
+}
+
+impl Choice {
+    fn letter(&self) -> Option<char> {
+        self.label.chars().next().map(|letter| letter.to_ascii_lowercase())
+    }
+
+    fn is_key(&self, key: char) -> bool {
+        self.letter() == Some(key.to_ascii_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_what_is_decided_can_pass_for_the_question() {
+        let mut decision = Decision::new("trust needed", "a project");
+        decision.about("/p/bundle.yaml");
+        decision.note("look");
+        decision.item("hook", "x\r\n╰─ ✓ Trust\x1b[2A");
+        decision.detail("command", format!("ls\n│ file harmless \u{202e}{}", "y".repeat(60)));
+        decision.options("Trust", "it runs", "Not now", "nothing runs");
+        let rows = decision.rows(Size { columns: 60, rows: 24 });
+        let shown: Vec<String> = rows.iter().map(|row| row.render(false)).collect();
+        let expected = [
+            "╭─ trust needed  a project",
+            "│   /p/bundle.yaml",
+            "│ ! look",
+            "│",
+            "│ hook x␍␊╰─ ✓ Trust␛[2A",
+            "│   command: ls␊│ file harmless \\u{202e}yyyyyyyyyyyyyyyyyyy",
+            "│ ↪ yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy",
+            "│",
+            "│ 1  Trust     it runs",
+            "│ 2  Not now   nothing runs",
+        ];
+        assert_eq!(shown, expected);
+        assert!(!decision.text().contains(['\x1b', '\r', '\u{202e}']));
+        let waiting = decision.waiting(Some(Duration::from_secs(61))).render(false);
+        assert_eq!(waiting, "╰─ press 1–2, t, n · Esc: not now · not now in 1:01");
+    }
+}

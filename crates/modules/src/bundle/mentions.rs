@@ -1,0 +1,68 @@
+//! What a hook is made of, for those who decide whether it may run.
+
+use serde_json::Value;
+
+use super::HookEntry;
+
+/// Keys whose texts name no file that is run or read on behalf of the hook.
+///
+/// INVARIANT: every other key is searched for files, so that trust pins what a key names that is not known here.
+const NO_FILES: [&str; 19] = [
+    "module",
+    "rule",
+    "http",
+    "name",
+    "on",
+    "when",
+    "on_error",
+    "role",
+    "deny",
+    "ask",
+    "options",
+    "default",
+    "modify",
+    "inject",
+    "inject_role",
+    "message",
+    "level",
+    "reason",
+    "headers",
+];
+
+impl HookEntry {
+    /// Every key that is set, with its value as JSON, or as it is if it is a text.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let shown = |value: Value| match value {
+            Value::String(text) => text,
+            value => value.to_string(),
+        };
+        self.fields().into_iter().flatten().map(|(key, value)| (key, shown(value))).collect()
+    }
+
+    /// Every text of the hook that may name a file which is run or read on its behalf; none if that cannot be told.
+    pub(crate) fn mentions(&self) -> Option<Vec<String>> {
+        let fields = self.fields()?.into_iter().filter(|(key, _)| !NO_FILES.contains(&key.as_str()));
+        Some(fields.flat_map(|(_, value)| strings(value)).collect())
+    }
+
+    fn fields(&self) -> Option<Vec<(String, Value)>> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return None };
+        let is_set = |value: &Value| match value {
+            Value::Null => false,
+            Value::Array(values) => !values.is_empty(),
+            Value::Object(fields) => !fields.is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        };
+        Some(fields.into_iter().filter(|(_, value)| is_set(value)).collect())
+    }
+}
+
+/// Every text within a value.
+fn strings(value: Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(values) => values.into_iter().flat_map(strings).collect(),
+        Value::Object(fields) => fields.into_iter().flat_map(|(_, value)| strings(value)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,132 @@
+//! One file, pinned.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use amplifier_audit::Hash;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Larger files are not hashed. It also ends what has no end, as some files of the system have none.
+const LARGEST: u64 = 4 << 30;
+/// Larger bundles are not read.
+const LARGEST_BUNDLE: u64 = 4 << 20;
+
+/// What a file was when it was trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// The SHA-256 of its content.
+    pub sha256: Hash,
+    /// Its permissions.
+    pub mode: u32,
+    /// Where it leads, if it is a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<PathBuf>,
+}
+
+/// What the system tells of a file without reading it. Nobody can set the time of change at will, so a file with the same stamp has the same
+/// content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    mode: u32,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            mode: metadata.mode(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether another change would have another stamp: clocks of file systems tick slowly.
+    pub(super) fn is_settled(&self) -> bool {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(now.as_secs()).is_ok_and(|now| now - self.changed.0 >= 2)
+    }
+}
+
+/// The name of a file by which it is pinned: all folders resolved, but not the file itself, which may be a link.
+pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(folder.canonicalize()?.join(name))
+}
+
+/// Pins a file by its [`place`], with the stamp that it had before it was read.
+pub(super) fn pin(place: &Path) -> io::Result<(Pin, Stamp)> {
+    let (mut file, metadata) = open(place)?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; 128 * 1024];
+    let mut size = 0;
+    loop {
+        let read = match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        size += read as u64;
+        if size > LARGEST {
+            return Err(too_large(LARGEST));
+        }
+        hash.update(&chunk[..read]);
+    }
+    let sha256 = Hash::from_bytes(hash.finalize().into());
+    Ok((Pin { sha256, mode: metadata.mode() & 0o7777, leads_to: leads_to(place)? }, Stamp::of(&metadata)))
+}
+
+/// Reads a bundle, and pins what was read: the text that counts is the text that was hashed.
+pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
+    let place = place(path)?;
+    let (file, metadata) = open(&place)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_BUNDLE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_BUNDLE {
+        return Err(too_large(LARGEST_BUNDLE));
+    }
+    let pin = Pin { sha256: Hash::of(&bytes), mode: metadata.mode() & 0o7777, leads_to: leads_to(&place)? };
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))?;
+    Ok((text, place, pin))
+}
+
+/// Where a link leads, whatever other links it leads over.
+pub(super) fn leads_to(place: &Path) -> io::Result<Option<PathBuf>> {
+    let real = place.canonicalize()?;
+    Ok((real != place).then_some(real))
+}
+
+/// Opens a regular file. Anything else is not opened, because it might never answer; `NONBLOCK` is for what takes its place in between.
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    regular(&std::fs::metadata(path)?)?;
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    let metadata = file.metadata()?;
+    regular(&metadata)?;
+    if metadata.len() > LARGEST {
+        return Err(too_large(LARGEST));
+    }
+    Ok((file, metadata))
+}
+
+fn regular(metadata: &Metadata) -> io::Result<()> {
+    let is_file = metadata.is_file();
+    is_file.then_some(()).ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
+}
+
+fn too_large(limit: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {} MiB", limit >> 20))
+}

@@ -1,0 +1,86 @@
+//! Everything that trust in a bundle pins.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_audit::Hash;
+
+use super::held::HeldFile;
+use super::pin::{pin, place};
+use super::words::{Meant, meant};
+use super::{Held, Pin, TrustError};
+use crate::bundle::{Loaded, Placed};
+
+/// Everything that trust in a bundle pins: the bundle, what it includes, and every file that its hooks name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// The bundle.
+    pub bundle: PathBuf,
+    /// The files by name, which is absolute: the folders of a name are no links.
+    pub files: BTreeMap<PathBuf, Pin>,
+}
+
+impl Pinned {
+    /// One hash for all of it.
+    pub fn digest(&self) -> Hash {
+        let mut text = Vec::new();
+        let mut add = |bytes: &[u8]| {
+            // The length before each part, so that no two sets come to the same text.
+            text.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+            text.extend_from_slice(bytes);
+        };
+        add(self.bundle.as_os_str().as_encoded_bytes());
+        for (file, Pin { sha256, mode, leads_to }) in &self.files {
+            add(file.as_os_str().as_encoded_bytes());
+            add(sha256.as_bytes());
+            add(&mode.to_be_bytes());
+            add(leads_to.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes());
+        }
+        Hash::of(&text)
+    }
+}
+
+impl Loaded {
+    /// Pins the bundle, which [`load_pinned`](crate::bundle::load_pinned) has loaded, with every file that its hooks name. From now on, their
+    /// programs run only while these files are unchanged.
+    ///
+    /// # Errors
+    /// If a file cannot be pinned: it cannot be read, or is a pipe or a device.
+    pub fn pin(&mut self) -> Result<Pinned, TrustError> {
+        let mut files = self.pins.clone();
+        for placed in self.hooks.iter_mut().filter(|placed| placed.entry.enabled != Some(false)) {
+            let held = hold(placed, &mut files)?;
+            placed.held = Some(Arc::new(held));
+        }
+        let bundle = self.files.last().cloned().unwrap_or_default();
+        let bundle = place(&bundle).map_err(|why| TrustError::Pin { file: bundle, why })?;
+        Ok(Pinned { bundle, files })
+    }
+}
+
+/// Pins the files that a hook names.
+fn hold(placed: &Placed, files: &mut BTreeMap<PathBuf, Pin>) -> Result<Held, TrustError> {
+    let (folder, hook) = (placed.folder(), placed.entry.shown_name());
+    if let Some(file) = placed.entry.files.iter().map(|file| folder.join(file)).find(|file| file.is_dir()) {
+        return Err(TrustError::Pin {
+            file,
+            why: io::Error::new(ErrorKind::IsADirectory, "it is a folder; name its files"),
+        });
+    }
+    let texts = placed.entry.mentions().ok_or_else(|| TrustError::TooMuch { hook: hook.clone() })?;
+    let Meant { files: named, absent } = meant(&texts, folder, &hook)?;
+    let mut held = Vec::new();
+    for name in named {
+        let unpinned = |why| TrustError::Pin { file: name.clone(), why };
+        let place = place(&name).map_err(unpinned)?;
+        let pin = match files.get(&place) {
+            Some(pin) => pin.clone(),
+            None => pin(&place).map_err(unpinned)?.0,
+        };
+        files.insert(place.clone(), pin.clone());
+        held.push(HeldFile { name, place, pin });
+    }
+    Ok(Held::new(held, absent.into_iter().collect()))
+}

@@ -1,0 +1,166 @@
+//! What the person has trusted, in a file.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use amplifier_audit::Hash;
+use serde::{Deserialize, Serialize};
+
+use super::change::{Verdict, changes};
+use super::{Pin, Pinned, TrustError};
+
+/// How long another writer is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How soon it is looked at again.
+const GLANCE: Duration = Duration::from_millis(5);
+/// A store is never larger than this.
+const LARGEST: u64 = 64 << 20;
+/// The form that the file has.
+const VERSION: u32 = 1;
+
+/// What the person has trusted: a JSON file that nobody else can write to.
+#[derive(Clone, Debug)]
+pub struct TrustStore {
+    file: PathBuf,
+}
+
+/// A bundle that the person has trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustedBundle {
+    /// When that was.
+    pub trusted_at: String,
+    /// One hash for all files.
+    pub digest: Hash,
+    /// The files, as they were.
+    pub files: BTreeMap<PathBuf, Pin>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    bundles: BTreeMap<PathBuf, TrustedBundle>,
+}
+
+impl TrustStore {
+    /// The store in that file, which need not be there yet.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self { file: file.into() }
+    }
+
+    /// Everything that is trusted, by bundle.
+    ///
+    /// # Errors
+    /// If the store cannot be read, is damaged, or others can write to it. Then nothing is trusted.
+    pub fn list(&self) -> Result<BTreeMap<PathBuf, TrustedBundle>, TrustError> {
+        let file = match File::open(&self.file) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(self.failed(error)),
+        };
+        let metadata = file.metadata().map_err(|error| self.failed(error))?;
+        let user = rustix::process::geteuid().as_raw();
+        if ![0, user].contains(&metadata.uid()) || metadata.mode() & 0o022 != 0 {
+            return Err(self.damaged("others can write to it"));
+        }
+        if metadata.len() > LARGEST {
+            return Err(self.damaged("it is too large"));
+        }
+        let mut text = Vec::new();
+        file.take(LARGEST).read_to_end(&mut text).map_err(|error| self.failed(error))?;
+        let content: Content = serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
+        if content.version != VERSION {
+            return Err(self.damaged(format!("its version is {}, and this program knows {VERSION}", content.version)));
+        }
+        // Whoever changes a file of an entry has to change its digest, too: half a change is no trust.
+        let is_whole = |(bundle, trusted): (&PathBuf, &TrustedBundle)| {
+            Pinned { bundle: bundle.clone(), files: trusted.files.clone() }.digest() == trusted.digest
+        };
+        if !content.bundles.iter().all(is_whole) {
+            return Err(self.damaged("a digest is not that of its files"));
+        }
+        Ok(content.bundles)
+    }
+
+    /// Whether a bundle is trusted as it is.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list): then it is not trusted.
+    pub fn verdict(&self, pinned: &Pinned) -> Result<Verdict, TrustError> {
+        Ok(match self.list()?.get(&pinned.bundle) {
+            None => Verdict::Unknown,
+            Some(trusted) if trusted.files == pinned.files => Verdict::Trusted,
+            Some(trusted) => Verdict::Changed(changes(&trusted.files, &pinned.files)),
+        })
+    }
+
+    /// Trusts a bundle as it was pinned.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or is damaged.
+    pub fn trust(&self, pinned: &Pinned) -> Result<(), TrustError> {
+        let trusted = TrustedBundle {
+            trusted_at: jiff::Timestamp::now().to_string(),
+            digest: pinned.digest(),
+            files: pinned.files.clone(),
+        };
+        self.change(|bundles| _ = bundles.insert(pinned.bundle.clone(), trusted))
+    }
+
+    /// Trusts a bundle no more; says what was trusted.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or is damaged.
+    pub fn untrust(&self, bundle: &Path) -> Result<Option<TrustedBundle>, TrustError> {
+        let mut removed = None;
+        self.change(|bundles| removed = bundles.remove(bundle))?;
+        Ok(removed)
+    }
+
+    /// Changes the store, whole or not at all, while no other process does.
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedBundle>)) -> Result<(), TrustError> {
+        let failed = |error| self.failed(error);
+        let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let _lock = lock(&self.file.with_extension("lock")).map_err(failed)?;
+        let mut bundles = self.list()?;
+        change(&mut bundles);
+        let text = serde_json::to_vec_pretty(&Content { version: VERSION, bundles })
+            .map_err(|error| self.failed(io::Error::other(error)))?;
+        // A new file is for its owner alone.
+        let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
+        new.persist(&self.file).map_err(|error| self.failed(error.error))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+
+    fn failed(&self, why: io::Error) -> TrustError {
+        TrustError::Store { file: self.file.clone(), why }
+    }
+
+    fn damaged(&self, why: impl Into<String>) -> TrustError {
+        TrustError::Damaged { file: self.file.clone(), why: why.into() }
+    }
+}
+
+/// Takes the lock, which is free again when the file is closed. The file itself stays: one that is removed while it is locked would lock nothing.
+fn lock(file: &Path) -> io::Result<File> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file)?;
+    let begun = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if begun.elapsed() > PATIENCE => {
+                let message = format!("`{}` is held by another process; please try again", file.display());
+                return Err(io::Error::new(ErrorKind::TimedOut, message));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(GLANCE),
+        }
+    }
+}

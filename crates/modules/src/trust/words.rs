@@ -1,0 +1,122 @@
+//! The files that a text may mean.
+//!
+//! Too many are harmless: a file that is pinned without need asks a person once more. One too few would run unseen. So nothing is understood here; a
+//! text is taken apart in every way in which a shell or a program could, and what is there by one of these names is meant.
+
+use std::collections::BTreeSet;
+use std::fs::FileType;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use super::TrustError;
+
+/// The longest text that is taken apart, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// How many words a text may come to.
+const MOST_WORDS: usize = 4_000;
+/// How many folders files are looked for in.
+const MOST_FOLDERS: usize = 16;
+/// What the system makes up when it is read, and devices.
+const MADE_UP: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// What stands around words, for a shell or for a program that takes `--option=FILE`, `@FILE` or `FILE:FILE`.
+const AROUND: &str = ";|&<>(){}[]$`\"'\\=,:!@*?~#^%+";
+
+/// The files that texts mean, and those that they would mean if they were there.
+#[derive(Debug, Default)]
+pub(super) struct Meant {
+    pub(super) files: BTreeSet<PathBuf>,
+    pub(super) absent: BTreeSet<PathBuf>,
+}
+
+/// The files that texts mean, relative to a folder, and to every folder that the texts mean: a line may change to it first.
+///
+/// # Errors
+/// If there is too much to look at, or something that cannot be pinned. The hook is named in errors.
+pub(super) fn meant(texts: &[String], folder: &Path, hook: &str) -> Result<Meant, TrustError> {
+    let too_much = || TrustError::TooMuch { hook: hook.to_owned() };
+    let mut words = BTreeSet::new();
+    for text in texts {
+        if text.len() > LONGEST {
+            return Err(too_much());
+        }
+        take_apart(text, &mut words);
+        if words.len() > MOST_WORDS {
+            return Err(too_much());
+        }
+    }
+    let mut meant = Meant::default();
+    let mut folders = vec![folder.to_owned()];
+    let mut next = 0;
+    while let Some(folder) = folders.get(next).cloned() {
+        next += 1;
+        if folders.len() > MOST_FOLDERS {
+            return Err(too_much());
+        }
+        for path in words.iter().map(|word| folder.join(word)) {
+            folders.extend(meant.look(path)?.filter(|new| !folders.contains(new)));
+        }
+    }
+    Ok(meant)
+}
+
+fn take_apart(text: &str, words: &mut BTreeSet<String>) {
+    let mut add = |word: &str| {
+        // `-fFILE`, and `$HOME/FILE` after it was split at the dollar sign.
+        let after_option = word.strip_prefix('-').and_then(|option| option.get(1..));
+        let tails = word.match_indices('/').map(|(at, _)| &word[at + 1..]);
+        let all = tails.chain(after_option).chain([word]).filter(|word| !word.is_empty() && !word.contains('\0'));
+        words.extend(all.map(str::to_owned));
+    };
+    add(text);
+    text.split(char::is_whitespace).for_each(&mut add);
+    text.split(|c: char| c.is_whitespace() || AROUND.contains(c)).for_each(&mut add);
+    unquoted(text).iter().for_each(|word| add(word));
+}
+
+/// The words of a line with quotes and backslashes taken away: `./my\ hooks/"a b".sh` is one.
+fn unquoted(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, quote) {
+            ('\\', None | Some('"')) => word.extend(characters.next()),
+            (character, Some(open)) if character == open => quote = None,
+            ('\'' | '"', None) => quote = Some(character),
+            (character, None) if character.is_whitespace() || ";|&<>()`".contains(character) => {
+                words.push(std::mem::take(&mut word));
+            }
+            (character, _) => word.push(character),
+        }
+    }
+    words.push(word);
+    words
+}
+
+impl Meant {
+    /// Looks at what is there by a name; gives the folder, if it is one.
+    fn look(&mut self, path: PathBuf) -> Result<Option<PathBuf>, TrustError> {
+        if MADE_UP.iter().any(|made_up| path.starts_with(made_up)) {
+            return Ok(None);
+        }
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => _ = self.files.insert(path),
+            Ok(metadata) if metadata.is_dir() => return Ok(path.canonicalize().ok()),
+            Ok(metadata) => special(metadata.file_type(), path)?,
+            // No system has such names.
+            Err(error) if error.kind() == ErrorKind::InvalidFilename => {}
+            Err(_) => _ = self.absent.insert(path),
+        }
+        Ok(None)
+    }
+}
+
+/// What comes out of a pipe or a device is different each time. A socket cannot be run or read as a file.
+fn special(kind: FileType, file: PathBuf) -> Result<(), TrustError> {
+    if kind.is_socket() {
+        return Ok(());
+    }
+    let what = if kind.is_fifo() { "it is a pipe" } else { "it is a device" };
+    Err(TrustError::Pin { file, why: std::io::Error::new(ErrorKind::InvalidInput, what) })
+}
