@@ -150,3 +150,20 @@ fn hooks_to_begin_with_work_at_once_and_are_never_written_over_others() {
         again.check_failed(&taken);
     }
 }
+
+#[test]
+fn a_component_to_begin_with_says_how_it_is_built() {
+    let (place, _) = place(BUNDLE);
+    let folder = place.at("wasm").display().to_string();
+    let bundle = format!("{folder}/bundle.yaml");
+    let written = place.amplifier(&["hooks", "new", "wasm", &folder]).fine();
+    let build = format!("cargo build --release --target wasm32-wasip2 --manifest-path {folder}/Cargo.toml");
+    assert!(written.contains(&build), "{written}");
+    let early = place.amplifier(&["hooks", "test", &bundle]);
+    let expected = match cfg!(feature = "wasm") {
+        true => "guard.wasm` of hook `guard` is not usable: it cannot be read: No such file or directory",
+        false => "this program was built without `wasm` hooks; build it with `--features wasm`",
+    };
+    assert_eq!(early.code, 1);
+    assert!(early.error.contains(expected), "{}", early.error);
+}

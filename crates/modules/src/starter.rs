@@ -11,12 +11,14 @@ pub enum Starter {
     Command,
     /// A program that is kept running, in Python.
     Worker,
+    /// A sandboxed component, in Rust. It is built before it can be used.
+    Wasm,
 }
 
 /// A file to begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StarterFile {
-    /// Its name.
+    /// Its name; a path if it lies in a folder.
     pub name: &'static str,
     /// What is in it.
     pub text: &'static str,
@@ -47,6 +49,16 @@ impl Starter {
                         file("bundle.yaml", include_str!("../starters/worker.yaml")),
                         file("policy.py", include_str!("../starters/policy.py")),
                         file("amplifier_hook.py", include_str!("../helpers/amplifier_hook.py")),
+                    ]
+                }
+            }
+            Self::Wasm => {
+                const {
+                    &[
+                        file("bundle.yaml", include_str!("../starters/wasm.yaml")),
+                        file("Cargo.toml", include_str!("../starters/guard.toml")),
+                        file("src/lib.rs", include_str!("../starters/guard.rs")),
+                        file("wit/hook.wit", include_str!("../wit/hook.wit")),
                     ]
                 }
             }

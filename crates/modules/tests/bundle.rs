@@ -80,7 +80,7 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
             hooks:
               - on: tool:pre
             ",
-            "bundle.yaml:2:5: a hook is one of `module`, `rule`, `command`, `worker` and `http`; this is none\n \
+            "bundle.yaml:2:5: a hook is one of `module`, `rule`, `command`, `worker`, `http` and `wasm`; this is none\n \
              2 |   - on: tool:pre\n   |     ^",
         ),
     ];

@@ -1,6 +1,7 @@
 //! One hook of a bundle.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError, Role};
 use schemars::JsonSchema;
@@ -9,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::confine::{self, Confine};
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
+use crate::transport::Grant;
 
-/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker` and `http`, and how it is registered.
+/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker`, `http` and `wasm`, and how it is registered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
@@ -24,8 +26,10 @@ pub struct HookEntry {
     pub worker: Option<OneOrMany>,
     /// A server that is asked.
     pub http: Option<String>,
+    /// A sandboxed component, relative to the bundle.
+    pub wasm: Option<String>,
 
-    /// Its name; that of the rule, or the first word of the program unless given.
+    /// Its name; that of the rule or of the component's file, or the first word of the program unless given.
     pub name: Option<String>,
     /// The events that it hears: one or several, patterns too.
     pub on: Option<OneOrMany>,
@@ -83,10 +87,14 @@ pub struct HookEntry {
     pub workers: Option<usize>,
     /// Servers: headers; `${NAME}` stands for a variable of the environment.
     pub headers: BTreeMap<String, String>,
+    /// Components: what they may touch; nothing unless given.
+    pub grant: Option<Grant>,
+    /// Components: how much memory a call may have, in MiB.
+    pub memory: Option<usize>,
 }
 
 /// What a hook can be made of.
-const KINDS: &str = "`module`, `rule`, `command`, `worker` and `http`";
+const KINDS: &str = "`module`, `rule`, `command`, `worker`, `http` and `wasm`";
 
 /// One text, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +129,8 @@ pub enum HookKind<'a> {
     Worker(&'a OneOrMany),
     /// A server.
     Http(&'a str),
+    /// A component.
+    Wasm(&'a str),
 }
 
 impl HookEntry {
@@ -136,6 +146,7 @@ impl HookEntry {
             self.command.as_ref().map(HookKind::Command),
             self.worker.as_ref().map(HookKind::Worker),
             self.http.as_deref().map(HookKind::Http),
+            self.wasm.as_deref().map(HookKind::Wasm),
         ];
         let mut kinds = kinds.into_iter().flatten();
         let kind = match (kinds.next(), kinds.next()) {
@@ -173,6 +184,8 @@ impl HookEntry {
             ("files", !self.files.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("workers", self.workers.is_some(), matches!(kind, HookKind::Worker(_)), "worker"),
             ("headers", !self.headers.is_empty(), matches!(kind, HookKind::Http(_)), "http"),
+            ("grant", self.grant.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
+            ("memory", self.memory.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
         ];
         if let Some((key, _, _, of)) = others.iter().find(|(_, given, fits, _)| *given && !fits) {
             return Err(format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"));
@@ -223,6 +236,7 @@ impl HookEntry {
             Ok(HookKind::Module(module)) => Some(module.name.to_owned()),
             Ok(HookKind::Rule(name) | HookKind::Http(name)) => Some(name.to_owned()),
             Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
+            Ok(HookKind::Wasm(file)) => Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()),
             Err(_) => None,
         };
         self.name.clone().or(of_kind).unwrap_or_else(|| "hook".to_owned())

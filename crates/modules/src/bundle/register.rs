@@ -14,6 +14,8 @@ use crate::condition::{Condition, Scope};
 use crate::host::Host;
 use crate::rule::Rule;
 use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
+#[cfg(feature = "wasm")]
+use crate::transport::{WasmHook, WasmOptions};
 
 impl Loaded {
     /// Registers every hook that is not switched off, in order. Programs run in the folder of the bundle that names them.
@@ -89,6 +91,8 @@ enum Answers {
     Command(CommandHook),
     Worker(WorkerHook),
     Http(Box<HttpHook>),
+    #[cfg(feature = "wasm")]
+    Wasm(Box<WasmHook>),
 }
 
 /// Makes the hooks of an entry: several for a module, one for everything else.
@@ -145,6 +149,19 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
             }
             Answers::Http(Box::new(HttpHook::new(options).map_err(|error| problem(&error))?))
         }
+        #[cfg(feature = "wasm")]
+        HookKind::Wasm(component) => {
+            let mut options = WasmOptions::new(name, component);
+            options.folder = folder(placed).to_owned();
+            options.timeout = timeout(placed);
+            options.grant = entry.grant.clone().unwrap_or_default();
+            options.memory = entry.memory.map_or(options.memory, |mebibytes| mebibytes.saturating_mul(1024 * 1024));
+            Answers::Wasm(Box::new(WasmHook::new(options).map_err(|error| problem(&error))?))
+        }
+        #[cfg(not(feature = "wasm"))]
+        HookKind::Wasm(_) => {
+            return Err(problem(&"this program was built without `wasm` hooks; build it with `--features wasm`"));
+        }
     };
     let events = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
     // A rule that fails must not let through what it stands against.
@@ -182,6 +199,8 @@ impl Hook for BundleHook {
             Answers::Command(hook) => hook.handle(event, data).await,
             Answers::Worker(hook) => hook.handle(event, data).await,
             Answers::Http(hook) => hook.handle(event, data).await,
+            #[cfg(feature = "wasm")]
+            Answers::Wasm(hook) => hook.handle(event, data).await,
         }?;
         if let (Some(ephemeral), Action::InjectContext(injection)) = (self.ephemeral, &mut result.action) {
             injection.placement = match (ephemeral, injection.placement) {

@@ -108,5 +108,7 @@ fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
         HookKind::Command(_) => Some("command"),
         HookKind::Worker(_) => Some("worker"),
         HookKind::Http(_) => Some("http"),
+        // Without a grant it has nothing to touch, but what it was granted is for the session.
+        HookKind::Wasm(_) => Some("wasm"),
     }
 }

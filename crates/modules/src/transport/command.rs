@@ -7,13 +7,10 @@ use amplifier_core::{EventData, Hook, HookError, HookResult};
 use super::process::{self, Program};
 use super::protocol::{self, PROTOCOL, Request};
 use super::run::{Ran, run};
-use super::{MOST_OUTPUT, TIMEOUT, TransportError, head};
+use super::{LONGEST_SAID, MOST_OUTPUT, TIMEOUT, TransportError, head};
 
 /// The exit code that denies.
 const DENY: i32 = 2;
-
-/// How many characters of stderr are a reason, or part of the transcript.
-const LONGEST_SAID: usize = 10_240;
 
 /// How a [`CommandHook`] runs.
 #[derive(Clone, Debug)]

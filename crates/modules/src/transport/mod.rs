@@ -1,29 +1,36 @@
-//! Hooks in any language: a command per event, a program that is kept alive, or a server.
+//! Hooks in any language: a command per event, a program that is kept alive, a server, or (with the feature `wasm`) a WebAssembly component.
 //!
-//! All three speak the one protocol of `docs/protocol.md`. Whatever is at the other end cannot hurt the agent: every call has a limit of
+//! All speak the one protocol of `docs/protocol.md`. Whatever is at the other end cannot hurt the agent: every call has a limit of
 //! time and of size, and every failure becomes a [`HookError`], so that the hook's `on_error` decides.
 
 mod command;
+mod grant;
 mod http;
 mod post;
 mod process;
 mod protocol;
 mod run;
 mod variables;
+#[cfg(feature = "wasm")]
+mod wasm;
 mod worker;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amplifier_core::HookError;
 use tokio::runtime::Handle;
 
 pub use command::{CommandHook, CommandOptions};
+pub use grant::{FolderGrant, Grant};
 pub use http::{HttpHook, HttpOptions};
 pub(crate) use post::Post;
 pub use process::Program;
 pub(crate) use process::describe;
 pub use protocol::{PROTOCOL, Request};
 pub(crate) use run::{Ran, run};
+#[cfg(feature = "wasm")]
+pub use wasm::{WasmHook, WasmOptions};
 pub use worker::{WorkerHook, WorkerOptions};
 
 /// How long one call may take, if nothing else is said.
@@ -31,6 +38,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How many bytes an answer may have, if nothing else is said.
 const MOST_OUTPUT: usize = 1024 * 1024;
+
+/// How many characters of stderr are a reason, or part of the transcript.
+const LONGEST_SAID: usize = 10_240;
 
 /// Why a hook cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +95,32 @@ pub enum TransportError {
         hook: String,
         /// What is wrong.
         source: reqwest::Error,
+    },
+    /// A file that is no component, or none that is a hook.
+    #[error("the component `{path}` of hook `{hook}` is not usable: {why}")]
+    Component {
+        /// The hook.
+        hook: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A limit of memory that cannot be kept.
+    #[error("the memory of hook `{hook}` has no usable limit; choose 1 to {most} MiB")]
+    Memory {
+        /// The hook.
+        hook: String,
+        /// How many MiB are possible.
+        most: usize,
+    },
+    /// A folder is granted that is not there.
+    #[error("`{path}`, which is granted to hook `{hook}`, is no folder; name one that is there")]
+    Folder {
+        /// The hook.
+        hook: String,
+        /// The folder.
+        path: PathBuf,
     },
 }
 

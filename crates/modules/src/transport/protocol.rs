@@ -9,7 +9,7 @@ use serde_json::Value;
 pub const PROTOCOL: u32 = 1;
 
 /// How much of an error's text is kept.
-const LONGEST_ERROR: usize = 1000;
+pub(super) const LONGEST_ERROR: usize = 1000;
 
 /// What a hook is asked: one JSON object. The answer is as in `hook-result.schema.json`, or nothing to go on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -101,6 +101,8 @@ enum Kind {
     Command,
     /// A program that is kept running, in Python
     Worker,
+    /// A component that runs in a sandbox, in Rust
+    Wasm,
 }
 
 impl Hooks {
@@ -212,16 +214,18 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
         Kind::Rule => Starter::Rule,
         Kind::Command => Starter::Command,
         Kind::Worker => Starter::Worker,
+        Kind::Wasm => Starter::Wasm,
     };
     let files = files.files();
     let taken = files.iter().map(|file| folder.join(file.name)).find(|path| path.symlink_metadata().is_ok());
     if let Some(path) = taken {
         bail!("`{}` is there already; please choose another folder", path.display());
     }
-    std::fs::create_dir_all(folder).with_context(|| format!("`{}`", folder.display()))?;
     let mut out = std::io::stdout().lock();
     for file in files {
         let path = folder.join(file.name);
+        let within = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(within).with_context(|| format!("`{}`", within.display()))?;
         let mode = if file.is_program { 0o755 } else { 0o644 };
         let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
         written
@@ -231,7 +235,14 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
     }
     let bundle = folder.join("bundle.yaml");
     let bundle = bundle.display();
-    writeln!(out, "\nTry it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
+    writeln!(out)?;
+    if matches!(kind, Kind::Wasm) {
+        let manifest = folder.join("Cargo.toml");
+        let manifest = manifest.display();
+        writeln!(out, "Build it:  rustup target add wasm32-wasip2")?;
+        writeln!(out, "           cargo build --release --target wasm32-wasip2 --manifest-path {manifest}")?;
+    }
+    writeln!(out, "Try it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,169 @@
+//! What all components of a process share: the engine, its pool of sandboxes, and what was compiled.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use wasmtime::component::Linker;
+use wasmtime::{Config, Engine, PoolingAllocationConfig};
+
+use super::MIB;
+use super::guest::Guest;
+use super::sandbox::Sandbox;
+
+/// The most memory that a sandbox can have.
+pub(super) const MOST_MEMORY: usize = 1024 * MIB;
+
+/// How many calls run at a time; others wait for their turn.
+const MOST_CALLS: u32 = 64;
+
+/// What one component can be made of. The address space of the pool is reserved for as much of it as there are calls.
+const MOST_CORE_INSTANCES: u32 = 16;
+const MOST_MEMORIES: u32 = 2;
+const MOST_TABLES: u32 = 8;
+
+/// How much of a sandbox's memory is kept and cleared for the next one. What is more goes back to the system, which takes longer.
+const KEPT: usize = MIB;
+
+/// How many compiled components are kept.
+const MOST_GUESTS: usize = 16;
+
+/// How often a component that computes yields, and looks at the time.
+const TICK: Duration = Duration::from_millis(5);
+
+/// After how many ticks without a call the clock stops.
+const IDLE_TICKS: u32 = 200;
+
+pub(super) struct Shared {
+    engine: Engine,
+    linker: Linker<Sandbox>,
+    calls: Semaphore,
+    clock: Clock,
+    /// By the hash of what they were compiled from, the one that was last asked for at the end.
+    // A std lock: nothing awaits while it is held.
+    guests: Mutex<Vec<([u8; 32], Guest)>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// The right to run, while which the clock ticks.
+pub(super) struct Turn<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
+    clock: &'a Clock,
+}
+
+impl Shared {
+    /// That of this process, made when it is first needed.
+    pub(super) fn get() -> Result<&'static Self, String> {
+        static SHARED: LazyLock<Result<Shared, String>> =
+            LazyLock::new(|| Shared::new().map_err(|error| format!("this machine cannot run WebAssembly: {error:#}")));
+        SHARED.as_ref().map_err(Clone::clone)
+    }
+
+    fn new() -> wasmtime::Result<Self> {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_component_instances(MOST_CALLS)
+            .total_stacks(MOST_CALLS)
+            .max_core_instances_per_component(MOST_CORE_INSTANCES)
+            .total_core_instances(MOST_CALLS * MOST_CORE_INSTANCES)
+            .max_memories_per_component(MOST_MEMORIES)
+            .total_memories(MOST_CALLS * MOST_MEMORIES)
+            .max_tables_per_component(MOST_TABLES)
+            .total_tables(MOST_CALLS * MOST_TABLES)
+            .max_memory_size(MOST_MEMORY)
+            .linear_memory_keep_resident(KEPT)
+            .table_keep_resident(KEPT);
+        let mut config = Config::new();
+        // Where in its code a component failed says nothing to those who read the error.
+        config.allocation_strategy(pool).epoch_interruption(true).wasm_backtrace_max_frames(None);
+        let engine = Engine::new(&config)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        let clock = Clock::start(engine.clone())?;
+        let calls = Semaphore::new(MOST_CALLS as usize);
+        Ok(Self { engine, linker, calls, clock, guests: Mutex::default() })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Waits until one more call can run.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        // It fails only for a semaphore that is closed, which this never is; the pool has the last word anyway.
+        let permit = self.calls.acquire().await.ok();
+        self.clock.enter();
+        Turn { _permit: permit, clock: &self.clock }
+    }
+
+    /// Compiles a component, unless it was compiled before.
+    pub(super) fn guest(&self, bytes: &[u8]) -> Result<Guest, String> {
+        let hash: [u8; 32] = Sha256::digest(bytes).into();
+        if let Some(guest) = self.known(&hash) {
+            return Ok(guest);
+        }
+        let guest = Guest::compile(&self.engine, &self.linker, bytes)?;
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        guests.push((hash, guest.clone()));
+        if guests.len() > MOST_GUESTS {
+            guests.remove(0);
+        }
+        Ok(guest)
+    }
+
+    fn known(&self, hash: &[u8; 32]) -> Option<Guest> {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = guests.iter().position(|(of, _)| of == hash)?;
+        guests[found..].rotate_left(1);
+        guests.last().map(|(_, guest)| guest.clone())
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.clock.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A thread that counts the engine's epochs while there are calls, and sleeps while there are none.
+struct Clock {
+    calls: Arc<AtomicUsize>,
+    thread: Thread,
+}
+
+impl Clock {
+    fn start(engine: Engine) -> std::io::Result<Self> {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let tick = move || {
+            let mut idle = 0;
+            loop {
+                thread::sleep(TICK);
+                engine.increment_epoch();
+                idle = if counted.load(Ordering::Relaxed) == 0 { idle + 1 } else { 0 };
+                if idle > IDLE_TICKS {
+                    // A call that began since has left a token, with which this returns at once.
+                    thread::park();
+                    idle = 0;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("amplifier-wasm-clock".to_owned()).spawn(tick)?.thread().clone();
+        Ok(Self { calls, thread })
+    }
+
+    fn enter(&self) {
+        // The first of several wakes the thread. That is cheap while it does not sleep.
+        if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.thread.unpark();
+        }
+    }
+}
