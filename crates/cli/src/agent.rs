@@ -11,11 +11,12 @@ use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
 use amplifier_modules::Host;
+use amplifier_modules::bundle::McpServer as McpProgram;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::bundles::{self, Bundles};
-use crate::config::{Approvals, Config, McpCommand, Who};
+use crate::config::{Approvals, Config, Who};
 use crate::confine::Protection;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
@@ -50,12 +51,12 @@ pub async fn prepare(
     screen: &Screen,
     cancel: &Cancel,
 ) -> Result<Prepared> {
-    let provider = provider(config)?;
+    let mut bundles = Bundles::find(config, home)?;
+    let provider = provider(config.who(&bundles.levels())?)?;
     let workspace = Workspace::new(&config.workspace)
         .with_context(|| format!("the workspace `{}` cannot be used", config.workspace.display()))?;
-    let log = open_log(config, home)?;
+    let log = open_log(&config.under(&bundles.levels()), home)?;
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
-    let mut bundles = Bundles::find(config, home)?;
     if let Some(project) = &mut bundles.project {
         let asked = match config.approvals {
             Approvals::Ask if screen.can_ask() => Asked::Person(screen, config.approval_timeout),
@@ -64,7 +65,9 @@ pub async fn prepare(
         trust::settle(project, &home.trust_store(), &log, asked, cancel).await?;
     }
     let levels = bundles.levels();
-    levels.register(&hooks, &naming(bundles::host(&config.workspace)?, home.sessions(), screen.clone()))?;
+    let config = &config.under(&levels);
+    let host = naming(bundles::host(&config.workspace)?, home.sessions(), screen.clone());
+    bundles.follow(config, home, &hooks, host, &log)?;
     levels.apply(&mut limits);
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
     let workspace = protection.of_files(workspace);
@@ -87,6 +90,10 @@ pub async fn prepare(
         tools.extend(server.tools());
         servers.push(server);
     }
+    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name).chain(["Task".to_owned()]).collect();
+    if let Some(unknown) = config.only.iter().flatten().find(|name| !names.contains(name)) {
+        bail!("a bundle has `{unknown}` under `tools`, but there are only {}", names.join(", "));
+    }
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
     let plan = json!({
@@ -107,6 +114,10 @@ pub async fn prepare(
         .store(home.sessions())
         .cancel(cancel.clone())
         .mount_plan(plan.as_object().cloned().unwrap_or_default());
+    let builder = match &config.only {
+        Some(only) => builder.only(only.clone()),
+        None => builder,
+    };
     let builder = match config.approvals {
         Approvals::Ask if screen.can_ask() => {
             let cancel = cancel.clone();
@@ -129,8 +140,8 @@ fn naming(host: Host, sessions: Store, screen: Screen) -> Host {
 }
 
 /// Starts an MCP server, confined as commands are.
-async fn start_server(name: &str, server: &McpCommand, launcher: &[OsString]) -> Result<McpServer> {
-    let McpCommand { command, args, env } = server;
+async fn start_server(name: &str, server: &McpProgram, launcher: &[OsString]) -> Result<McpServer> {
+    let McpProgram { command, args, env } = server;
     if launcher.is_empty() {
         return Ok(McpServer::start(name, command, args, env).await?);
     }
@@ -169,19 +180,15 @@ pub fn rules(home: &Home) -> Result<ApprovalRules> {
     }
 }
 
-fn provider(config: &Config) -> Result<Arc<dyn Provider>> {
-    match &config.who {
+fn provider(who: Who) -> Result<Arc<dyn Provider>> {
+    match who {
         Who::Nobody => bail!(NOBODY),
-        Who::Script(file) => Ok(Arc::new(Scripted::new(Script::load(file)?))),
+        Who::Script(file) => Ok(Arc::new(Scripted::new(Script::load(&file)?))),
         Who::Remote { kind, model, base_url, key } => {
             if key.is_none() && base_url.is_none() {
                 bail!("the provider `{kind}` needs a key: please set {}", kind.key_variable());
             }
-            let options = RemoteOptions {
-                key: key.clone(),
-                base_url: base_url.clone(),
-                ..RemoteOptions::new(*kind, model.as_str())
-            };
+            let options = RemoteOptions { key, base_url, ..RemoteOptions::new(kind, model) };
             Ok(Arc::new(Remote::new(options)?))
         }
     }

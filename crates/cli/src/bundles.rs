@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
-use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, load_pinned};
+use amplifier_modules::bundle::{BundleError, BundleLevel, FOLLOWER, Levels, Live, Loaded, load, load_pinned};
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
 use amplifier_modules::{Host, Scope};
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use crate::config::Config;
 use crate::confine;
@@ -16,7 +18,7 @@ use crate::home::Home;
 /// Where a project has its bundle.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Hooks that are there without a bundle: none of a bundle can pass for them.
-const TAKEN: [&str; 3] = [CONFIRM, PROTECT, "json"];
+const TAKEN: [&str; 4] = [CONFIRM, PROTECT, FOLLOWER, "json"];
 
 /// The bundles that there are.
 #[derive(Debug, Default)]
@@ -53,7 +55,7 @@ impl Bundles {
     ///
     /// # Errors
     /// If a bundle of the person cannot be read, or there is a mistake in it.
-    pub fn find(config: &Config, home: &Home) -> Result<Self> {
+    pub fn find(config: &Config, home: &Home) -> Result<Self, BundleError> {
         let user = Some(home.user_bundle()).filter(|file| is_there(file));
         let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !are_same(user, named)));
         let own = [user.as_deref(), named.as_deref()];
@@ -76,6 +78,36 @@ impl Bundles {
             (BundleLevel::Named, self.named.as_ref()),
         ];
         Levels::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &TAKEN)
+    }
+}
+
+impl Bundles {
+    /// Registers the hooks of those that may be used, and picks up changes while the session runs. A change of the project's bundle counts
+    /// when the person has trusted it.
+    ///
+    /// # Errors
+    /// If a hook cannot be made.
+    pub fn follow(&self, config: &Config, home: &Home, hooks: &HookRegistry, host: Host, log: &Log) -> Result<()> {
+        let uses_project = self.project.as_ref().is_some_and(|project| matches!(project.state, State::Trusted(..)));
+        let (config, home) = (config.clone(), home.clone());
+        let load = move || {
+            let bundles = Self::find(&config, &home)?;
+            match &bundles.project {
+                Some(Project { state: State::Trusted(..), .. }) => {}
+                Some(project) if uses_project => {
+                    return Err(BundleError::whole(&project.file, project.warning().unwrap_or_default()));
+                }
+                _ => {}
+            }
+            Ok(bundles.levels())
+        };
+        let log = log.clone();
+        Live::start(&self.levels(), hooks, host, load)?.follow(move |levels| {
+            let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
+            // The hooks say to the person what has changed; that the record lacks it is told by the log's own failure.
+            _ = log.policy_change(&json!({ "bundles": files }));
+        });
+        Ok(())
     }
 }
 

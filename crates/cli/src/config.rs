@@ -10,6 +10,7 @@ use amplifier_agent::Orchestrator;
 use amplifier_agent::provider::Kind;
 use amplifier_audit::Durability;
 use amplifier_core::Approval;
+use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry, Questions};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Deserialize;
@@ -69,21 +70,7 @@ struct File {
     orchestrator: Option<String>,
     audit: Option<String>,
     system: Option<String>,
-    mcp: BTreeMap<String, McpCommand>,
-}
-
-/// An MCP server to start.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct McpCommand {
-    /// The program.
-    pub command: String,
-    /// Its arguments.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// What is added to its environment.
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
+    mcp: BTreeMap<String, McpServer>,
 }
 
 /// What was asked for cannot be done as it was asked for: the exit code is 2.
@@ -162,6 +149,8 @@ pub struct Setting {
 pub enum Source {
     /// A flag, or the environment variable in its place.
     Given,
+    /// A bundle.
+    Bundle,
     /// The configuration file.
     File,
     /// Nowhere.
@@ -172,6 +161,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Given => "flag or environment",
+            Self::Bundle => "bundle",
             Self::File => "configuration file",
             Self::Default => "default",
         })
@@ -181,8 +171,6 @@ impl fmt::Display for Source {
 /// Everything that is configured.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who answers.
-    pub who: Who,
     /// The folder the agent works in.
     pub workspace: PathBuf,
     /// The bundle with more hooks.
@@ -197,8 +185,10 @@ pub struct Config {
     pub audit: Durability,
     /// What the model is told before everything else.
     pub system: Option<String>,
+    /// The only tools that the agent has; all unless given.
+    pub only: Option<Vec<String>>,
     /// MCP servers, by name.
-    pub mcp: BTreeMap<String, McpCommand>,
+    pub mcp: BTreeMap<String, McpServer>,
     /// The configuration file, whether or not it is there.
     pub file: PathBuf,
     /// All of it, for people.
@@ -214,10 +204,10 @@ impl Config {
         let path = flags.config.clone().unwrap_or_else(|| home.config_file());
         let file = read(&path, flags.config.is_some())?;
         let mut settings = Settings::default();
-        let provider = settings.choose("provider", &flags.provider, &file.provider, "");
-        let model = settings.choose("model", &flags.model, &file.model, "");
-        let base_url = settings.choose("base_url", &flags.base_url, &file.base_url, "");
-        let script = settings.choose("script", &flags.script, &file.script, "");
+        settings.choose("provider", &flags.provider, &file.provider, "");
+        settings.choose("model", &flags.model, &file.model, "");
+        settings.choose("base_url", &flags.base_url, &file.base_url, "");
+        settings.choose("script", &flags.script, &file.script, "");
         let workspace = settings.choose("workspace", &flags.workspace, &file.workspace, ".");
         let bundle = settings.choose("bundle", &flags.bundle, &file.bundle, "");
         let approvals = settings.choose("approvals", &flags.approvals, &file.approvals, "ask");
@@ -229,7 +219,6 @@ impl Config {
         let audit = settings.choose("audit", &flags.audit, &file.audit, "group");
 
         Ok(Self {
-            who: who(&provider, &model, &base_url, script)?,
             workspace: std::path::absolute(&workspace)
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
@@ -259,10 +248,84 @@ impl Config {
                 }
             },
             system: file.system,
+            only: None,
             mcp: file.mcp,
             file: path,
             settings: settings.0,
         })
+    }
+}
+
+impl Config {
+    /// Lays in what bundles say. A flag counts more, and so does the environment; what has to do with safety becomes stricter, never
+    /// looser.
+    #[must_use]
+    pub fn under(&self, levels: &Levels) -> Self {
+        let mut config = self.clone();
+        let (session, tools) = (levels.settings(), levels.tools());
+        if let Some(kind) = session.orchestrator.filter(|_| !self.is_given("orchestrator")) {
+            config.orchestrator = match kind {
+                Loop::Basic => Orchestrator::Basic,
+                Loop::Streaming => Orchestrator::Streaming,
+            };
+            config.laid_in("orchestrator", config.orchestrator.as_str());
+        }
+        if session.approvals == Some(Questions::Deny) && !self.is_given("approvals") {
+            config.approvals = Approvals::Deny;
+            config.laid_in("approvals", "deny");
+        }
+        if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_given("audit")) {
+            config.audit = audit;
+            config.laid_in("audit", audit_word(audit));
+        }
+        let timeout = session.approval_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let shorter = timeout.filter(|timeout| *timeout < self.approval_timeout && !self.is_given("approval_timeout"));
+        if let Some(timeout) = shorter {
+            config.approval_timeout = timeout;
+            config.laid_in("approval_timeout", &timeout.as_secs_f64().to_string());
+        }
+        config.system = config.system.or(session.system);
+        config.only = tools.only;
+        for (name, server) in tools.mcp {
+            config.mcp.entry(name).or_insert(server);
+        }
+        config
+    }
+
+    /// Who answers: as flags and the environment say, else as the first model of a bundle says, else as the file says.
+    ///
+    /// # Errors
+    /// If there is no such provider.
+    pub fn who(&self, levels: &Levels) -> Result<Who> {
+        let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Given);
+        let word = |name: &str| self.setting(name).map(|setting| setting.value.clone()).unwrap_or_default();
+        let entry = match (given("provider"), given("script")) {
+            (Some(asked), _) => levels.providers().find(|entry| entry.shown_name() == asked.value),
+            (None, Some(script)) => return Ok(Who::Script(PathBuf::from(&script.value))),
+            (None, None) => levels.providers().next(),
+        };
+        let Some(entry) = entry else {
+            return who(&word("provider"), &word("model"), &word("base_url"), word("script").into());
+        };
+        let ProviderEntry { provider, model, base_url, script, .. } = entry;
+        let chosen = |name: &str, entry: &Option<String>| {
+            given(name).map(|setting| setting.value.clone()).or_else(|| entry.clone()).unwrap_or_default()
+        };
+        who(provider, &chosen("model", model), &chosen("base_url", base_url), chosen("script", script).into())
+    }
+
+    fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    fn laid_in(&mut self, name: &str, value: &str) {
+        if let Some(setting) = self.settings.iter_mut().find(|setting| setting.name == name) {
+            *setting = Setting { name: setting.name, value: value.to_owned(), source: Source::Bundle };
+        }
+    }
+
+    fn is_given(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(|setting| setting.source == Source::Given)
     }
 }
 
@@ -296,6 +359,14 @@ fn read(path: &Path, is_named: bool) -> Result<File> {
         Err(error) => return Err(anyhow!(error).context(format!("the configuration `{}`", path.display()))),
     };
     toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))
+}
+
+fn audit_word(level: Durability) -> &'static str {
+    match level {
+        Durability::Async => "async",
+        Durability::Group => "group",
+        Durability::Record => "record",
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration> {

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use amplifier::agent::NOBODY;
+use amplifier::bundles::Bundles;
 use amplifier::commands::approvals::Approvals;
 use amplifier::commands::audit::Audit;
 use amplifier::commands::chat::{Begin, Chat, converse};
@@ -73,7 +74,8 @@ fn begin() -> Result<ExitCode> {
     }
     let flags = Flags::default();
     let home = Home::from_environment()?;
-    if Config::load(&flags, &home)?.who == Who::Nobody {
+    let config = Config::load(&flags, &home)?;
+    if config.who(&Bundles::find(&config, &home)?.levels())? == Who::Nobody {
         writeln!(anstream::stderr(), "Welcome: {NOBODY}.\n\nHere is the demonstration.")?;
         return awaited(Demo::default().run());
     }

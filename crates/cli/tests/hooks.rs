@@ -39,7 +39,7 @@ fn place(bundle: &str) -> (Place, String) {
 fn a_bundle_is_validated_listed_tested_and_tried_before_it_is_trusted() {
     let (place, file) = place(BUNDLE);
     let validated = place.amplifier(&["hooks", "validate", &file]).fine();
-    assert_eq!(validated, format!("{file}: 1 hooks in 1 files, no mistakes\n"));
+    assert_eq!(validated, format!("{file}: 1 hook in 1 file, no mistakes\n"));
     let listed = place.amplifier(&["hooks", "list", "--json", "--bundle", &file]).fine();
     let names: Vec<Value> =
         listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();

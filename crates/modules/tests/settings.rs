@@ -1,12 +1,12 @@
 //! What a bundle says about the session, its schema, and bundles that change while they are used.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use amplifier_audit::Durability;
 use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
-use amplifier_modules::bundle::{self, Live, Loop, Questions, load, schema};
+use amplifier_modules::bundle::{self, BundleLevel, Levels, Live, Loop, Questions, load, schema};
 use amplifier_modules::{Host, MODULES, Scope};
 use serde_json::{Value, json};
 
@@ -48,6 +48,34 @@ fn settings_tools_and_models_come_from_all_files() {
     assert_eq!(names, ["rehearsal", "openai"]);
     let script = folder.path().join("play.json");
     assert_eq!(loaded.providers[0].script.as_deref(), script.to_str());
+}
+
+#[test]
+fn a_project_makes_things_stricter_and_chooses_nothing_for_the_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let loaded = |name: &str, text: &str| {
+        write(folder.path(), name, text);
+        load(&folder.path().join(name)).unwrap()
+    };
+    let user = loaded(
+        "user.yaml",
+        "session: { audit: group, approvals: ask, approval_timeout: 60 }\ntools: { only: [Read, Bash] }\n",
+    );
+    let project = loaded(
+        "project.yaml",
+        "session: { audit: record, approvals: deny, approval_timeout: 90, orchestrator: loop-basic, system: Obey me. }\n\
+         tools:\n  only: [Read, Write]\n  mcp:\n    mine: { command: ./server }\n\
+         providers: [{ provider: openai, base_url: 'https://elsewhere.example/' }]\n",
+    );
+    let levels = Levels::new([(BundleLevel::User, user), (BundleLevel::Project, project)], &[]);
+    let settings = levels.settings();
+    assert_eq!(settings.audit, Some(Durability::Record));
+    assert_eq!(settings.approvals, Some(Questions::Deny));
+    assert_eq!(settings.approval_timeout, Some(60.0));
+    assert_eq!((settings.orchestrator, settings.system), (None, None));
+    assert_eq!(levels.tools().only, Some(vec!["Read".to_owned()]));
+    assert!(levels.tools().mcp.is_empty());
+    assert_eq!(levels.providers().count(), 0);
 }
 
 #[test]
@@ -152,6 +180,11 @@ fn the_schema_names_every_module() {
     assert_eq!(named, json!(MODULES.iter().map(|module| module.name).collect::<Vec<_>>()));
 }
 
+fn live(hooks: &HookRegistry, folder: &Path, file: PathBuf) -> Live {
+    let load = move || Ok(Levels::new([(BundleLevel::Named, bundle::load(&file)?)], &[]));
+    Live::start(&load().unwrap(), hooks, host(folder), load).unwrap()
+}
+
 async fn is_denied(hooks: &HookRegistry) -> Option<String> {
     let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": { "command": "ls" } }).await;
     outcome.flat().reason
@@ -164,7 +197,7 @@ async fn a_bundle_is_read_anew_when_it_changes_and_a_broken_one_changes_nothing(
     write(folder.path(), "b.yaml", &rule("one"));
     let hooks = HookRegistry::new();
     let file = folder.path().join("b.yaml");
-    let (mut live, _) = Live::start(&hooks, host(folder.path()), move || load(&file)).unwrap();
+    let mut live = live(&hooks, folder.path(), file);
     assert!(live.refresh().is_none());
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("one"));
 
@@ -194,7 +227,7 @@ async fn a_mistake_in_a_file_that_is_new_to_the_bundle_can_be_mended_there() {
     write(folder.path(), "b.yaml", "");
     let hooks = HookRegistry::new();
     let file = folder.path().join("b.yaml");
-    let (mut live, _) = Live::start(&hooks, host(folder.path()), move || load(&file)).unwrap();
+    let mut live = live(&hooks, folder.path(), file);
     write(folder.path(), "more.yaml", "hoks: []\n");
     write(folder.path(), "b.yaml", "includes: [more.yaml]\n");
     assert!(live.refresh().unwrap().is_err());
@@ -209,7 +242,7 @@ async fn a_session_follows_its_bundle_and_the_person_is_told() {
     write(folder.path(), "b.yaml", "");
     let hooks = HookRegistry::new();
     let file = folder.path().join("b.yaml");
-    let (live, _) = Live::start(&hooks, host(folder.path()), move || bundle::load(&file)).unwrap();
+    let live = live(&hooks, folder.path(), file);
     let versions = Arc::new(Mutex::new(0));
     let counted = versions.clone();
     live.follow(move |_| *counted.lock().unwrap() += 1);
@@ -220,12 +253,12 @@ async fn a_session_follows_its_bundle_and_the_person_is_told() {
     assert_eq!(told(begin().await), Vec::<String>::new());
     write(folder.path(), "b.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: x\n");
     let messages = told(begin().await);
-    assert!(messages[0].ends_with("b.yaml has changed: its hooks are in force from now on"), "{messages:?}");
+    assert_eq!(messages, ["a bundle has changed: its hooks are in force from now on"]);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
     write(folder.path(), "b.yaml", "hooks: [");
     let messages = told(begin().await);
     assert!(
-        messages[0].starts_with("the bundle has changed and cannot be used, so the old version stays"),
+        messages[0].starts_with("a bundle has changed and cannot be used, so the old version stays"),
         "{messages:?}"
     );
     assert_eq!(*versions.lock().unwrap(), 1);

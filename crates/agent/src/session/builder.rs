@@ -49,6 +49,7 @@ pub struct SessionBuilder {
     coordinator: CoordinatorBuilder,
     context: Context,
     tools: Vec<Arc<dyn Tool>>,
+    only: Option<Vec<String>>,
     system: Option<String>,
     orchestrator: Orchestrator,
     options: SessionOptions,
@@ -67,6 +68,7 @@ impl SessionBuilder {
             coordinator: Coordinator::builder(HookRegistry::new()).context(context.clone()).tokens(Tokenizer),
             context,
             tools: Vec::new(),
+            only: None,
             system: None,
             orchestrator: Orchestrator::default(),
             options: SessionOptions::default(),
@@ -84,9 +86,15 @@ impl SessionBuilder {
         self
     }
 
-    /// What the agent can do. `Task` is added: an agent can always delegate.
+    /// What the agent can do. `Task` is added, unless it is left out by [`only`](Self::only).
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
+        self
+    }
+
+    /// Leaves out every tool but these, by name.
+    pub fn only(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.only = Some(names.into_iter().collect());
         self
     }
 
@@ -241,7 +249,8 @@ impl SessionBuilder {
     fn core(self, meta: &Meta) -> Core {
         let task: Arc<dyn Tool> = Arc::new(Task);
         let tools = self.tools.into_iter().chain([task]).map(|tool| (tool.spec().name, tool));
-        let tools: BTreeMap<String, Arc<dyn Tool>> = tools.collect();
+        let is_left = |name: &str| self.only.as_ref().is_none_or(|only| only.iter().any(|left| left == name));
+        let tools: BTreeMap<String, Arc<dyn Tool>> = tools.filter(|(name, _)| is_left(name)).collect();
         let mut plan = self.mount_plan;
         let defaults = json!({
             "orchestrator": self.orchestrator.as_str(),

@@ -43,7 +43,10 @@ impl Doctor {
     /// If the configuration cannot be read.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let config = Config::load(&self.flags, home)?;
-        let findings = findings(&config, home);
+        // A bundle with a mistake in it is told among the findings.
+        let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
+        let config = config.under(&levels);
+        let findings = findings(&config, home, &config.who(&levels)?);
         let is_well = findings.iter().all(|finding| finding.is_well);
         let mut out = std::io::stdout().lock();
         if self.json {
@@ -102,12 +105,9 @@ fn bundles(config: &Config, home: &Home) -> Result<String> {
     Ok(visible(&all, Reading::Exact))
 }
 
-fn findings(config: &Config, home: &Home) -> Vec<Finding> {
-    let finding = |what, result: Result<String, String>| match result {
-        Ok(about) => Finding { what, is_well: true, about },
-        Err(about) => Finding { what, is_well: false, about },
-    };
-    let model = match &config.who {
+/// What is known about the model.
+fn model(who: &Who) -> Result<String, String> {
+    match who {
         Who::Nobody => Err("none is configured; `amplifier demo` needs none".to_owned()),
         Who::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
@@ -118,7 +118,15 @@ fn findings(config: &Config, home: &Home) -> Vec<Finding> {
             (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),
             (Some(_), None) => Ok(format!("{kind}, {model}; {} is set", kind.key_variable())),
         },
+    }
+}
+
+fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
+    let finding = |what, result: Result<String, String>| match result {
+        Ok(about) => Finding { what, is_well: true, about },
+        Err(about) => Finding { what, is_well: false, about },
     };
+    let model = model(who);
     let workspace = Workspace::new(&config.workspace)
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));

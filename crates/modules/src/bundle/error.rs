@@ -23,7 +23,8 @@ pub struct BundleError {
 }
 
 impl BundleError {
-    pub(crate) fn whole(file: &Path, message: impl Into<String>) -> Self {
+    /// Something that is wrong with a whole file.
+    pub fn whole(file: &Path, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: 0, column: 0, message: message.into(), text: String::new() }
     }
 

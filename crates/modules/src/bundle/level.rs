@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 
 use amplifier_core::{HookRegistry, OverBudget, Registration, SessionConfig};
 
+use super::load::Digest;
 use super::{BundleError, Loaded, ProviderEntry, SessionSettings, Tools};
 use crate::host::Host;
 
@@ -100,27 +102,35 @@ impl Levels {
     }
 
     /// The settings of all: where several say something, the stricter; where nothing is stricter, that of the bundle that was named, then
-    /// that of the user, then that of the project.
+    /// that of the user. What only a person decides does not count in a project.
     pub fn settings(&self) -> SessionSettings {
-        self.by_nearness().fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()))
+        let own = self.own().fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()));
+        let project = self.bundles.get(&BundleLevel::Project).map(|bundle| bundle.session.clone());
+        own.stricter(SessionSettings { orchestrator: None, system: None, ..project.unwrap_or_default() })
     }
 
-    /// What the agent can do: every server, and the tools that no level leaves out.
+    /// What the agent can do: the tools that no level leaves out, and the servers of the person's own bundles.
     pub fn tools(&self) -> Tools {
-        self.bundles.values().fold(Tools::default(), |mut all, bundle| {
-            all.join(bundle.tools.clone());
-            all
-        })
+        let mut tools = Tools::default();
+        self.own().for_each(|bundle| tools.join(bundle.tools.clone()));
+        let project = self.bundles.get(&BundleLevel::Project);
+        let only = project.and_then(|bundle| bundle.tools.only.clone());
+        tools.join(Tools { only, ..Tools::default() });
+        tools
     }
 
-    /// Every model: those of the bundle that was named first, then those of the user, then those of the project.
+    /// The models of the person's own bundles, those of the one that was named first: whoever chooses a model gets the key.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
-        self.by_nearness().flat_map(|bundle| &bundle.providers)
+        self.own().flat_map(|bundle| &bundle.providers)
     }
 
-    fn by_nearness(&self) -> impl Iterator<Item = &Loaded> {
-        let order = [BundleLevel::Named, BundleLevel::User, BundleLevel::Project];
-        order.into_iter().filter_map(|level| self.bundles.get(&level))
+    fn own(&self) -> impl Iterator<Item = &Loaded> {
+        [BundleLevel::Named, BundleLevel::User].into_iter().filter_map(|level| self.bundles.get(&level))
+    }
+
+    /// The files of all bundles, and what was in them.
+    pub(super) fn contents(&self) -> Vec<(PathBuf, Digest)> {
+        self.bundles.values().flat_map(Loaded::contents).collect()
     }
 
     /// Puts the limits of hooks in the place of what a session would have otherwise.

@@ -1,7 +1,7 @@
-//! A bundle whose changes are picked up while a session runs.
+//! Bundles whose changes are picked up while a session runs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{
@@ -9,10 +9,10 @@ use amplifier_core::{
 };
 
 use super::load::{Digest, digest_of};
-use super::{BundleError, Loaded};
+use super::{BundleError, Levels};
 use crate::host::Host;
 
-/// A bundle that is registered, and read anew when one of its files has changed.
+/// Bundles that are registered, and read anew when one of their files has changed.
 ///
 /// A version with a mistake in it changes nothing: the hooks of the last good one stay.
 pub struct Live {
@@ -26,29 +26,29 @@ pub struct Live {
     broken: Option<BundleError>,
 }
 
-type Load = Box<dyn Fn() -> Result<Loaded, BundleError> + Send>;
+type Load = Box<dyn Fn() -> Result<Levels, BundleError> + Send>;
 
 impl Live {
-    /// Loads a bundle and registers its hooks.
+    /// Registers the hooks of bundles. `load` gives them anew.
     ///
     /// # Errors
-    /// If it cannot be loaded, or a hook cannot be made.
+    /// If a hook cannot be made.
     pub fn start(
+        levels: &Levels,
         hooks: &HookRegistry,
         host: Host,
-        load: impl Fn() -> Result<Loaded, BundleError> + Send + 'static,
-    ) -> Result<(Self, Loaded), BundleError> {
-        let loaded = load()?;
-        let registrations = loaded.register(hooks, &host)?;
-        let seen = loaded.contents();
-        Ok((Self { hooks: hooks.clone(), host, load: Box::new(load), registrations, seen, broken: None }, loaded))
+        load: impl Fn() -> Result<Levels, BundleError> + Send + 'static,
+    ) -> Result<Self, BundleError> {
+        let registrations = levels.register(hooks, &host)?;
+        let seen = levels.contents();
+        Ok(Self { hooks: hooks.clone(), host, load: Box::new(load), registrations, seen, broken: None })
     }
 
     /// Looks at the files, and takes over what has changed. `None` if nothing has.
     ///
     /// # Errors
     /// If the new version has a mistake; the old one stays in force, and the mistake is told once.
-    pub fn refresh(&mut self) -> Option<Result<Loaded, BundleError>> {
+    pub fn refresh(&mut self) -> Option<Result<Levels, BundleError>> {
         // A few small files: this takes microseconds. What is in them counts, because clocks are coarse.
         let is_same =
             self.seen.iter().all(|(file, digest)| fs::read(file).is_ok_and(|text| digest_of(&text) == *digest));
@@ -57,13 +57,13 @@ impl Live {
             return None;
         }
         // The new hooks first: nothing happens without a hook in between.
-        let renewed = (self.load)().and_then(|loaded| Ok((loaded.register(&self.hooks, &self.host)?, loaded)));
+        let renewed = (self.load)().and_then(|levels| Ok((levels.register(&self.hooks, &self.host)?, levels)));
         match renewed {
-            Ok((new, loaded)) => {
+            Ok((new, levels)) => {
                 std::mem::replace(&mut self.registrations, new).iter().for_each(Registration::unregister);
-                self.seen = loaded.contents();
+                self.seen = levels.contents();
                 self.broken = None;
-                Some(Ok(loaded))
+                Some(Ok(levels))
             }
             Err(error) if self.broken.as_ref() == Some(&error) => None,
             Err(error) => {
@@ -75,15 +75,18 @@ impl Live {
 
     /// Has it refreshed when a turn begins and before each call to the model, and tells the person. `changed` is called with every
     /// new version.
-    pub fn follow(self, changed: impl Fn(&Loaded) + Send + Sync + 'static) -> [Registration; 2] {
+    pub fn follow(self, changed: impl Fn(&Levels) + Send + Sync + 'static) -> [Registration; 2] {
         let hooks = self.hooks.clone();
         let follower = Arc::new(Follower { live: Mutex::new(self), changed });
         [
-            hooks.hook(EXECUTION_START).named("bundle").observer().handler(follower.clone()),
-            hooks.hook(PROVIDER_REQUEST).named("bundle").observer().handler(follower),
+            hooks.hook(EXECUTION_START).named(FOLLOWER).observer().handler(follower.clone()),
+            hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().handler(follower),
         ]
     }
 }
+
+/// The name of the hooks that look for changes.
+pub const FOLLOWER: &str = "bundle";
 
 struct Follower<F> {
     // A std lock: nothing awaits while it is held.
@@ -91,20 +94,18 @@ struct Follower<F> {
     changed: F,
 }
 
-impl<F: Fn(&Loaded) + Send + Sync + 'static> Hook for Follower<F> {
+impl<F: Fn(&Levels) + Send + Sync + 'static> Hook for Follower<F> {
     async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
         let refreshed = self.live.lock().unwrap_or_else(PoisonError::into_inner).refresh();
         Ok(match refreshed {
             None => HookResult::proceed(),
-            Some(Ok(loaded)) => {
-                (self.changed)(&loaded);
-                let file = loaded.files.last().map(PathBuf::as_path).unwrap_or(Path::new("the bundle"));
-                let text = format!("{} has changed: its hooks are in force from now on", file.display());
-                HookResult::proceed().message(Level::Info, text)
+            Some(Ok(levels)) => {
+                (self.changed)(&levels);
+                HookResult::proceed().message(Level::Info, "a bundle has changed: its hooks are in force from now on")
             }
             Some(Err(error)) => {
                 let text =
-                    format!("the bundle has changed and cannot be used, so the old version stays in force:\n{error}");
+                    format!("a bundle has changed and cannot be used, so the old version stays in force:\n{error}");
                 HookResult::proceed().message(Level::Warning, text)
             }
         })

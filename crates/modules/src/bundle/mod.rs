@@ -15,7 +15,7 @@ pub use confine::{Confine, MayWrite};
 pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};
-pub use live::Live;
+pub use live::{FOLLOWER, Live};
 pub use load::{Loaded, Placed, load, load_pinned};
 pub use schema::schema;
 pub use settings::{Loop, McpServer, ProviderEntry, Questions, SessionSettings, Tools};

@@ -152,7 +152,7 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
         #[cfg(feature = "wasm")]
         HookKind::Wasm(component) => {
             let mut options = WasmOptions::new(name, component);
-            options.folder = folder(placed).to_owned();
+            options.folder = placed.folder().to_owned();
             options.timeout = timeout(placed);
             options.grant = entry.grant.clone().unwrap_or_default();
             options.memory = entry.memory.map_or(options.memory, |mebibytes| mebibytes.saturating_mul(1024 * 1024));

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
 use amplifier_modules::Starter;
-use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load};
+use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, schema};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -80,6 +80,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the JSON Schema of bundles, for editors
+    Schema,
     /// Write hooks that work, to begin with
     New {
         /// What they are made of
@@ -118,8 +120,15 @@ impl Hooks {
                 let bundle = chosen(file, &config, home)?;
                 bundles::register_alone(&bundle, &config.workspace, &HookRegistry::new())?;
                 let file = bundle.files.last().context("a bundle is a file")?;
-                let (hooks, files) = (bundle.hooks.len(), bundle.files.len());
-                writeln!(std::io::stdout(), "{}: {hooks} hooks in {files} files, no mistakes", file.display())?;
+                for doubt in bundle.doubts() {
+                    writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
+                }
+                let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
+                writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes", file.display())?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Schema => {
+                writeln!(std::io::stdout(), "{:#}", schema())?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Test(test) => test.run(home).await,
@@ -190,6 +199,11 @@ fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A number of things: `1 hook`, `2 hooks`.
+fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 /// Who decided, and in which words.

@@ -1,0 +1,147 @@
+//! What bundles say about a session: models, tools, limits; and what happens when they change while it runs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod common;
+
+use common::{Place, Ran, Running};
+use serde_json::{Value, json};
+
+fn bash(command: &str) -> Value {
+    json!({ "text": "I try.", "tools": [{ "name": "Bash", "input": { "command": command } }] })
+}
+
+#[test]
+fn a_bundle_brings_its_model_and_flags_choose_another() {
+    let place = Place::with(json!([{ "text": "From the flag." }]));
+    place.write("home/bundle.yaml", "providers:\n  - { provider: scripted, script: one.json }\n  - { name: other, provider: scripted, script: two.json }\n");
+    place.write("home/one.json", &json!({ "answers": [{ "text": "One." }] }).to_string());
+    place.write("home/two.json", &json!({ "answers": [{ "text": "Two." }] }).to_string());
+    place.write("home/config.toml", "provider = \"openai\"\n");
+    assert_eq!(place.amplifier(&["run", "Hello"]).fine(), "One.\n");
+    assert_eq!(place.amplifier(&["run", "--provider", "other", "Hello"]).fine(), "Two.\n");
+    assert_eq!(place.run(&["Hello"]).fine(), "From the flag.\n");
+    let unknown = place.amplifier(&["run", "--provider", "nobody", "Hello"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+}
+
+#[test]
+fn an_agent_has_the_tools_that_its_bundles_leave_it() {
+    let place = Place::with(json!([bash("touch made"), { "text": "Then not." }]));
+    place.write("home/bundle.yaml", "tools: { only: [Read, Grep] }\n");
+    place.rules(json!({ "confirm:*": "allow" }));
+    let Ran { code, out, .. } = place.run(&["Make it"]);
+    assert_eq!((code, out.as_str()), (0, "I try.\nThen not.\n"));
+    assert!(!place.at("workspace/made").exists());
+    place.write("home/bundle.yaml", "tools: { only: [Read, Grpe] }\n");
+    let failed = place.run(&["Make it"]);
+    failed.check_failed(
+        "amplifier: a bundle has `Grpe` under `tools`, but there are only Read, Write, Edit, MultiEdit, Bash, Glob, Grep, Todo, Task",
+    );
+}
+
+#[test]
+fn a_bundle_makes_a_session_stricter_and_doctor_says_so() {
+    let place = Place::with(json!([]));
+    place.write("home/config.toml", "audit = \"record\"\napproval_timeout = 20\n");
+    place.write(
+        "home/bundle.yaml",
+        "session: { audit: async, approvals: deny, approval_timeout: 60, orchestrator: loop-basic }\n",
+    );
+    let doctor = |arguments: &[&str]| -> Vec<(String, String)> {
+        let report = place.amplifier(&[&["doctor", "--json"], arguments].concat()).out;
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let find =
+            |name: &str| report["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name).cloned();
+        let names = ["audit", "approvals", "approval_timeout", "orchestrator"];
+        names
+            .map(|name| find(name).unwrap())
+            .map(|setting| {
+                let text = |field: &str| setting[field].as_str().unwrap().to_owned();
+                (text("value"), text("source"))
+            })
+            .into()
+    };
+    let own = |pairs: [(&str, &str); 4]| pairs.map(|(value, source)| (value.to_owned(), source.to_owned())).to_vec();
+    let expected =
+        [("record", "configuration file"), ("deny", "bundle"), ("20", "configuration file"), ("loop-basic", "bundle")];
+    assert_eq!(doctor(&[]), own(expected));
+    let flags =
+        ["--approvals", "ask", "--audit", "async", "--approval-timeout", "90", "--orchestrator", "loop-streaming"];
+    let given = "flag or environment";
+    assert_eq!(doctor(&flags), own([("async", given), ("ask", given), ("90", given), ("loop-streaming", given)]));
+}
+
+/// A session that waits in a tool until the test has changed a bundle, and then tries something.
+fn while_it_runs(before: &str, after: &str) -> (Place, Ran) {
+    let place = Place::with(
+        json!([bash("echo > ready; while [ ! -e go ]; do sleep 0.02; done"), bash("touch made"), { "text": "Done." }]),
+    );
+    place.rules(json!({ "confirm:*": "allow" }));
+    place.write("home/bundle.yaml", before);
+    let running = Running::start(place.scripted(&["run", "Make it"]));
+    while !place.at("workspace/ready").exists() {
+        std::thread::yield_now();
+    }
+    place.write("home/bundle.yaml", after);
+    place.write("workspace/go", "");
+    let ran = running.end();
+    (place, ran)
+}
+
+const GUARD: &str = "hooks:\n  - rule: no-touching\n    on: tool:pre\n    when: tool_input.command.contains('touch')\n    deny: not now\n";
+
+#[test]
+fn a_changed_bundle_counts_while_the_session_runs() {
+    let (place, ran) = while_it_runs("", GUARD);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.error.contains("a bundle has changed: its hooks are in force from now on"), "{ran:?}");
+    assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists());
+    let recorded = place.amplifier(&["audit", "show", "--kind", "policy_change"]).fine();
+    assert!(recorded.contains("bundle.yaml"), "{recorded}");
+    place.check_sealed(1);
+}
+
+#[test]
+fn a_broken_bundle_leaves_the_old_one_in_force() {
+    let (place, ran) = while_it_runs(GUARD, "hooks:\n  - rule: no-touching\n    on: tool:pre\n    dney: x\n");
+    assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
+    assert!(ran.error.contains("bundle.yaml:4:5: unknown key `dney`; did you mean `deny`?"), "{ran:?}");
+    assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists());
+}
+
+#[test]
+fn a_changed_bundle_of_a_project_counts_when_it_is_trusted() {
+    let place = Place::with(
+        json!([bash("echo > ready; while [ ! -e go ]; do sleep 0.02; done"), bash("touch made"), { "text": "Done." }]),
+    );
+    place.rules(json!({ "confirm:*": "allow" }));
+    std::fs::create_dir(place.at("workspace/.amplifier")).unwrap();
+    place.write("workspace/.amplifier/bundle.yaml", GUARD);
+    place.amplifier(&["hooks", "trust", "--yes"]).fine();
+    let running = Running::start(place.scripted(&["run", "Make it"]));
+    while !place.at("workspace/ready").exists() {
+        std::thread::yield_now();
+    }
+    place.write("workspace/.amplifier/bundle.yaml", "hooks: []\n");
+    place.write("workspace/go", "");
+    let ran = running.end();
+    assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
+    assert!(ran.error.contains("is not what you have trusted"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists(), "{ran:?}");
+}
+
+#[test]
+fn editors_get_a_schema_and_people_a_warning_about_events_that_nobody_emits() {
+    let place = Place::with(json!([]));
+    let schema: Value = serde_json::from_str(&place.amplifier(&["hooks", "schema"]).fine()).unwrap();
+    assert_eq!(schema["title"], "Bundle");
+    place.write("workspace/b.yaml", "hooks:\n  - rule: a\n    on: tool:prre\n    deny: no\n");
+    let Ran { code, out, error } = place.amplifier(&["hooks", "validate", "b.yaml"]);
+    assert_eq!((code, out.as_str()), (0, "b.yaml: 1 hook in 1 file, no mistakes\n"));
+    assert!(
+        error.starts_with("warning: b.yaml:2:5: there is no event `tool:prre`; did you mean `tool:pre`?\n"),
+        "{error}"
+    );
+}
