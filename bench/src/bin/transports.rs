@@ -97,11 +97,10 @@ fn answer_requests(mut stream: TcpStream) -> Result<()> {
 fn measure() -> Result<()> {
     let myself = std::env::current_exe()?.to_string_lossy().into_owned();
     let content: String = "fn main() { println!(\"hello\"); }\n".repeat(24);
-    let event: EventData = data! {
+    let event = data! {
         "tool_name": "Write", "tool_call_id": "call-1", "session_id": "bench",
         "tool_input": { "file_path": "src/main.rs", "content": content },
-    }
-    .into();
+    };
     let request = Request { protocol: PROTOCOL, id: None, hook: "bench", event: "tool:pre", data: &event };
     let request = serde_json::to_vec(&request)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
