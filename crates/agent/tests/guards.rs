@@ -188,3 +188,12 @@ fn every_example_of_the_documentation_can_be_used() {
         assert!(documented.contains(&format!("module: {}\n", module.name)), "{} has no example", module.name);
     }
 }
+
+/// The one in the guide has all that can stand in a bundle.
+#[test]
+fn the_bundle_of_the_guide_is_one() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bundles.md");
+    let text = examples(&std::fs::read_to_string(page).unwrap()).remove(0);
+    let bundle = amplifier_modules::bundle::Bundle::parse(&text, Path::new("bundles.md")).unwrap();
+    assert_eq!((bundle.hooks.len(), bundle.providers.len(), bundle.tests.len()), (6, 2, 1));
+}

@@ -12,7 +12,7 @@ use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::bundles::{self, Bundles};
@@ -71,7 +71,11 @@ pub async fn prepare(
     levels.apply(&mut limits);
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
     let workspace = protection.of_files(workspace);
-    let (workspace, launcher) = match protection.launcher() {
+    let launcher = match config.is_confined {
+        true => protection.launcher(),
+        false => Err(anyhow!("`confinement` is `off`")),
+    };
+    let (workspace, launcher) = match launcher {
         Ok(launcher) => (workspace.launcher(&launcher), launcher),
         Err(error) => {
             screen.note(&format!(

@@ -50,6 +50,9 @@ pub struct Flags {
     /// How safely the audit log is kept: `async`, `group` or `record`
     #[arg(long, env = "AMPLIFIER_AUDIT", value_name = "LEVEL")]
     pub audit: Option<String>,
+    /// Whether commands run where they cannot change bundles, keys or the audit log: `on`, or `off` (for `sudo` and the like)
+    #[arg(long, env = "AMPLIFIER_CONFINEMENT", value_name = "MODE")]
+    pub confinement: Option<String>,
     /// Another configuration file
     #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -69,6 +72,7 @@ struct File {
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
     audit: Option<String>,
+    confinement: Option<String>,
     system: Option<String>,
     mcp: BTreeMap<String, McpServer>,
 }
@@ -183,6 +187,8 @@ pub struct Config {
     pub orchestrator: Orchestrator,
     /// How safely the audit log is kept.
     pub audit: Durability,
+    /// Whether commands run where they cannot change what governs the agent.
+    pub is_confined: bool,
     /// What the model is told before everything else.
     pub system: Option<String>,
     /// The only tools that the agent has; all unless given.
@@ -217,6 +223,7 @@ impl Config {
         let orchestrator =
             settings.choose("orchestrator", &flags.orchestrator, &file.orchestrator, Orchestrator::default().as_str());
         let audit = settings.choose("audit", &flags.audit, &file.audit, "group");
+        let confinement = settings.choose("confinement", &flags.confinement, &file.confinement, "on");
 
         Ok(Self {
             workspace: std::path::absolute(&workspace)
@@ -246,6 +253,11 @@ impl Config {
                 other => {
                     return Err(usage(format!("the audit log is kept `async`, `group` or `record`, not `{other}`")));
                 }
+            },
+            is_confined: match confinement.as_str() {
+                "on" => true,
+                "off" => false,
+                other => return Err(usage(format!("the confinement of commands is `on` or `off`, not `{other}`"))),
             },
             system: file.system,
             only: None,
@@ -284,7 +296,7 @@ impl Config {
             config.approval_timeout = timeout;
             config.laid_in("approval_timeout", &timeout.as_secs_f64().to_string());
         }
-        config.system = config.system.or(session.system);
+        config.system = session.system.or(config.system);
         config.only = tools.only;
         for (name, server) in tools.mcp {
             config.mcp.entry(name).or_insert(server);

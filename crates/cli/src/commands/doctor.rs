@@ -146,6 +146,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         _ => Err("is missing; the tool `Bash` needs it".to_owned()),
     };
     let confinement = match Protection::home(home).and_then(|protection| protection.launcher()) {
+        _ if !config.is_confined => Ok("is off: commands are denied by what is seen of them alone".to_owned()),
         Ok(_) => Ok("commands cannot change bundles, keys or the audit log".to_owned()),
         Err(error) => Err(format!("commands are not confined, so protection from them is weaker: {error:#}")),
     };

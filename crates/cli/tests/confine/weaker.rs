@@ -55,6 +55,21 @@ fn commands_that_seem_to_change_what_is_protected_are_denied() {
 }
 
 #[test]
+fn a_person_can_switch_confinement_off_and_the_rest_stays() {
+    let world = World::new();
+    let calls = [bash("grep NoNewPrivs /proc/self/status"), bash("echo x > .amplifier/bundle.yaml")];
+    let (confined, _) = world.does_with(&calls[..1], |program| program);
+    assert_eq!(confined, ["NoNewPrivs:\t1"]);
+    let (results, Ran { error, .. }) = world.does_with(&calls, |mut program| {
+        program.env("AMPLIFIER_CONFINEMENT", "off");
+        program
+    });
+    assert!(error.contains("commands are not confined here (`confinement` is `off`)"), "{error}");
+    assert_eq!(results[0], "NoNewPrivs:\t0");
+    assert!(results[1].contains("Denied by hook protect"), "{results:?}");
+}
+
+#[test]
 fn a_hook_that_cannot_be_confined_is_not_loaded() {
     let place = Place::with(serde_json::json!([]));
     place.write("bundle.yaml", "hooks:\n  - command: \"true\"\n    on: tool:pre\n    confine: {}\n");
