@@ -50,8 +50,11 @@ pub(crate) fn is_inside() -> bool {
 }
 
 /// Runs a piece of code that is not ours, so that a panic or endless nesting becomes an error.
+///
+/// # Errors
+/// If it panics, or runs inside too many others on this thread's stack.
 #[inline]
-pub(crate) fn contain<T>(piece: impl FnOnce() -> T) -> Result<T, HookError> {
+pub fn contain<T>(piece: impl FnOnce() -> T) -> Result<T, HookError> {
     contain_or(|| Ok(piece()), Err)
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod coordinator;
+pub mod driving;
 mod event;
 mod guard;
 mod ports;

@@ -127,11 +127,12 @@ fn an_answer_out_of_turn_is_not_taken() {
     for index in [1, 2, 3, 99, usize::MAX] {
         emission.answer(index, deny());
     }
-    emission.answer(0, go_on());
+    emission.go_on(0);
     emission.answer(0, deny());
     assert_eq!(emission.decision().as_str(), "continue");
     while let Some(index) = emission.next_hook() {
         emission.answer(index, go_on());
+        emission.go_on(index);
         emission.answer(index, Err(HookError::failed("out of turn")));
     }
     let outcome = emission.finish();

@@ -150,7 +150,6 @@ impl Coordinator {
         question: Question,
         mut waiting: Contained<BoxFuture<'static, Result<String, ApprovalError>>>,
     ) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (session, clock) = (Arc::downgrade(&self.shared), self.shared.hooks.clock().clone());
         let watch = async move {
             let waited = wait(&*clock, LATE, &mut waiting).await;
@@ -163,9 +162,13 @@ impl Coordinator {
                 }
             }
         };
-        let mut late = lock(&self.shared.late);
-        while late.try_join_next().is_some() {}
-        late.spawn_on(watch, &runtime);
+        if let Some(background) = &self.shared.background {
+            background(Box::pin(watch));
+        } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let mut late = lock(&self.shared.late);
+            while late.try_join_next().is_some() {}
+            late.spawn_on(watch, &runtime);
+        }
     }
 
     async fn announce(&self, question: &Question, ruling: &Ruling) {

@@ -106,6 +106,11 @@ pub(super) struct Budget {
 }
 
 impl Budget {
+    /// The tokens that were injected in that turn.
+    pub(super) fn used_in(&self, turn: u64) -> usize {
+        if self.turn == turn { self.used } else { 0 }
+    }
+
     /// Starts afresh if another turn has begun.
     pub(super) fn of_turn(&mut self, turn: u64) -> &mut Self {
         if self.turn != turn {

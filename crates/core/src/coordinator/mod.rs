@@ -18,6 +18,7 @@ pub use inject::{EstimatedTokens, InjectionTooLarge, TokenCounter};
 pub use verdict::Verdict;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,12 +29,13 @@ use self::channels::Channels;
 use self::inject::{Budget, Fate};
 use self::route::{Routing, TOOL_CALL_ID};
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
+use crate::ports::BoxFuture;
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
-use crate::registry::{Denial, FromHook, HookRegistry, Outcome};
-use crate::result::{Action, HookResult};
+use crate::registry::{Denial, Emission, FromHook, HookRegistry, Outcome};
+use crate::result::{Action, HookResult, Injection};
 use crate::sync::{Mutex, lock};
 
 /// Emits events and routes what hooks say, in this order: approvals, injections, messages; and records everything.
@@ -81,7 +83,11 @@ struct Shared {
     questions: Arc<AtomicU64>,
     /// Questions out of time that are watched for a late answer. They end with the session.
     late: Mutex<JoinSet<()>>,
+    /// Who watches them where tokio does not.
+    background: Option<Background>,
 }
+
+type Background = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 
 /// Makes a [`Coordinator`]. Every port is optional, and what is missing is left out; but without an approval system every
 /// approval is refused, and without an audit log nothing gated runs where one is required.
@@ -148,6 +154,16 @@ impl CoordinatorBuilder {
         self
     }
 
+    /// Runs what goes on after an emission has returned: late answers are watched for. On tokio unless given, and not at all where
+    /// there is no runtime.
+    pub fn background(
+        mut self,
+        run: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static,
+    ) -> Self {
+        self.shared.background = Some(Arc::new(run));
+        self
+    }
+
     /// Limits and policies.
     pub fn config(mut self, config: SessionConfig) -> Self {
         self.shared.config = config;
@@ -183,6 +199,7 @@ impl Coordinator {
             turn: Arc::default(),
             questions: Arc::default(),
             late: Mutex::default(),
+            background: None,
         };
         CoordinatorBuilder { shared }
     }
@@ -191,7 +208,7 @@ impl Coordinator {
     /// audit log, limits and budget of the turn, so that there is no way around a gate by delegating. It needs a context and an id
     /// of its own.
     pub fn child(&self) -> CoordinatorBuilder {
-        let Shared { hooks, approvals, display, audit, tokens, rules, config, .. } = &*self.shared;
+        let Shared { hooks, approvals, display, audit, tokens, rules, config, background, .. } = &*self.shared;
         let Shared { ledger, budget, channels, turn, questions, .. } = &*self.shared;
         let shared = Shared {
             hooks: hooks.clone(),
@@ -210,6 +227,7 @@ impl Coordinator {
             turn: turn.clone(),
             questions: questions.clone(),
             late: Mutex::default(),
+            background: background.clone(),
         };
         CoordinatorBuilder { shared }
     }
@@ -279,6 +297,46 @@ impl Coordinator {
         let observed = outcome.event().answers() == Answers::Observed;
         let emitted = observed.then(|| outcome.data.clone());
         self.route(Routing::of(outcome, emitted, self.shared.audit.is_some())).await
+    }
+
+    /// Whether there is something to route: hooks said something, or there is a record to keep.
+    pub fn has_to_route<D: Data>(&self, outcome: &Outcome<D>) -> bool {
+        !outcome.is_silent() || self.shared.audit.is_some() || self.shared.config.audit_required
+    }
+
+    /// Routes what came of an emission over data of another kind: see [`Data`].
+    ///
+    /// `data` is what will run, as JSON: the data after every modification or, at events that are only observed, the data as emitted.
+    /// `tool_call_id` is that of the data as emitted.
+    pub async fn route_outcome_of<D: Data>(
+        &self,
+        outcome: &Outcome<D>,
+        data: EventData,
+        tool_call_id: Option<String>,
+    ) -> Verdict {
+        let routing = Routing::over(outcome, data, self.shared.audit.is_some());
+        self.route(Routing { tool_call_id, ..routing }).await
+    }
+
+    /// Records that an emission driven in another way was given up; `data` is what it had come to, as JSON.
+    pub fn record_given_up<D: Data>(&self, emission: &Emission<D>, data: &EventData) {
+        self.record_cancelled(emission.so_far(), data);
+    }
+
+    /// Whether the session would refuse the injection for its size.
+    ///
+    /// # Errors
+    /// If it is larger than the session allows.
+    pub fn check_injection(&self, hook: &str, injection: &Injection) -> Result<(), InjectionTooLarge> {
+        match self.admit_alone(FromHook { hook: hook.into(), said: injection.clone() }).fate {
+            Fate::Refused(too_large) => Err(too_large),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many tokens hooks injected in the running turn.
+    pub fn injected_tokens(&self) -> usize {
+        lock(&self.shared.budget).used_in(self.shared.turn.load(Ordering::Relaxed))
     }
 
     /// Routes the answer of a single hook, for callers that emit in their own way.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Coordinator;
 use super::route::log;
-use crate::event::{EventData, EventName};
+use crate::event::{Data, EventData, EventName};
 use crate::guard;
 use crate::ports::audit::{AuditEntry, AuditRecord, Receipt};
 use crate::ports::{BoxFuture, PortError};
@@ -104,7 +104,7 @@ impl<'a> Recording<'a> {
 
 impl Coordinator {
     /// Records that an emission was given up, and what the hooks had said by then.
-    pub(super) fn record_cancelled(&self, outcome: &Outcome, data: &EventData) {
+    pub(super) fn record_cancelled<D: Data>(&self, outcome: &Outcome<D>, data: &EventData) {
         if self.shared.audit.is_none() {
             return;
         }
@@ -127,7 +127,7 @@ impl Coordinator {
 }
 
 /// What the record says about an emission: the event with the data that counted, and a report for each hook.
-pub(super) fn reports(outcome: &Outcome, data: &EventData, decision: &'static str) -> Vec<AuditEntry> {
+pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision: &'static str) -> Vec<AuditEntry> {
     let denial = outcome.denial();
     let event = AuditEntry::Event {
         data: data.clone(),

@@ -6,7 +6,7 @@ use super::ask::OnDrop;
 use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
-use crate::event::{Answers, EventData, EventName};
+use crate::event::{Answers, Data, EventData, EventName};
 use crate::guard;
 use crate::ports::audit::AuditEntry;
 use crate::ports::display::DisplayMessage;
@@ -51,9 +51,13 @@ impl<'a> Routing<'a> {
     /// `emitted` is the data as emitted, at events where denials and modifications do not count; `recorded` says whether
     /// anybody keeps the reports.
     pub(super) fn of(outcome: &'a Outcome, emitted: Option<EventData>, recorded: bool) -> Self {
+        Self::over(outcome, emitted.unwrap_or_else(|| outcome.data.clone()), recorded)
+    }
+
+    /// The same for an emission over data of any kind; `data` is what counts of it, as JSON.
+    pub(super) fn over<D: Data>(outcome: &'a Outcome<D>, data: EventData, recorded: bool) -> Self {
         let event = outcome.event();
-        let observed = emitted.is_some();
-        let data = emitted.unwrap_or_else(|| outcome.data.clone());
+        let observed = event.answers() == Answers::Observed;
         let asks = outcome.reports().filter(|report| report.answer == Answered::AskUser);
         let gates = asks
             .zip(outcome.approvals())

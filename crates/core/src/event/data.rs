@@ -244,7 +244,7 @@ impl EventData {
     }
 
     fn replace(&mut self, map: Map) {
-        self.hide_stamp(map.get(TIMESTAMP).is_some_and(is_timestamp));
+        self.hide_stamp(map.get(TIMESTAMP).and_then(Value::as_str).is_some_and(is_timestamp));
         match Arc::get_mut(&mut self.own) {
             Some(own) => *own = map,
             None => self.own = Arc::new(map),
@@ -287,7 +287,7 @@ impl Data for EventData {
             Change::Replace(map) => self.replace(map),
             Change::Set(field, value) => {
                 if field == TIMESTAMP {
-                    self.hide_stamp(is_timestamp(&value));
+                    self.hide_stamp(value.as_str().is_some_and(is_timestamp));
                 }
                 let own = Arc::make_mut(&mut self.own);
                 match own.get_mut(&*field) {

@@ -8,7 +8,7 @@ pub mod events;
 mod kind;
 mod name;
 mod payload;
-mod stamp;
+pub(crate) mod stamp;
 
 pub use catalog::catalog;
 pub(crate) use data::{Base, SESSION_ID};

@@ -30,14 +30,14 @@ impl Clone for Stamp {
     }
 }
 
-/// UTC, RFC 3339, microseconds.
-pub(crate) fn rfc3339(at: SystemTime) -> String {
+/// A moment as events carry it: UTC, RFC 3339, microseconds.
+pub fn rfc3339(at: SystemTime) -> String {
     // Times outside the years -9999 to 9999 have no such text; a clock that far off is shown as the nearest end.
     let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.6}")
 }
 
 /// Whether a hook may put this in the place of the kernel's timestamp: UTC, RFC 3339.
-pub(super) fn is_timestamp(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.ends_with(['Z', 'z']) && text.parse::<jiff::Timestamp>().is_ok())
+pub fn is_timestamp(text: &str) -> bool {
+    text.ends_with(['Z', 'z']) && text.parse::<jiff::Timestamp>().is_ok()
 }

@@ -102,6 +102,14 @@ impl<D: Data> Emission<D> {
         self.outcome.progress.report(index, answered, suppressed_output);
     }
 
+    /// Takes the answer of a hook that goes on and says nothing else: [`answer`](Self::answer) for the most frequent case.
+    #[inline]
+    pub fn go_on(&mut self, index: usize) {
+        if self.outcome.progress.awaits(index) {
+            self.outcome.progress.continued(index);
+        }
+    }
+
     /// What a driver needs to run hooks that have nothing to say, without going through the emission for each.
     pub(super) fn parts(&mut self) -> (&[ListedHook], &D, &mut Progress) {
         (self.outcome.listeners.hooks(), &self.outcome.data, &mut self.outcome.progress)
@@ -127,7 +135,7 @@ impl<D: Data> Emission<D> {
     }
 
     /// What was said so far.
-    pub(super) fn so_far(&self) -> &Outcome<D> {
+    pub(crate) fn so_far(&self) -> &Outcome<D> {
         &self.outcome
     }
 

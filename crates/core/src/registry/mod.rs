@@ -5,7 +5,7 @@ mod driver;
 mod emission;
 mod hook;
 mod outcome;
-mod person;
+pub(crate) mod person;
 mod progress;
 mod registration;
 mod settings;

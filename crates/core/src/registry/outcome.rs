@@ -203,7 +203,7 @@ impl<D: Data> Outcome<D> {
     }
 
     /// Whether no hook failed or said anything but "go on".
-    pub(crate) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.decision == Decision::Continue && self.said.is_none()
     }
 

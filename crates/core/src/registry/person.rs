@@ -41,15 +41,15 @@ pub(crate) async fn waiting_for_person<F: Future>(future: F) -> F::Output {
     future.await
 }
 
-/// The questions that came up inside one hook.
-#[derive(Default)]
-pub(super) struct Questions {
+/// The questions to people that came up inside one hook, while it was run with [`contain`](crate::driving::contain).
+#[derive(Debug, Default)]
+pub struct Questions {
     asked: Vec<Arc<AtomicBool>>,
 }
 
 impl Questions {
-    /// Whether a person is being waited for. To be called right after the hook was polled.
-    pub(super) fn is_one_open(&mut self) -> bool {
+    /// Whether a person is being waited for: the hook's time stands still then. To be called right after the hook was run.
+    pub fn is_one_open(&mut self) -> bool {
         ASKED.with_borrow_mut(|asked| {
             // The hooks around this one wait for the person, too.
             let heard = if guard::is_inside() { asked.clone() } else { std::mem::take(asked) };

@@ -113,6 +113,29 @@ impl From<FlatOption> for ApprovalOption {
 }
 
 impl<T> FlatResult<T> {
+    /// The same with data of another kind.
+    ///
+    /// # Errors
+    /// If the data cannot be converted.
+    pub fn try_map_data<U, E>(self, convert: impl FnOnce(T) -> Result<U, E>) -> Result<FlatResult<U>, E> {
+        Ok(FlatResult {
+            action: self.action,
+            data: self.data.map(convert).transpose()?,
+            reason: self.reason,
+            context_injection: self.context_injection,
+            context_injection_role: self.context_injection_role,
+            ephemeral: self.ephemeral,
+            append_to_last_tool_result: self.append_to_last_tool_result,
+            approval_prompt: self.approval_prompt,
+            approval_options: self.approval_options,
+            approval_timeout: self.approval_timeout,
+            approval_default: self.approval_default,
+            suppress_output: self.suppress_output,
+            user_message: self.user_message,
+            user_message_level: self.user_message_level,
+        })
+    }
+
     pub(crate) fn set_injection(&mut self, injection: Injection) {
         self.context_injection = Some(injection.text);
         self.context_injection_role = injection.role;

@@ -1,0 +1,9 @@
+//! For drivers of emissions in another language: what the kernel's own driver does around the hooks that it calls.
+//!
+//! An [`Emission`](crate::Emission) says which hook is next and takes its answer; whoever drives it calls the hooks. The rules for that
+//! are here: a hook that panics, or is called from inside too many others, has failed ([`contain`]), and the time that it waits for
+//! a person is not counted ([`Questions`]).
+
+pub use crate::event::stamp::{is_timestamp, rfc3339};
+pub use crate::guard::contain;
+pub use crate::registry::person::Questions;

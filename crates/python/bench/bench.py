@@ -1,0 +1,221 @@
+"""One table in one run: a bare loop, a registry in plain Python with the same rules, and this package.
+
+Every row is the best of several rounds that take turns, so that what disturbs the machine disturbs all of them. The handlers of all three
+are the same but for the class of their answers: the bare loop's build native results, so that it is the floor of the package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.models import HookResult
+
+import reference
+
+EVENT = "tool:pre"
+ROUNDS = 9
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+PAYLOADS: dict[str, dict[str, Any]] = {
+    "5 keys": {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_call_id": "c", "turn": 1},
+    "1 KB": {"session_id": "s", "tool_name": "Write", "tool_input": {"content": "x" * 1000}, "tool_call_id": "c", "turn": 1},
+    "100 KB": {"session_id": "s", "tool_name": "Write", "tool_input": {"lines": ["x" * 100] * 1000}, "tool_call_id": "c", "turn": 1},
+    "100 keys": {"tool_name": "Write", "tool_input": {}, **{f"key {n}": "v" * 90 for n in range(100)}},
+}
+
+
+def quiet(result: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        async def hook(event: str, data: dict[str, Any]) -> None: ...
+
+        return hook
+
+    return make
+
+
+def guard(result: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        async def hook(event: str, data: dict[str, Any]) -> Any:
+            tool = data.get("tool_name", "")
+            if tool in ("rm", "format"):
+                return result(action="deny", reason=f"{tool} is blocked")
+            return result(action="continue")
+
+        return hook
+
+    return make
+
+
+def auditor(result: Any) -> Callable[[], Any]:
+    """A handler of the documentation's kind: looks at the input, and keeps a line."""
+
+    def make() -> Any:
+        lines: list[str] = []
+
+        async def hook(event: str, data: dict[str, Any]) -> Any:
+            tool = data.get("tool_name", "unknown")
+            path = data.get("tool_input", {}).get("file_path", "")
+            if path.endswith((".env", ".key", ".pem")):
+                return result(action="deny", reason=f"Access denied: {path} contains sensitive data")
+            if any(sensitive in path for sensitive in ("/etc/", "/.ssh/", "/root/")):
+                return result(action="deny", reason=f"Access denied: {path} is in a protected directory")
+            lines.append(f"Tool {tool} used by {data.get('session', {}).get('user_id', 'anonymous')} at {data.get('turn')}")
+            if len(lines) > 100:
+                lines.clear()
+            return result(action="continue")
+
+        return hook
+
+    return make
+
+
+def modifier(result: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        async def hook(event: str, data: dict[str, Any]) -> Any:
+            return result(action="modify", data={**data, "validated": True})
+
+        return hook
+
+    return make
+
+
+def responder(result: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        async def hook(event: str, data: dict[str, Any]) -> Any:
+            return result(action="continue", data={"tool": "weather", "confidence": 0.9})
+
+        return hook
+
+    return make
+
+
+def sleeper(result: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        async def hook(event: str, data: dict[str, Any]) -> Any:
+            await asyncio.sleep(0)
+            return result(action="continue")
+
+        return hook
+
+    return make
+
+
+async def bare(handlers: list[Any], event: str, data: dict[str, Any]) -> None:
+    for handler in handlers:
+        await handler(event, data)
+
+
+async def timed(call: Callable[[], Awaitable[Any]], times: int) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        await call()
+    return (time.perf_counter() - start) / times * 1e6
+
+
+async def compare(name: str, kind: Callable[[Any], Callable[[], Any]], handlers: int, payload: str, collect: bool = False) -> float:
+    data = PAYLOADS[payload]
+    plain, ours, floor = reference.Registry(), HookRegistry(), [kind(HookResult)() for _ in range(handlers)]
+    for _ in range(handlers):
+        plain.register(EVENT, kind(reference.Result)())
+        ours.register(EVENT, kind(HookResult)())
+    calls: list[Callable[[], Awaitable[Any]]] = [
+        lambda: bare(floor, EVENT, data),
+        (lambda: plain.emit_and_collect(EVENT, data)) if collect else (lambda: plain.emit(EVENT, data)),
+        (lambda: ours.emit_and_collect(EVENT, data)) if collect else (lambda: ours.emit(EVENT, data)),
+    ]
+    times = max(50, 6000 // (handlers + 1))
+    best = [min(rounds) for rounds in zip(*[[await timed(call, times) for call in calls] for _ in range(ROUNDS)])]
+    ratio = best[2] / best[0]
+    print(f"{name:<22}{handlers:>5}{payload:>9}{best[0]:>11.2f}{best[1]:>11.2f}{best[2]:>11.2f}{ratio:>9.2f}x{best[1] / best[2]:>9.2f}x")
+    return ratio
+
+
+def building(name: str, make: Callable[[], Any]) -> float:
+    rounds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _ in range(20_000):
+            make()
+        rounds.append((time.perf_counter() - start) / 20_000 * 1e6)
+    print(f"{name:<60}{min(rounds):>9.3f} µs")
+    return min(rounds)
+
+
+def registering(size: int) -> float:
+    async def hook(event: str, data: dict[str, Any]) -> None: ...
+
+    registry = HookRegistry()
+    for number in range(size):
+        registry.register(EVENT, hook, priority=number % 7, name=f"h{number}")
+    rounds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _ in range(100):
+            registry.register(EVENT, hook, name="one")()
+        rounds.append((time.perf_counter() - start) / 100 * 1e6)
+    print(f"register and unregister beside {size:>6} others{min(rounds):>26.2f} µs")
+    return min(rounds)
+
+
+def beside(python: str) -> None:
+    """The same API in another package, in a process of its own: two packages of one name cannot be imported together."""
+    for handlers in (1, 3, 10):
+        ended = subprocess.run([python, os.path.join(HERE, "peer.py"), str(handlers)], capture_output=True, text=True)
+        said = f"{float(ended.stdout):.1f} µs" if ended.returncode == 0 else f"ended with {ended.returncode}"
+        print(f"amplifier-core, look and answer, {handlers:>3} handlers{said:>26}")
+
+
+def starting(code: str) -> float:
+    rounds = []
+    for _ in range(21):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-I", "-c", code], check=True)
+        rounds.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(rounds)
+
+
+def memory(code: str) -> float:
+    probe = f"{code}\nprint(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    return int(subprocess.run([sys.executable, "-I", "-c", probe], check=True, capture_output=True).stdout.split()[1]) / 1024
+
+
+async def main() -> None:
+    print(f"Python {sys.version.split()[0]}; microseconds an emission, best of {ROUNDS} rounds\n")
+    print(f"{'handlers':<22}{'n':>5}{'data':>9}{'bare loop':>11}{'in Python':>11}{'ours':>11}{'to bare':>10}{'faster':>10}")
+    for handlers in (0, 1, 3, 10, 100):
+        await compare("say nothing", quiet, handlers, "5 keys")
+    for handlers in (1, 3, 10, 100):
+        await compare("look and answer", guard, handlers, "5 keys")
+    for payload in PAYLOADS:
+        await compare("audit (documentation)", auditor, 3, payload)
+    await compare("wait once", sleeper, 3, "5 keys")
+    await compare("modify", modifier, 3, "5 keys")
+    await compare("emit_and_collect", responder, 3, "5 keys", collect=True)
+    print()
+    building('HookResult(action="continue")', lambda: HookResult(action="continue"))
+    building('HookResult(action="deny", reason="no")', lambda: HookResult(action="deny", reason="no"))
+    building("the same in plain Python", lambda: reference.Result(action="deny", reason="no"))
+    print()
+    few, many = registering(10), registering(10_000)
+    print(f"{'10,000 against 10':<58}{many / few:>9.2f}x")
+    print()
+    code = "from amplifier_core.hooks import HookRegistry; from amplifier_core.models import HookResult"
+    if len(sys.argv) > 1:
+        beside(sys.argv[1])
+        print()
+    interpreter, imported = starting("pass"), starting(code)
+    print(f"start of a bare interpreter {interpreter:.1f} ms, with this package {imported:.1f} ms: {imported / interpreter:.2f}x")
+    print(f"memory of a bare interpreter {memory('pass'):.1f} MiB, with this package {memory(code):.1f} MiB")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, HERE)
+    asyncio.run(main())

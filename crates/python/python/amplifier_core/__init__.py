@@ -1,0 +1,21 @@
+"""Hooks for AI agents: observe, block, modify, inject, ask, and control output.
+
+Nothing is imported until it is used: ``from amplifier_core import HookRegistry`` and
+``from amplifier_core.hooks import HookRegistry`` are the same class.
+"""
+
+_PLACES = {
+    "HookRegistry": "hooks",
+    "HookResult": "models",
+    "SessionCoordinator": "coordinator",
+}
+
+__all__ = ["HookRegistry", "HookResult", "SessionCoordinator"]
+
+
+def __getattr__(name):
+    if name in _PLACES:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

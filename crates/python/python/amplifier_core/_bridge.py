@@ -1,0 +1,14 @@
+"""What the native part asks of asyncio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+def wake(future: asyncio.Future[None]) -> None:
+    """Lets a task go on that waits for the future."""
+    if not future.done():
+        future.set_result(None)

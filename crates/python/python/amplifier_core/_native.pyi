@@ -1,0 +1,299 @@
+from collections.abc import Callable, Collection, Coroutine
+from types import TracebackType
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final, overload
+
+from typing_extensions import Self, disjoint_base
+
+__all__ = [
+    "ALL_EVENTS",
+    "EVENTS",
+    "ApprovalRequest",
+    "Coordinator",
+    "Driven",
+    "Emitting",
+    "HookRegistry",
+    "HookResult",
+    "Outcome",
+    "Unregister",
+]
+
+_Handler = TypeVar("_Handler", bound=Callable[[str, dict[str, Any]], Any])
+
+_Action: TypeAlias = Literal["continue", "deny", "modify", "inject_context", "ask_user"]
+_Role: TypeAlias = Literal["system", "user", "assistant"]
+_Default: TypeAlias = Literal["allow", "deny"]
+_Level: TypeAlias = Literal["info", "warning", "error"]
+_Effect: TypeAlias = Literal["allow_once", "allow_always", "deny", "deny_always"]
+_Part: TypeAlias = tuple[Any, bool]
+
+EVENTS: dict[str, str]
+ALL_EVENTS: tuple[str, ...]
+
+@disjoint_base
+class HookResult:
+    @property
+    def action(self) -> _Action: ...
+    @action.setter
+    def action(self, value: _Action, /) -> None: ...
+    data: dict[str, Any] | None
+    reason: str | None
+    context_injection: str | None
+    @property
+    def context_injection_role(self) -> _Role: ...
+    @context_injection_role.setter
+    def context_injection_role(self, value: _Role, /) -> None: ...
+    ephemeral: bool
+    append_to_last_tool_result: bool
+    approval_prompt: str | None
+    approval_options: list[Any] | None
+    approval_timeout: float
+    approval_default: _Default
+    suppress_output: bool
+    user_message: str | None
+    user_message_level: _Level
+    def __new__(
+        cls,
+        *,
+        action: _Action = "continue",
+        data: dict[str, Any] | None = None,
+        reason: str | None = None,
+        context_injection: str | None = None,
+        context_injection_role: _Role = "system",
+        ephemeral: bool = False,
+        append_to_last_tool_result: bool = False,
+        approval_prompt: str | None = None,
+        approval_options: list[Any] | None = None,
+        approval_timeout: float = 300.0,
+        approval_default: _Default = "deny",
+        suppress_output: bool = False,
+        user_message: str | None = None,
+        user_message_level: _Level = "info",
+    ) -> Self: ...
+    def model_dump(
+        self,
+        *,
+        mode: str = "python",
+        include: Collection[str] | None = None,
+        exclude: Collection[str] | None = None,
+        exclude_defaults: bool = False,
+        exclude_none: bool = False,
+    ) -> dict[str, Any]: ...
+    def model_dump_json(
+        self,
+        *,
+        indent: int | None = None,
+        include: Collection[str] | None = None,
+        exclude: Collection[str] | None = None,
+        exclude_defaults: bool = False,
+        exclude_none: bool = False,
+    ) -> str: ...
+    @classmethod
+    def model_validate(cls, obj: HookResult | dict[str, Any]) -> Self: ...
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray) -> Self: ...
+    def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Self: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __lt__(self, value: object, /) -> bool: ...
+    def __le__(self, value: object, /) -> bool: ...
+    def __gt__(self, value: object, /) -> bool: ...
+    def __ge__(self, value: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+@disjoint_base
+class HookRegistry:
+    # begin of the events
+    SESSION_START: Final = "session:start"
+    SESSION_RESUME: Final = "session:resume"
+    SESSION_FORK: Final = "session:fork"
+    SESSION_END: Final = "session:end"
+    PROMPT_SUBMIT: Final = "prompt:submit"
+    PROMPT_COMPLETE: Final = "prompt:complete"
+    EXECUTION_START: Final = "execution:start"
+    EXECUTION_COMPLETE: Final = "execution:complete"
+    PROVIDER_REQUEST: Final = "provider:request"
+    PROVIDER_RESPONSE: Final = "provider:response"
+    PROVIDER_RETRY: Final = "provider:retry"
+    PROVIDER_THROTTLE: Final = "provider:throttle"
+    CONTENT_BLOCK_START: Final = "content_block:start"
+    CONTENT_BLOCK_DELTA: Final = "content_block:delta"
+    CONTENT_BLOCK_END: Final = "content_block:end"
+    THINKING_DELTA: Final = "thinking:delta"
+    THINKING_FINAL: Final = "thinking:final"
+    DECISION_TOOL_RESOLUTION: Final = "decision:tool_resolution"
+    DECISION_AGENT_RESOLUTION: Final = "decision:agent_resolution"
+    DECISION_CONTEXT_RESOLUTION: Final = "decision:context_resolution"
+    TOOL_PRE: Final = "tool:pre"
+    TOOL_POST: Final = "tool:post"
+    ARTIFACT_READ: Final = "artifact:read"
+    ARTIFACT_WRITE: Final = "artifact:write"
+    AGENT_SPAWN: Final = "agent:spawn"
+    AGENT_COMPLETE: Final = "agent:complete"
+    CONTEXT_PRE_COMPACT: Final = "context:pre-compact"
+    CONTEXT_POST_COMPACT: Final = "context:post_compact"
+    ORCHESTRATOR_COMPLETE: Final = "orchestrator:complete"
+    USER_NOTIFICATION: Final = "user:notification"
+    APPROVAL_REQUIRED: Final = "approval:required"
+    APPROVAL_GRANTED: Final = "approval:granted"
+    APPROVAL_DENIED: Final = "approval:denied"
+    POLICY_VIOLATION: Final = "policy:violation"
+    CANCEL_REQUESTED: Final = "cancel:requested"
+    CANCEL_COMPLETED: Final = "cancel:completed"
+    ERROR_TOOL: Final = "error:tool"
+    ERROR_PROVIDER: Final = "error:provider"
+    ERROR_ORCHESTRATION: Final = "error:orchestration"
+    # end of the events
+    def __new__(cls, *, parallel_observers: bool = False, strict: bool = False) -> Self: ...
+    @overload
+    def register(
+        self,
+        event: str,
+        handler: Callable[[str, dict[str, Any]], Any],
+        priority: int = 0,
+        name: str | None = None,
+        *,
+        role: Literal["gate", "observer"] = "gate",
+        on_error: Literal["continue", "deny"] = "continue",
+        timeout: float = 30.0,
+    ) -> Unregister: ...
+    @overload
+    def register(
+        self,
+        event: str,
+        handler: None = None,
+        priority: int = 0,
+        name: str | None = None,
+        *,
+        role: Literal["gate", "observer"] = "gate",
+        on_error: Literal["continue", "deny"] = "continue",
+        timeout: float = 30.0,
+    ) -> Callable[[_Handler], _Handler]: ...
+    @overload
+    def on(
+        self,
+        event: str,
+        handler: Callable[[str, dict[str, Any]], Any],
+        priority: int = 0,
+        name: str | None = None,
+        *,
+        role: Literal["gate", "observer"] = "gate",
+        on_error: Literal["continue", "deny"] = "continue",
+        timeout: float = 30.0,
+    ) -> Unregister: ...
+    @overload
+    def on(
+        self,
+        event: str,
+        handler: None = None,
+        priority: int = 0,
+        name: str | None = None,
+        *,
+        role: Literal["gate", "observer"] = "gate",
+        on_error: Literal["continue", "deny"] = "continue",
+        timeout: float = 30.0,
+    ) -> Callable[[_Handler], _Handler]: ...
+    def set_default_fields(self, **defaults: Any) -> None: ...
+    def set_reserved_fields(self, **fields: Any) -> None: ...
+    def emit(self, event: str, data: dict[str, Any]) -> Coroutine[Any, Any, HookResult]: ...
+    def emit_with_outcome(self, event: str, data: dict[str, Any]) -> Coroutine[Any, Any, Outcome]: ...
+    def emit_and_collect(
+        self, event: str, data: dict[str, Any], timeout: float = 1.0
+    ) -> Coroutine[Any, Any, list[Any]]: ...
+    def list_handlers(self, event: str | None = None) -> dict[str, list[str]]: ...
+
+@final
+class Unregister:
+    def __call__(self) -> None: ...
+
+@final
+class Emitting(Coroutine[Any, Any, Any]):
+    def __await__(self) -> Self: ...  # type: ignore[override]
+    def __next__(self) -> Any: ...
+    def send(self, value: Any) -> Any: ...
+    def throw(self, typ: Any, val: object = None, tb: TracebackType | None = None) -> Any: ...
+    def close(self) -> None: ...
+
+@final
+class Driven(Coroutine[Any, Any, Any]):
+    def __await__(self) -> Self: ...  # type: ignore[override]
+    def __next__(self) -> Any: ...
+    def send(self, value: Any) -> Any: ...
+    def throw(self, typ: Any, val: object = None, tb: TracebackType | None = None) -> Any: ...
+    def close(self) -> None: ...
+
+@final
+class Outcome:
+    @property
+    def event(self) -> str: ...
+    @property
+    def decision(self) -> _Action: ...
+    @property
+    def denied_by(self) -> str | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def data(self) -> dict[str, Any]: ...
+    @property
+    def approvals(self) -> list[dict[str, Any]]: ...
+    @property
+    def injections(self) -> list[dict[str, Any]]: ...
+    @property
+    def messages(self) -> list[dict[str, Any]]: ...
+    @property
+    def responses(self) -> list[dict[str, Any]]: ...
+    @property
+    def reports(self) -> list[dict[str, Any]]: ...
+    def result(self) -> HookResult: ...
+
+@final
+class ApprovalRequest:
+    @property
+    def id(self) -> int: ...
+    @property
+    def hook(self) -> str: ...
+    @property
+    def event(self) -> str: ...
+    @property
+    def prompt(self) -> str: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def options(self) -> list[str]: ...
+    @property
+    def effects(self) -> list[_Effect]: ...
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def default(self) -> _Default: ...
+    @property
+    def data(self) -> dict[str, Any]: ...
+    @property
+    def digest(self) -> str: ...
+    def option(self, typed: str) -> str | None: ...
+
+@final
+class Coordinator:
+    def __new__(
+        cls,
+        hooks: HookRegistry,
+        *,
+        context: _Part | None,
+        approvals: _Part | None,
+        display: _Part | None,
+        audit: _Part | None,
+        config: dict[str, Any],
+        session_id: str | None,
+        rules: dict[str, str],
+    ) -> Self: ...
+    def emit(self, event: str, data: dict[str, Any]) -> Coroutine[Any, Any, Outcome]: ...
+    def route(self, outcome: Outcome) -> Coroutine[Any, Any, tuple[HookResult, tuple[str, str] | None]]: ...
+    def process(
+        self, result: HookResult, event: str, hook_name: str, data: dict[str, Any]
+    ) -> Coroutine[Any, Any, tuple[str, str] | None]: ...
+    def check_injection(self, hook: str, text: str) -> None: ...
+    def begin_turn(self) -> None: ...
+    def forget_answers(self) -> None: ...
+    @property
+    def injected_tokens(self) -> int: ...

@@ -1,0 +1,144 @@
+"""Asking a person: the protocol, and approvals on a terminal and from a script."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Literal, Protocol, TextIO, runtime_checkable
+
+from amplifier_core._native import ApprovalRequest
+
+__all__ = [
+    "ApprovalRequest",
+    "ApprovalSystem",
+    "ApprovalTimeout",
+    "ApprovalTimeoutError",
+    "ScriptedApprovals",
+    "TerminalApprovals",
+]
+
+
+class ApprovalTimeoutError(Exception):
+    """Nobody answered in time. An approval system raises it when it stops waiting by itself."""
+
+
+ApprovalTimeout = ApprovalTimeoutError
+
+
+@runtime_checkable
+class ApprovalSystem(Protocol):
+    """Puts a question to a person and gives back the label of the option that was chosen. It may be async or not.
+
+    The kernel owns what each option does, the time limit and the memory of lasting answers. A system that has a method
+    ``ask(request)`` is called with the whole :class:`ApprovalRequest` instead: the hook, the event, the data that will run.
+    """
+
+    async def request_approval(
+        self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]
+    ) -> str: ...
+
+
+class ScriptedApprovals:
+    """A person who answers as the script says, one entry a question; the last one repeats. For tests.
+
+    An entry is the label to answer with, an exception to raise, or a number of seconds to wait before the entry that follows
+    it. ``None`` never answers. ``requests`` holds what was asked.
+    """
+
+    def __init__(self, *script: str | float | BaseException | None) -> None:
+        self.requests: list[ApprovalRequest] = []
+        self._answers: list[tuple[float, str | BaseException | None]] = []
+        delay = 0.0
+        for entry in script:
+            if isinstance(entry, (int, float)):
+                delay += entry
+            else:
+                self._answers.append((delay, entry))
+                delay = 0.0
+
+    async def ask(self, request: ApprovalRequest) -> str:
+        """Answers the next question."""
+        self.requests.append(request)
+        if not self._answers:
+            raise RuntimeError("the script is empty")
+        delay, answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
+        if delay:
+            await asyncio.sleep(delay)
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer is None:
+            await asyncio.Event().wait()
+            raise ApprovalTimeoutError
+        return answer
+
+
+class TerminalApprovals:
+    """Asks on the terminal. What is typed is the number of an option, or its label in any case.
+
+    Where nobody sits at a terminal the question fails, and the operation is denied.
+    """
+
+    def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
+        self._stdin = stdin
+        self._stdout = stdout
+        self._turn: asyncio.Lock | None = None
+        self._typed = b""
+
+    async def ask(self, request: ApprovalRequest) -> str:
+        """Asks until one of the options is typed."""
+        stdin = self._stdin or sys.stdin
+        stdout = self._stdout or sys.stderr
+        if self._stdin is None and not (stdin and stdin.isatty()):
+            raise RuntimeError("there is no terminal to ask on")
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        # One question at a time: what is typed is the answer to the last one shown.
+        async with self._turn:
+            options = "  ".join(f"[{number}] {label}" for number, label in enumerate(request.options, 1))
+            reason = f" ({_printable(request.reason)})" if request.reason else ""
+            asked = f"\n{_printable(request.hook)} at {request.event}{reason}\n{_printable(request.prompt)}\n"
+            stdout.write(asked)
+            while True:
+                stdout.write(f"{_printable(options)}\n> ")
+                stdout.flush()
+                line = await self._read_line(stdin)
+                if not line:
+                    raise RuntimeError("the terminal was closed")
+                chosen = request.option(line)
+                if chosen is not None:
+                    return chosen
+
+    async def _read_line(self, stdin: TextIO) -> str:
+        """Reads a line without blocking the loop, where the loop can watch the stream; without a line break at its end, it is over."""
+        loop = asyncio.get_running_loop()
+        try:
+            file = stdin.fileno()
+        except (OSError, ValueError):
+            return stdin.readline()
+        while b"\n" not in self._typed:
+            ready: asyncio.Future[None] = loop.create_future()
+            try:
+                loop.add_reader(file, _done, ready)
+            except (NotImplementedError, OSError):
+                return stdin.readline()
+            try:
+                await ready
+            finally:
+                loop.remove_reader(file)
+            piece = os.read(file, 4096)
+            if not piece:
+                return ""
+            self._typed += piece
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode(errors="replace") + "\n"
+
+
+def _done(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def _printable(text: str) -> str:
+    """Without what could move the cursor or hide the question."""
+    return "".join(c for c in text if c.isprintable() or c in "\n\t")

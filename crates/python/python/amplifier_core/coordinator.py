@@ -1,0 +1,210 @@
+"""Routes what hooks say: approvals to a person, injections to the conversation, messages to the screen."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from amplifier_core._channels import Contributions
+from amplifier_core._native import Coordinator, HookRegistry, HookResult, Outcome
+
+__all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
+
+#: The longest injection, in characters, unless the configuration says otherwise.
+MAX_INJECTION_SIZE = 10_240
+
+#: How many tokens hooks may inject in one turn, unless the configuration says otherwise.
+INJECTION_BUDGET_PER_TURN = 10_000
+
+#: The event of approvals and messages that are handled apart from an event.
+_NO_EVENT = "hook:result"
+
+
+class Verdict:
+    """Whether an operation may run, with which data, and everything that the hooks said."""
+
+    __slots__ = ("denied_by", "outcome", "reason", "result")
+
+    def __init__(self, result: HookResult, outcome: Outcome, denied_by: str | None, reason: str | None) -> None:
+        self.result = result
+        self.outcome = outcome
+        self.denied_by = denied_by
+        self.reason = reason
+
+    @property
+    def proceeds(self) -> bool:
+        """Whether the operation may run."""
+        return self.denied_by is None
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """What to run the operation with; nothing if it is denied."""
+        return self.result.data
+
+    def __repr__(self) -> str:
+        if self.proceeds:
+            return "<Verdict: proceed>"
+        return f"<Verdict: denied by {self.denied_by}: {self.reason}>"
+
+
+class SessionCoordinator:
+    """Emits events for a session and routes what the hooks say, in this order: approvals, injections, messages.
+
+    ``context``, ``approval_system``, ``display_system`` and ``audit`` may be ``None``: injections and messages are then left out,
+    and every approval is refused. Their methods may be async or not:
+
+    - ``context.add_message(role, content, metadata)``, or ``context.add_message(message)`` with a dict of these;
+    - ``approval_system.request_approval(prompt, options, timeout, default)``, or ``ask(request)``;
+    - ``display_system.show_message(message, level, source)``;
+    - ``audit.record(record)``, which must not wait, and ``audit.flush()`` if there is one.
+
+    ``config`` has the settings of the session (or holds them under ``"session"``): ``injection_size_limit``,
+    ``injection_budget_per_turn``, ``over_budget`` (``"warn"``, ``"drop"``, ``"truncate"``), ``forbid_default_allow`` and
+    ``audit_required``. ``approval_rules`` are the person's standing answers: ``{"<hook>:<pattern>": "allow" or "deny"}``.
+    """
+
+    def __init__(
+        self,
+        hooks: HookRegistry,
+        context: Any = None,
+        approval_system: Any = None,
+        display_system: Any = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        audit: Any = None,
+        session_id: str | None = None,
+        approval_rules: Mapping[str, str] | None = None,
+    ) -> None:
+        self.hooks = hooks
+        self.context = context
+        self.approval_system = approval_system
+        self.display_system = display_system
+        self.audit = audit
+        self.config = dict(config or {})
+        settings = self.config.get("session", self.config)
+        self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
+        self._kernel = Coordinator(
+            hooks,
+            context=None if context is None else (context, _takes_message(context)),
+            approvals=None if approval_system is None else (approval_system, _takes_request(approval_system)),
+            display=None if display_system is None else (display_system, False),
+            audit=None if audit is None else (audit, False),
+            config=dict(settings),
+            session_id=session_id,
+            rules=dict(approval_rules or {}),
+        )
+
+    async def execute_with_hooks(self, event: str, data: dict[str, Any]) -> HookResult:
+        """Emits an event and routes what the hooks say. The result's action is ``deny`` if the operation must not run; otherwise its
+        data is what to run the operation with."""
+        return (await self.emit(event, data)).result
+
+    async def emit(self, event: str, data: dict[str, Any]) -> Verdict:
+        """Does what :meth:`execute_with_hooks` does, and gives everything that came of it."""
+        outcome = await self._kernel.emit(event, data)
+        result, denied = await self._kernel.route(outcome)
+        by, reason = denied or (None, None)
+        return Verdict(result, outcome, by, reason)
+
+    async def process_hook_result(
+        self, result: HookResult, event: str, hook_name: str = "composite", data: dict[str, Any] | None = None
+    ) -> HookResult:
+        """Routes the answer of a single hook. Gives a denial if it denies or a person refused, and otherwise the result itself; a
+        granted question is a ``continue``.
+
+        Raises ``ValueError`` if it injects more than the session allows.
+        """
+        denied = await self._kernel.process(result, event, hook_name, data or {})
+        if denied is not None:
+            return HookResult(action="deny", reason=denied[1])
+        return HookResult(action="continue") if result.action == "ask_user" else result
+
+    def handle_context_injection(
+        self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT
+    ) -> Awaitable[None]:
+        """Adds the injection of a result to the conversation, within the limits of the session.
+
+        Raises ``ValueError`` at once if it is larger than the session allows.
+        """
+        self._kernel.check_injection(hook_name, result.context_injection or "")
+        return self._inject(result, hook_name, event)
+
+    async def _inject(self, result: HookResult, hook_name: str, event: str) -> None:
+        if result.context_injection:
+            alone = {"action": "inject_context", "user_message": None}
+            await self._kernel.process(result.model_copy(update=alone), event, hook_name, {})
+
+    async def handle_approval_request(
+        self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT
+    ) -> HookResult:
+        """Asks the person. Gives ``continue`` or a denial."""
+        alone = {"action": "ask_user", "user_message": None}
+        return await self.process_hook_result(result.model_copy(update=alone), event, hook_name)
+
+    async def handle_user_message(self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT) -> None:
+        """Shows the message of a result."""
+        if result.user_message:
+            message = HookResult(user_message=result.user_message, user_message_level=result.user_message_level)
+            await self._kernel.process(message, event, hook_name, {})
+
+    def reset_turn(self) -> None:
+        """Begins a turn: the injection budget starts afresh."""
+        self._kernel.begin_turn()
+
+    def forget_answers(self) -> None:
+        """Forgets the answers that last for the session."""
+        self._kernel.forget_answers()
+
+    @property
+    def injection_budget(self) -> int:
+        """How many tokens hooks injected in this turn."""
+        return self._kernel.injected_tokens
+
+    def register_contributor(
+        self, channel: str, contributor: Callable[[], Any] | str, callback: Callable[[], Any] | None = None
+    ) -> Callable[[], None]:
+        """Registers a function that gives data when someone collects it: ``register_contributor(channel, function)``, or
+        ``register_contributor(channel, name, function)``. Gives a function that takes it away again."""
+        if isinstance(contributor, str):
+            name = contributor
+            function = callback
+        else:
+            name = getattr(contributor, "__name__", type(contributor).__name__)
+            function = contributor
+        if not callable(function):
+            raise TypeError(f"the contributor `{name}` must be callable")
+        entry = (name, function)
+        contributors = self._channels.setdefault(channel, [])
+        contributors.append(entry)
+
+        def unregister() -> None:
+            contributors[:] = [other for other in contributors if other is not entry]
+
+        return unregister
+
+    def collect_contributions(self, channel: str) -> Contributions:
+        """What the contributors of a channel give, in order of registration; one that fails is logged and skipped. Await it if
+        some of them are async."""
+        return Contributions(channel, list(self._channels.get(channel, ())))
+
+    def __repr__(self) -> str:
+        return f"<SessionCoordinator of {self.hooks!r}>"
+
+
+def _takes_message(context: Any) -> bool:
+    """Whether ``add_message`` takes one message instead of role, content and metadata."""
+    try:
+        signature = inspect.signature(context.add_message)
+    except (TypeError, ValueError):
+        return False
+    try:
+        signature.bind(role="", content="", metadata={})
+    except TypeError:
+        return True
+    return False
+
+
+def _takes_request(approval_system: Any) -> bool:
+    """Whether the system takes the whole request. Only one that says so in its type: a mock has every method."""
+    return callable(getattr(type(approval_system), "ask", None))

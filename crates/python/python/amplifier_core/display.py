@@ -1,0 +1,51 @@
+"""Showing messages of hooks to a person."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Protocol, TextIO, runtime_checkable
+
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+    _Level: TypeAlias = Literal["info", "warning", "error"]
+
+__all__ = ["DisplaySystem", "LoggingDisplay", "TerminalDisplay"]
+
+_LEVELS: dict[str, int] = {"info": 20, "warning": 30, "error": 40}
+
+
+@runtime_checkable
+class DisplaySystem(Protocol):
+    """Shows messages. It may be async or not."""
+
+    def show_message(self, message: str, level: _Level, source: str) -> object: ...
+
+
+class TerminalDisplay:
+    """Writes messages to the terminal, one line each, from a level on."""
+
+    def __init__(self, stream: TextIO | None = None, level: _Level = "info") -> None:
+        self._stream = stream
+        self._level = _LEVELS[level]
+
+    def show_message(self, message: str, level: _Level, source: str) -> None:
+        """Writes a message."""
+        if _LEVELS[level] >= self._level:
+            text = "".join(c for c in message if c.isprintable() or c in "\n\t")
+            stream = self._stream or sys.stderr
+            stream.write(f"{level} [{source}] {text}\n")
+            stream.flush()
+
+
+class LoggingDisplay:
+    """For programs without a screen: messages go to ``logging``, with their level."""
+
+    def __init__(self, name: str = "amplifier_core.display") -> None:
+        self._name = name
+
+    def show_message(self, message: str, level: _Level, source: str) -> None:
+        """Logs a message."""
+        import logging
+
+        logging.getLogger(self._name).log(_LEVELS[level], "[%s] %s", source, message)

@@ -1,0 +1,7 @@
+from amplifier_core._native import Emitting as Emitting
+from amplifier_core._native import HookRegistry as HookRegistry
+from amplifier_core._native import Outcome as Outcome
+from amplifier_core._native import Unregister as Unregister
+from amplifier_core._strict import ChangedInPlaceError as ChangedInPlaceError
+
+__all__ = ["ChangedInPlaceError", "Emitting", "HookRegistry", "Outcome", "Unregister"]

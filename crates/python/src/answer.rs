@@ -1,0 +1,156 @@
+//! What a hook answered, on its way from Python to the kernel and back.
+
+use amplifier_core::{ApprovalOption, Effect, FlatAction, FlatOption, FlatResult, HookError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::encode;
+use crate::fields::type_name;
+use crate::result::HookResult;
+
+/// The kernel's result over dicts.
+pub(crate) type NativeResult = amplifier_core::HookResult<Py<PyDict>>;
+
+/// The flat form over dicts.
+pub(crate) type NativeFlat = FlatResult<Py<PyDict>>;
+
+/// Reads what a hook returned; `None` is "go on", with nothing else said.
+pub(crate) fn read(answer: &Bound<'_, PyAny>) -> Result<Option<NativeResult>, HookError> {
+    flat(answer)?.map(amplifier_core::HookResult::from_flat).transpose()
+}
+
+/// The same for an event whose data is JSON.
+pub(crate) fn read_json(answer: &Bound<'_, PyAny>) -> Result<amplifier_core::HookResult, HookError> {
+    flat(answer)?.map_or_else(|| Ok(amplifier_core::HookResult::proceed()), |flat| in_json(answer.py(), flat))
+}
+
+/// The result over JSON.
+pub(crate) fn in_json(py: Python<'_>, flat: NativeFlat) -> Result<amplifier_core::HookResult, HookError> {
+    let flat = flat.try_map_data(|data| encode::to_map(data.bind(py))).map_err(|error| unreadable(py, &error))?;
+    amplifier_core::HookResult::from_flat(flat)
+}
+
+fn flat(answer: &Bound<'_, PyAny>) -> Result<Option<NativeFlat>, HookError> {
+    if answer.is_none() {
+        return Ok(None);
+    }
+    let py = answer.py();
+    if let Ok(result) = answer.cast::<HookResult>() {
+        let result = result.try_borrow().map_err(|error| HookError::Unreadable(error.to_string()))?;
+        return if result.is_silent() { Ok(None) } else { result.to_flat(py).map(Some) };
+    }
+    if let Ok(fields) = answer.cast::<PyDict>() {
+        return HookResult::from_dict(fields).map_err(|error| unreadable(py, &error))?.to_flat(py).map(Some);
+    }
+    let found = type_name(answer);
+    let expected = "expected a HookResult, a dict or None";
+    Err(HookError::Unreadable(format!("the answer cannot be read: {expected}, found {found}")))
+}
+
+fn unreadable(py: Python<'_>, error: &PyErr) -> HookError {
+    HookError::Unreadable(format!("the answer cannot be read: {}", error.value(py)))
+}
+
+/// An option that is stated with its effect.
+pub(crate) fn read_option(option: &Bound<'_, PyAny>) -> Option<ApprovalOption> {
+    let option = option.cast::<PyDict>().ok().filter(|option| option.len() == 2)?;
+    let field = |name| option.get_item(name).ok().flatten();
+    let label = field("label")?.extract::<String>().ok()?;
+    let effect = match field("effect")?.extract::<String>().ok()?.as_str() {
+        "allow_once" => Effect::AllowOnce,
+        "allow_always" => Effect::AllowAlways,
+        "deny" => Effect::Deny,
+        "deny_always" => Effect::DenyAlways,
+        _ => return None,
+    };
+    Some(ApprovalOption { label, effect })
+}
+
+pub(crate) fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::AllowOnce => "allow_once",
+        Effect::AllowAlways => "allow_always",
+        Effect::Deny => "deny",
+        Effect::DenyAlways => "deny_always",
+    }
+}
+
+impl HookResult {
+    /// Whether it says "go on", and nothing else.
+    fn is_silent(&self) -> bool {
+        self.action == FlatAction::Continue
+            && self.data.is_none()
+            && self.reason.is_none()
+            && self.user_message.is_none()
+            && !self.suppress_output
+    }
+
+    /// The same for the kernel.
+    pub(crate) fn to_flat(&self, py: Python<'_>) -> Result<NativeFlat, HookError> {
+        let text = |text: &Option<Py<PyString>>| text.as_ref().map(|text| text.bind(py).to_string_lossy().into_owned());
+        let options = self.approval_options.as_ref().map(|options| {
+            options
+                .bind(py)
+                .iter()
+                .filter_map(|option| match option.cast::<PyString>() {
+                    Ok(label) => Some(FlatOption::Label(label.to_string_lossy().into_owned())),
+                    Err(_) => read_option(&option).map(FlatOption::Stated),
+                })
+                .collect()
+        });
+        // Copied, because the hook may keep the dict and go on changing it.
+        let data = self.data.as_ref().map(|data| data.bind(py).copy().map(Bound::unbind)).transpose();
+        Ok(FlatResult {
+            action: self.action,
+            data: data.map_err(|error| unreadable(py, &error))?,
+            reason: text(&self.reason),
+            context_injection: text(&self.context_injection),
+            context_injection_role: self.context_injection_role,
+            ephemeral: self.ephemeral,
+            append_to_last_tool_result: self.append_to_last_tool_result,
+            approval_prompt: text(&self.approval_prompt),
+            approval_options: options,
+            approval_timeout: self.approval_timeout,
+            approval_default: self.approval_default,
+            suppress_output: self.suppress_output,
+            user_message: text(&self.user_message),
+            user_message_level: self.user_message_level,
+        })
+    }
+
+    /// What the kernel says, for Python.
+    pub(crate) fn from_flat(py: Python<'_>, flat: FlatResult<Py<PyDict>>) -> PyResult<Self> {
+        let text = |text: Option<String>| text.map(|text| PyString::new(py, &text).unbind());
+        let options = flat.approval_options.map(|options| {
+            let list = PyList::empty(py);
+            for option in options {
+                match option {
+                    FlatOption::Label(label) => list.append(label)?,
+                    FlatOption::Stated(ApprovalOption { label, effect }) => {
+                        let stated = PyDict::new(py);
+                        stated.set_item("label", label)?;
+                        stated.set_item("effect", effect_word(effect))?;
+                        list.append(stated)?;
+                    }
+                }
+            }
+            PyResult::Ok(list.unbind())
+        });
+        Ok(Self {
+            action: flat.action,
+            data: flat.data,
+            reason: text(flat.reason),
+            context_injection: text(flat.context_injection),
+            context_injection_role: flat.context_injection_role,
+            ephemeral: flat.ephemeral,
+            append_to_last_tool_result: flat.append_to_last_tool_result,
+            approval_prompt: text(flat.approval_prompt),
+            approval_options: options.transpose()?,
+            approval_timeout: flat.approval_timeout,
+            approval_default: flat.approval_default,
+            suppress_output: flat.suppress_output,
+            user_message: text(flat.user_message),
+            user_message_level: flat.user_message_level,
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! A question to a person, as Python sees it.
+
+use std::sync::Arc;
+
+use amplifier_core::DefaultDecision;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::answer::effect_word;
+use crate::encode;
+
+/// A question that is open.
+#[pyclass(module = "amplifier_core.approval", frozen)]
+pub(crate) struct ApprovalRequest(pub(crate) Arc<amplifier_core::ApprovalRequest>);
+
+#[pymethods]
+impl ApprovalRequest {
+    /// Tells this question from every other one of the session.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The hook that asks.
+    #[getter]
+    fn hook(&self) -> &str {
+        &self.0.hook
+    }
+
+    /// The event at which it asks.
+    #[getter]
+    fn event(&self) -> &str {
+        self.0.event.as_str()
+    }
+
+    /// The question.
+    #[getter]
+    fn prompt(&self) -> &str {
+        &self.0.prompt
+    }
+
+    /// What the hook gives as its reason.
+    #[getter]
+    fn reason(&self) -> Option<&str> {
+        self.0.reason.as_deref()
+    }
+
+    /// What the person can answer.
+    #[getter]
+    fn options(&self) -> Vec<&str> {
+        self.0.options.iter().map(|option| option.label.as_str()).collect()
+    }
+
+    /// What each answer does: `allow_once`, `allow_always`, `deny` or `deny_always`.
+    #[getter]
+    fn effects(&self) -> Vec<&'static str> {
+        self.0.options.iter().map(|option| effect_word(option.effect)).collect()
+    }
+
+    /// How many seconds the kernel waits.
+    #[getter]
+    fn timeout(&self) -> f64 {
+        self.0.timeout.as_secs_f64()
+    }
+
+    /// What counts when nobody answered in time: `allow` or `deny`.
+    #[getter]
+    pub(crate) fn default(&self) -> &'static str {
+        match self.0.default {
+            DefaultDecision::Allow => "allow",
+            DefaultDecision::Deny => "deny",
+        }
+    }
+
+    /// What will run if the person agrees, as JSON has it.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        encode::to_dict(py, self.0.data.iter())
+    }
+
+    /// The digest of that data.
+    #[getter]
+    fn digest(&self) -> String {
+        self.0.digest.to_string()
+    }
+
+    /// The option that a person means by what was typed: its number, counted from 1, or its label in any case.
+    fn option(&self, typed: &str) -> Option<&str> {
+        self.0.option(typed).map(|option| option.label.as_str())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ApprovalRequest {} of {}: {:?}>", self.0.id, self.0.hook, self.0.prompt)
+    }
+}

@@ -1,0 +1,259 @@
+//! Futures of Rust that are awaited in Python, and awaitables of Python that are awaited in Rust.
+//!
+//! A future is polled in the task that awaits it. Awaitables that it waits for run in tasks of their own on the same loop, because a
+//! time limit, or another one, may be waited for at the same time.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::step::{Input, Step, said, thrown};
+use crate::timer::{is_an_interrupt, running_loop};
+
+type BoxFuture = Pin<Box<dyn Future<Output = PyResult<Py<PyAny>>> + Send>>;
+
+/// A future of the kernel that Python awaits.
+#[pyclass(module = "amplifier_core.coordinator")]
+pub(crate) struct Driven {
+    // Never locked: it is reached through `&mut self` only, and lends the future what it lacks to be shared.
+    future: Mutex<Option<BoxFuture>>,
+    waker: Arc<TaskWaker>,
+}
+
+/// Wakes the task that awaits a [`Driven`].
+#[derive(Default)]
+struct TaskWaker {
+    is_woken: AtomicBool,
+    /// The loop, and what the task waits for on it.
+    sleeping: Mutex<Option<(Py<PyAny>, Py<PyAny>)>>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((running, future)) = sleeping {
+            Python::attach(|py| {
+                let wake = py.import("amplifier_core._bridge").and_then(|bridge| bridge.getattr("wake"));
+                let woken = wake.and_then(|wake| {
+                    running.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (wake, future))
+                });
+                // A loop that is closed has nobody to wake.
+                drop(woken);
+            });
+        }
+    }
+}
+
+impl Driven {
+    pub(crate) fn new(future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static) -> Self {
+        Self { future: Mutex::new(Some(Box::pin(future))), waker: Arc::default() }
+    }
+
+    fn future(&mut self) -> &mut Option<BoxFuture> {
+        self.future.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
+        if let Input::Throw(error) = input {
+            // Dropping it withdraws what it waits for.
+            *self.future() = None;
+            return Err(error);
+        }
+        let waker = Waker::from(self.waker.clone());
+        loop {
+            self.waker.is_woken.store(false, Ordering::Release);
+            let Some(future) = self.future() else {
+                return Err(PyRuntimeError::new_err("cannot reuse what was awaited already"));
+            };
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            if let Some(interrupt) = INTERRUPT.take() {
+                *self.future() = None;
+                return Err(interrupt);
+            }
+            if let Poll::Ready(result) = polled {
+                *self.future() = None;
+                return result.map(|value| Step::Return(value.into_bound(py)));
+            }
+            if let Some(waits) = self.sleep(py)? {
+                return Ok(Step::Yield(waits));
+            }
+        }
+    }
+
+    /// What the loop is to wait for, unless the future was woken meanwhile.
+    fn sleep<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.waker.is_woken.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let running = running_loop(py).ok_or_else(|| PyRuntimeError::new_err("no running event loop"))?;
+        let future = running.call_method0(intern!(py, "create_future"))?;
+        let sleeping = Some((running.unbind(), future.clone().unbind()));
+        *self.waker.sleeping.lock().unwrap_or_else(PoisonError::into_inner) = sleeping;
+        // This is how a task is told that it may sleep until the future is done.
+        future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
+        Ok(Some(future))
+    }
+}
+
+#[pymethods]
+impl Driven {
+    fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let none = py.None().into_bound(py);
+        said(self.resume(py, Input::Send(none)))
+    }
+
+    /// Resumes it.
+    fn send<'py>(&mut self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        said(self.resume(value.py(), Input::Send(value)))
+    }
+
+    /// Ends it with an exception.
+    #[pyo3(signature = (typ, val=None, tb=None))]
+    fn throw<'py>(
+        &mut self,
+        typ: Bound<'py, PyAny>,
+        val: Option<Bound<'py, PyAny>>,
+        tb: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = typ.py();
+        // The exception carries its traceback.
+        drop(tb);
+        let error = thrown(typ, val)?;
+        said(self.resume(py, Input::Throw(error)))
+    }
+
+    /// Ends it.
+    fn close(&mut self) {
+        *self.future() = None;
+    }
+}
+
+thread_local! {
+    /// What ends more than the part in which it was raised, such as `KeyboardInterrupt`.
+    static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Keeps an error that is not for the kernel to deal with, until the future is polled no more.
+pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
+    if is_an_interrupt(py, error).unwrap_or_default() {
+        INTERRUPT.set(Some(error.clone_ref(py)));
+    }
+}
+
+/// Waits for what Python was asked.
+pub(crate) async fn awaited(asked: PyResult<Pending>) -> PyResult<Py<PyAny>> {
+    let answer = match asked {
+        Ok(pending) => pending.await,
+        Err(error) => Err(error),
+    };
+    answer.inspect_err(|error| Python::attach(|py| note_interrupt(py, error)))
+}
+
+/// Rings once, and wakes whoever waits for it.
+#[derive(Clone, Default)]
+pub(crate) struct Alarm(Arc<Mutex<(bool, Option<Waker>)>>);
+
+impl Alarm {
+    pub(crate) fn has_rung(&self) -> bool {
+        self.state().0
+    }
+
+    pub(crate) fn wakes(&self, context: &Context<'_>) {
+        self.state().1 = Some(context.waker().clone());
+    }
+
+    fn ring(&self) {
+        let waker = {
+            let mut state = self.state();
+            state.0 = true;
+            state.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, (bool, Option<Waker>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What Python calls to ring an alarm.
+#[pyclass(frozen)]
+pub(crate) struct WakeUp(pub(crate) Alarm);
+
+#[pymethods]
+impl WakeUp {
+    #[pyo3(signature = (*_done))]
+    fn __call__(&self, _done: &Bound<'_, PyTuple>) {
+        self.0.ring();
+    }
+}
+
+/// What Python answered: at once, or in a task that Rust waits for.
+pub(crate) enum Pending {
+    Now(Option<PyResult<Py<PyAny>>>),
+    Task { task: Py<PyAny>, alarm: Alarm },
+}
+
+impl Pending {
+    /// What a call gave. An awaitable becomes a task.
+    pub(crate) fn of(answer: Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = answer.py();
+        if answer.getattr_opt(intern!(py, "__await__"))?.is_none() {
+            return Ok(Self::Now(Some(Ok(answer.unbind()))));
+        }
+        let task = py.import("asyncio")?.call_method1("ensure_future", (answer,))?;
+        let alarm = Alarm::default();
+        task.call_method1(intern!(py, "add_done_callback"), (WakeUp(alarm.clone()),))?;
+        Ok(Self::Task { task: task.unbind(), alarm })
+    }
+}
+
+impl Future for Pending {
+    type Output = PyResult<Py<PyAny>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Now(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            Self::Task { task, alarm } => Python::attach(|py| {
+                let task = task.bind(py);
+                let is_done = task.call_method0(intern!(py, "done")).and_then(|done| done.extract::<bool>());
+                match is_done {
+                    Ok(false) => {
+                        alarm.wakes(context);
+                        Poll::Pending
+                    }
+                    Ok(true) => Poll::Ready(task.call_method0(intern!(py, "result")).map(Bound::unbind)),
+                    Err(error) => Poll::Ready(Err(error)),
+                }
+            }),
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Self::Task { task, .. } = self {
+            // Cancelling a task that is done changes nothing.
+            Python::attach(|py| {
+                if let Err(error) = task.bind(py).call_method0(intern!(py, "cancel")) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The coordinator of a session: the kernel's own, awaited in the caller's task.
+
+use std::sync::Arc;
+
+use amplifier_core::{Answers, ApprovalRules, EventData, EventName, FlatAction, Injection, SessionConfig, Verdict};
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::Value;
+
+use crate::bridge::Driven;
+use crate::emitting::{Emitting, Order, Purpose};
+use crate::outcome::Outcome;
+use crate::ports::{Port, PyApprovals, PyAudit, PyContext, PyDisplay};
+use crate::registry::HookRegistry;
+use crate::result::HookResult;
+use crate::{answer, encode};
+
+/// Emits for a session, and routes what hooks say.
+#[pyclass(module = "amplifier_core.coordinator", frozen)]
+pub(crate) struct Coordinator {
+    pub(crate) kernel: amplifier_core::Coordinator,
+    hooks: Py<HookRegistry>,
+    pub(crate) reserved: Option<Py<PyDict>>,
+    ports: Vec<Arc<Port>>,
+}
+
+fn event_name(event: &str) -> PyResult<EventName> {
+    event.parse().map_err(|error: amplifier_core::InvalidEventName| PyValueError::new_err(error.to_string()))
+}
+
+/// A part of a session, and whether it takes what it is given as one object.
+type Part = (Py<PyAny>, bool);
+
+/// Who denied and why, for Python; nothing if it may run.
+fn denial<'py>(py: Python<'py>, verdict: &Verdict) -> PyResult<Bound<'py, PyAny>> {
+    match verdict {
+        Verdict::Proceed(_) => Ok(py.None().into_bound(py)),
+        Verdict::Denied { by, reason } => Ok((&**by, reason).into_pyobject(py)?.into_any()),
+    }
+}
+
+#[pymethods]
+impl Coordinator {
+    #[new]
+    #[pyo3(signature = (hooks, *, context, approvals, display, audit, config, session_id, rules))]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
+    fn new(
+        py: Python<'_>,
+        hooks: Py<HookRegistry>,
+        context: Option<Part>,
+        approvals: Option<Part>,
+        display: Option<Part>,
+        audit: Option<Part>,
+        config: &Bound<'_, PyDict>,
+        session_id: Option<String>,
+        rules: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let invalid =
+            |error: &dyn std::fmt::Display| PyValueError::new_err(format!("the configuration is wrong: {error}"));
+        let config: SessionConfig =
+            serde_json::from_value(Value::Object(encode::to_map(config)?)).map_err(|error| invalid(&error))?;
+        let rules = ApprovalRules::from_json(&Value::Object(encode::to_map(rules)?).to_string());
+        let mut ports = Vec::new();
+        let mut port = |(object, takes_one): Part| {
+            let port = Port::new(object, takes_one);
+            ports.push(port.clone());
+            port
+        };
+        let mut builder = amplifier_core::Coordinator::builder(hooks.get().kernel.clone())
+            .config(config)
+            .approval_rules(rules.map_err(|error| invalid(&error))?)
+            .background(|future| {
+                let driven = Driven::new(async {
+                    future.await;
+                    Ok(Python::attach(|py| py.None()))
+                });
+                Python::attach(|py| {
+                    let started =
+                        py.import("asyncio").and_then(|asyncio| asyncio.call_method1("ensure_future", (driven,)));
+                    if let Err(error) = started {
+                        error.write_unraisable(py, None);
+                    }
+                });
+            });
+        if let Some(context) = context {
+            builder = builder.context(PyContext(port(context)));
+        }
+        if let Some(approvals) = approvals {
+            builder = builder.approvals(PyApprovals(port(approvals)));
+        }
+        if let Some(display) = display {
+            builder = builder.display(PyDisplay(port(display)));
+        }
+        if let Some(audit) = audit {
+            builder = builder.audit(PyAudit(port(audit)));
+        }
+        let mut reserved = None;
+        if let Some(id) = session_id {
+            let fields = PyDict::new(py);
+            fields.set_item("session_id", &id)?;
+            hooks.get().reserve_if_free(&fields)?;
+            reserved = Some(fields.unbind());
+            builder = builder.session_id(id);
+        }
+        Ok(Self { kernel: builder.build(), hooks, reserved, ports })
+    }
+
+    /// Emits an event for the session; what comes back is to be given to `route`.
+    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyString>, data: &Bound<'_, PyDict>) -> Emitting {
+        Emitting::new(Order {
+            registry: slf.get().hooks.clone_ref(slf.py()),
+            event: event.clone().unbind(),
+            data: data.clone().unbind(),
+            purpose: Purpose::Outcome,
+            session: Some(slf.clone().unbind()),
+        })
+    }
+
+    /// Routes an outcome: gives the data that may run and the flat result, or who denied and why.
+    fn route(slf: Py<Self>, outcome: Py<Outcome>) -> Driven {
+        // The garbage collector sees the parts of a session through this: as long as they may be called, it has to be there.
+        Driven::new(async move {
+            let kernel = &slf.get().kernel;
+            let routed = outcome.get();
+            let observed = routed.kernel.event().answers() == Answers::Observed;
+            let verdict = if kernel.has_to_route(&routed.kernel) {
+                let (data, tool_call_id) = Python::attach(|py| -> PyResult<(EventData, Option<String>)> {
+                    let emitted = routed.emitted.bind(py);
+                    let counts = if observed { emitted } else { routed.kernel.data.current.bind(py) };
+                    let id = emitted.get_item("tool_call_id")?.and_then(|id| id.extract().ok());
+                    Ok((encode::to_map(counts)?.into(), id))
+                })?;
+                kernel.route_outcome_of(&routed.kernel, data, tool_call_id).await
+            } else {
+                Verdict::Proceed(EventData::new())
+            };
+            Python::attach(|py| {
+                let denied = denial(py, &verdict)?;
+                let mut result = routed.flat(py)?;
+                if let Verdict::Denied { reason, .. } = &verdict {
+                    result.action = FlatAction::Deny;
+                    result.data = None;
+                    result.reason = Some(PyString::new(py, reason).unbind());
+                } else {
+                    let counts = if observed { &routed.emitted } else { &routed.kernel.data.current };
+                    result.data = Some(counts.clone_ref(py));
+                    if matches!(result.action, FlatAction::Deny | FlatAction::AskUser) {
+                        // It was granted, or has no effect at this event.
+                        result.action = FlatAction::Continue;
+                    }
+                }
+                Ok((result, denied).into_pyobject(py)?.into_any().unbind())
+            })
+        })
+    }
+
+    /// Routes the answer of a single hook: gives who denied and why, or nothing.
+    fn process(
+        slf: &Bound<'_, Self>,
+        result: &Bound<'_, HookResult>,
+        event: &str,
+        hook_name: String,
+        data: &Bound<'_, PyDict>,
+    ) -> PyResult<Driven> {
+        let event = event_name(event)?;
+        let data = EventData::from(encode::to_map(data)?);
+        let py = slf.py();
+        let result = result.borrow().to_flat(py).and_then(|flat| answer::in_json(py, flat));
+        let result = result.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let slf = slf.clone().unbind();
+        Ok(Driven::new(async move {
+            let verdict = slf.get().kernel.process_hook_result(&event, &hook_name, result, data).await;
+            let verdict = verdict.map_err(|too_large| PyValueError::new_err(too_large.to_string()))?;
+            Python::attach(|py| Ok(denial(py, &verdict)?.unbind()))
+        }))
+    }
+
+    /// Whether the session would refuse the text for its size: raises then.
+    fn check_injection(&self, hook: &str, text: &str) -> PyResult<()> {
+        let checked = self.kernel.check_injection(hook, &Injection::new(text));
+        checked.map_err(|too_large| PyValueError::new_err(too_large.to_string()))
+    }
+
+    /// Begins a turn: the injection budget starts afresh.
+    fn begin_turn(&self) {
+        self.kernel.begin_turn();
+    }
+
+    /// Forgets the answers that last for the session.
+    fn forget_answers(&self) {
+        self.kernel.forget_answers();
+    }
+
+    /// How many tokens hooks injected in the running turn.
+    #[getter]
+    fn injected_tokens(&self) -> usize {
+        self.kernel.injected_tokens()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hooks)?;
+        visit.call(&self.reserved)?;
+        self.ports.iter().try_for_each(|port| port.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.ports.iter().for_each(|port| port.clear());
+    }
+}

@@ -1,0 +1,126 @@
+//! The data of an event as Python has it: a dict.
+
+use std::cell::RefCell;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use amplifier_core::driving::{is_timestamp, rfc3339};
+use amplifier_core::{Change, Data};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::encode;
+
+/// A dict that is passed from hook to hook. Hooks get copies of it; it never leaves the emission before its end.
+pub(crate) struct NativeData {
+    pub(crate) current: Py<PyDict>,
+    reserved: Vec<Py<PyDict>>,
+    stamp: Option<Py<PyString>>,
+}
+
+/// What a registry lays around the data of every event.
+#[derive(Default)]
+pub(crate) struct Base {
+    /// Below the event's own data.
+    pub(crate) defaults: Option<Py<PyDict>>,
+    /// Above it: nobody can forge these.
+    pub(crate) reserved: Option<Py<PyDict>>,
+}
+
+impl NativeData {
+    /// Lays around the data what the registry and the session add.
+    pub(crate) fn new<'py>(
+        own: &Bound<'py, PyDict>,
+        base: &Base,
+        session: Option<&Py<PyDict>>,
+        stamped: bool,
+    ) -> PyResult<Self> {
+        let py = own.py();
+        let current = match &base.defaults {
+            None => own.copy()?,
+            Some(defaults) => {
+                let current = defaults.bind(py).copy()?;
+                current.update(own.as_mapping())?;
+                current
+            }
+        };
+        let stamp = stamped.then(|| now(py));
+        if let Some(stamp) = &stamp {
+            current.set_item(intern!(py, "timestamp"), stamp)?;
+        }
+        let reserved: Vec<_> = base.reserved.iter().chain(session).map(|fields| fields.clone_ref(py)).collect();
+        for fields in &reserved {
+            current.update(fields.bind(py).as_mapping())?;
+        }
+        Ok(Self { current: current.unbind(), reserved, stamp: stamp.map(Bound::unbind) })
+    }
+
+    /// Puts back what a hook cannot take away.
+    fn keep(&self, py: Python<'_>, data: &Bound<'_, PyDict>) -> PyResult<()> {
+        if let Some(stamp) = &self.stamp {
+            let own = data.get_item(intern!(py, "timestamp"))?;
+            let is_one = |text: &Bound<'_, PyAny>| text.extract::<&str>().is_ok_and(is_timestamp);
+            if !own.is_some_and(|own| is_one(&own)) {
+                data.set_item(intern!(py, "timestamp"), stamp)?;
+            }
+        }
+        self.reserved.iter().try_for_each(|fields| data.update(fields.bind(py).as_mapping()))
+    }
+
+    fn changed_by(&self, py: Python<'_>, change: Change<Py<PyDict>>) -> PyResult<Py<PyDict>> {
+        let data = match change {
+            Change::Replace(data) => data.into_bound(py),
+            Change::Set(field, value) => {
+                let data = self.current.bind(py).copy()?;
+                data.set_item(field.as_ref(), encode::to_python(py, &value)?)?;
+                data
+            }
+        };
+        Ok(data.unbind())
+    }
+}
+
+impl Data for NativeData {
+    type Object = Py<PyDict>;
+
+    fn apply(&mut self, change: Change<Py<PyDict>>) {
+        Python::attach(|py| {
+            let changed = self.changed_by(py, change);
+            // This fails only without memory; what was there is whole then.
+            if let Ok(changed) = changed
+                && self.keep(py, changed.bind(py)).is_ok()
+            {
+                self.current = changed;
+            }
+        });
+    }
+
+    fn changed(&self, change: Change<Py<PyDict>>) -> Py<PyDict> {
+        Python::attach(|py| self.changed_by(py, change).unwrap_or_else(|_| self.current.clone_ref(py)))
+    }
+
+    fn object(&self) -> Py<PyDict> {
+        Python::attach(|py| self.current.clone_ref(py))
+    }
+}
+
+/// The moment of an event. Most events of a second differ in six digits, and making the rest anew would cost more than a hook.
+fn now(py: Python<'_>) -> Bound<'_, PyString> {
+    thread_local! {
+        static LAST: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    LAST.with_borrow_mut(|(second, text)| {
+        if *second != since.as_secs() || text.is_empty() {
+            *second = since.as_secs();
+            *text = rfc3339(UNIX_EPOCH + Duration::from_secs(*second)).into_bytes();
+        }
+        let mut rest = since.subsec_micros();
+        // `…:07.000000Z`
+        for digit in text.iter_mut().rev().skip(1).take(6) {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        PyString::new(py, std::str::from_utf8(text).unwrap_or_default())
+    })
+}

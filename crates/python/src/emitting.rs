@@ -1,0 +1,122 @@
+//! An emission that is awaited: the kernel's state machine, driven in the caller's own task.
+
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::coordinator::Coordinator;
+use crate::registry::HookRegistry;
+use crate::run::Run;
+use crate::step::{Input, Step, said, thrown};
+
+/// What `emit` gives: it runs the hooks when it is awaited.
+#[pyclass(module = "amplifier_core.hooks")]
+pub(crate) struct Emitting {
+    stage: Stage,
+}
+
+enum Stage {
+    Ready(Order),
+    Running(Box<Run>),
+    Finished,
+}
+
+/// What is to be emitted, and what for.
+pub(crate) struct Order {
+    pub(crate) registry: Py<HookRegistry>,
+    pub(crate) event: Py<PyString>,
+    pub(crate) data: Py<PyDict>,
+    pub(crate) purpose: Purpose,
+    /// The session that it belongs to.
+    pub(crate) session: Option<SessionOf>,
+}
+
+/// The session that an emission belongs to.
+pub(crate) type SessionOf = Py<Coordinator>;
+
+/// What is made of the outcome.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// The flat view.
+    Flat,
+    /// All of it.
+    Outcome,
+    /// What the hooks answered, each within this time.
+    Collect(Duration),
+}
+
+impl Emitting {
+    pub(crate) fn new(order: Order) -> Self {
+        Self { stage: Stage::Ready(order) }
+    }
+
+    fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
+        // Whatever fails on the way, it is over.
+        let run = match (std::mem::replace(&mut self.stage, Stage::Finished), input) {
+            (Stage::Running(mut run), input) => {
+                let waits = run.advance(py, Some(input));
+                return match waits {
+                    Ok(Some(yielded)) => {
+                        self.stage = Stage::Running(run);
+                        Ok(Step::Yield(yielded))
+                    }
+                    Ok(None) => run.finish(py).map(Step::Return),
+                    Err(error) => Err(run.given_up(py, error)),
+                };
+            }
+            (Stage::Ready(_), Input::Throw(error)) => return Err(error),
+            (Stage::Ready(order), Input::Send(_)) => Run::new(py, order),
+            (Stage::Finished, _) => return Err(PyRuntimeError::new_err("cannot reuse already awaited emission")),
+        };
+        let mut run = run?;
+        match run.advance(py, None) {
+            Ok(Some(yielded)) => {
+                // Most emissions never get here: their hooks answer at once.
+                self.stage = Stage::Running(Box::new(run));
+                Ok(Step::Yield(yielded))
+            }
+            Ok(None) => run.finish(py).map(Step::Return),
+            Err(error) => Err(run.given_up(py, error)),
+        }
+    }
+}
+
+#[pymethods]
+impl Emitting {
+    fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let none = py.None().into_bound(py);
+        said(self.resume(py, Input::Send(none)))
+    }
+
+    /// Resumes it with a value.
+    fn send<'py>(&mut self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        said(self.resume(value.py(), Input::Send(value)))
+    }
+
+    /// Resumes it with an exception.
+    #[pyo3(signature = (typ, val=None, tb=None))]
+    fn throw<'py>(
+        &mut self,
+        typ: Bound<'py, PyAny>,
+        val: Option<Bound<'py, PyAny>>,
+        tb: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = typ.py();
+        // The exception carries its traceback.
+        drop(tb);
+        let error = thrown(typ, val)?;
+        said(self.resume(py, Input::Throw(error)))
+    }
+
+    /// Ends it: the hook that runs is closed, the others are not called.
+    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Stage::Running(mut run) = std::mem::replace(&mut self.stage, Stage::Finished) else { return Ok(()) };
+        run.close(py)
+    }
+}

@@ -1,0 +1,29 @@
+//! The names of all known events, from the kernel's catalog.
+
+use amplifier_core::catalog;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::registry::HookRegistry;
+
+/// The one constant of the registry that is written as an alias: events of that name are the same.
+const WRITTEN_AS_ALIAS: (&str, &str) = ("CONTEXT_PRE_COMPACT", "context:pre-compact");
+
+/// `TOOL_PRE` for `tool:pre`.
+fn constant(event: &str) -> String {
+    event.replace(':', "_").to_uppercase()
+}
+
+/// Adds the constants to the module and, as class attributes, to the registry.
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let registry = py.get_type::<HookRegistry>();
+    let constants = PyDict::new(py);
+    for event in catalog().iter().map(|spec| spec.name) {
+        constants.set_item(constant(event), event)?;
+        registry.setattr(constant(event).as_str(), event)?;
+    }
+    registry.setattr(WRITTEN_AS_ALIAS.0, WRITTEN_AS_ALIAS.1)?;
+    module.add("EVENTS", constants)?;
+    module.add("ALL_EVENTS", PyTuple::new(py, catalog().iter().map(|spec| spec.name))?)
+}

@@ -1,0 +1,102 @@
+//! How the fields of a result are read, and the words that some of them have.
+
+use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+/// A field whose values are a few words: each with what it stands for.
+macro_rules! words {
+    ($name:ident, $read:ident: $type:ty { $($word:literal => $value:path),+ }) => {
+        pub(crate) fn $name(py: Python<'_>, value: $type) -> &Bound<'_, PyString> {
+            match value {
+                $($value => intern!(py, $word),)+
+            }
+        }
+
+        pub(crate) fn $read(field: &str, value: &Bound<'_, PyAny>) -> PyResult<$type> {
+            match value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()) {
+                $(Some($word) => Ok($value),)+
+                _ => Err(invalid(field, &[$(concat!("`", $word, "`")),+].join(", "), value)),
+            }
+        }
+    };
+}
+
+words! { action_word, read_action: FlatAction {
+    "continue" => FlatAction::Continue, "deny" => FlatAction::Deny, "modify" => FlatAction::Modify,
+    "inject_context" => FlatAction::InjectContext, "ask_user" => FlatAction::AskUser
+} }
+words! { role_word, read_role: Role { "system" => Role::System, "user" => Role::User, "assistant" => Role::Assistant } }
+words! { default_word, read_default: DefaultDecision { "allow" => DefaultDecision::Allow, "deny" => DefaultDecision::Deny } }
+words! { level_word, read_level: Level { "info" => Level::Info, "warning" => Level::Warning, "error" => Level::Error } }
+
+/// Names the type of what was found, not its value: errors are logged, and answers may hold secrets.
+pub(crate) fn invalid(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    let found = match found.cast::<PyString>() {
+        Ok(_) => "another text".to_owned(),
+        Err(_) => type_name(found),
+    };
+    PyValueError::new_err(format!("`{field}` must be {expected}; found {found}"))
+}
+
+pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    if object.is_none() {
+        return "None".to_owned();
+    }
+    object.get_type().name().map_or_else(|_| "?".to_owned(), |name| format!("`{name}`"))
+}
+
+pub(crate) fn read_text(field: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyString>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let text = value.cast::<PyString>().map_err(|_| invalid(field, "a str or None", value))?;
+    Ok(Some(text.clone().unbind()))
+}
+
+pub(crate) fn read_flag(field: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.cast::<PyBool>().map(|flag| flag.is_true()).map_err(|_| invalid(field, "True or False", value))
+}
+
+pub(crate) fn read_seconds(field: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    const EXPECTED: &str = "a finite number of seconds, 0 or more";
+    let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
+    if !is_number || value.is_instance_of::<PyBool>() {
+        return Err(invalid(field, EXPECTED, value));
+    }
+    // An integer beyond what a float holds is a time that never comes, like any other that is too long.
+    let seconds = value.extract::<f64>().map_err(|_| invalid(field, EXPECTED, value))?;
+    if seconds.is_finite() && seconds >= 0.0 {
+        Ok(seconds)
+    } else {
+        Err(PyValueError::new_err(format!("`{field}` must be {EXPECTED}; found {seconds}")))
+    }
+}
+
+pub(crate) fn read_data(field: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyDict>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let data = value.cast::<PyDict>().map_err(|_| invalid(field, "a dict or None", value))?;
+    Ok(Some(data.clone().unbind()))
+}
+
+/// A list of labels, or of `{"label": …, "effect": …}`.
+pub(crate) fn read_options(field: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyList>>> {
+    const EXPECTED: &str = "None or a list of labels, or of dicts with `label` and `effect`";
+    if value.is_none() {
+        return Ok(None);
+    }
+    let options = match value.cast::<PyTuple>() {
+        Ok(options) => options.to_list(),
+        Err(_) => value.cast::<PyList>().map_err(|_| invalid(field, EXPECTED, value))?.clone(),
+    };
+    for option in &options {
+        if !option.is_instance_of::<PyString>() {
+            crate::answer::read_option(&option).ok_or_else(|| invalid(field, EXPECTED, &option))?;
+        }
+    }
+    Ok(Some(options.unbind()))
+}

@@ -1,0 +1,68 @@
+//! A hook that is written in Python.
+
+use std::sync::Arc;
+
+use amplifier_core::{EventData, Hook, HookError, HookResult};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::bridge::{Pending, awaited};
+use crate::{answer, encode, log};
+
+/// Something that Python can call.
+pub(crate) struct PyHook {
+    pub(crate) handler: Py<PyAny>,
+    pub(crate) name: String,
+}
+
+/// How the kernel knows them: shared with the registry, which shows them to the garbage collector.
+pub(crate) type SharedHook = Arc<PyHook>;
+
+impl PyHook {
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.handler)
+    }
+}
+
+/// The name of a hook that was given none: that of its function, or of its type.
+pub(crate) fn default_name(handler: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = handler.py();
+    if let Some(name) = handler.getattr_opt(intern!(py, "__name__"))? {
+        return name.extract();
+    }
+    match handler.getattr_opt(intern!(py, "func"))? {
+        // A partial is named after the function that it completes.
+        Some(function) => default_name(&function),
+        None => Ok(handler.get_type().name()?.to_string()),
+    }
+}
+
+/// What a hook failed with, in words.
+pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> HookError {
+    let kind = error.get_type(py).name().map_or_else(|_| "error".to_owned(), |name| name.to_string());
+    let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
+    HookError::Failed(if text.is_empty() { kind } else { format!("{kind}: {text}") })
+}
+
+/// Events that the kernel itself emits come this way; what Python emits is driven in its own task.
+impl Hook for PyHook {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let called = Python::attach(|py| -> PyResult<_> {
+            let data = encode::to_dict(py, data.iter())?;
+            Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?)
+        });
+        let answered = awaited(called).await;
+        Python::attach(|py| match answered {
+            Ok(answer) => {
+                answer::read_json(answer.bind(py)).inspect_err(|error| log::failed(py, &self.name, event, error, None))
+            }
+            Err(cause) => {
+                let error = failure(py, &cause);
+                log::failed(py, &self.name, event, &error, Some(&cause));
+                Err(error)
+            }
+        })
+    }
+}

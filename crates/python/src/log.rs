@@ -1,0 +1,46 @@
+//! What goes to Python's `logging`.
+
+use amplifier_core::HookError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+const LOGGER: &str = "amplifier_core.hooks";
+
+/// A hook failed: with the traceback, the hook's name and the event. Never with the event's data.
+pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError, cause: Option<&PyErr>) {
+    let log = || -> PyResult<()> {
+        let options = PyDict::new(py);
+        let extra = PyDict::new(py);
+        extra.set_item("hook", hook)?;
+        extra.set_item("event", event)?;
+        options.set_item("extra", extra)?;
+        if let Some(cause) = cause {
+            options.set_item("exc_info", (cause.get_type(py), cause.value(py), cause.traceback(py)))?;
+        }
+        let text = "Hook '%s' failed on event '%s': %s";
+        logger(py, LOGGER)?.call_method("error", (text, hook, event, error.to_string()), Some(&options))?;
+        Ok(())
+    };
+    report(py, log());
+}
+
+/// Something that only those see who look for it.
+pub(crate) fn debug(py: Python<'_>, text: &str, hook: &str, event: &str) {
+    // Whoever has not imported `logging` has set up nothing that could show it, and importing it takes long.
+    let is_loaded = || py.import("sys")?.getattr("modules")?.contains(PyString::new(py, "logging"));
+    if is_loaded().unwrap_or_default() {
+        let log = || logger(py, LOGGER)?.call_method1("debug", (text, hook, event)).map(drop);
+        report(py, log());
+    }
+}
+
+fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("logging")?.call_method1("getLogger", (name,))
+}
+
+/// A log that fails is no reason to stop, but not to be silent either.
+fn report(py: Python<'_>, logged: PyResult<()>) {
+    if let Err(error) = logged {
+        error.write_unraisable(py, None);
+    }
+}

@@ -1,0 +1,166 @@
+//! Parts of a session that are written in Python: they are called through their documented methods, and may be async or not.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use amplifier_core::{
+    ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage, InjectedMessage,
+    Placement, PortError, Receipt,
+};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyType};
+
+use crate::approval::ApprovalRequest;
+use crate::bridge::{Pending, awaited, note_interrupt};
+use crate::encode;
+use crate::hook::failure;
+
+/// An object of Python that the kernel uses.
+pub(crate) struct Port {
+    // A std lock: nothing calls Python while it is held. The garbage collector takes the object away.
+    object: Mutex<Option<Py<PyAny>>>,
+    /// Whether it takes what it is given as one object.
+    takes_one: bool,
+}
+
+impl Port {
+    pub(crate) fn new(object: Py<PyAny>, takes_one: bool) -> Arc<Self> {
+        Arc::new(Self { object: Mutex::new(Some(object)), takes_one })
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What cannot be looked at now is in use.
+        self.object.try_lock().map_or(Ok(()), |object| visit.call(&*object))
+    }
+
+    pub(crate) fn clear(&self) {
+        let object = self.object.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(object);
+    }
+
+    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let object =
+            self.object.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|object| object.clone_ref(py));
+        object
+            .map(|object| object.into_bound(py))
+            .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("this part of the session is gone"))
+    }
+}
+
+/// An error of Python, for the kernel.
+fn port_error(error: &PyErr) -> PortError {
+    Python::attach(|py| failure(py, error).to_string().into())
+}
+
+/// A context manager.
+pub(crate) struct PyContext(pub(crate) Arc<Port>);
+
+impl ContextManager for PyContext {
+    async fn add_message(&self, message: InjectedMessage) -> Result<(), PortError> {
+        let pending = Python::attach(|py| {
+            let metadata = encode::to_dict(py, message.metadata().iter().map(|(key, value)| (key.as_str(), value)))?;
+            if message.placement.is_ephemeral() {
+                metadata.set_item("ephemeral", true)?;
+            }
+            if message.placement == Placement::LastToolResult {
+                metadata.set_item("append_to_last_tool_result", true)?;
+            }
+            if let Some(id) = &message.tool_call_id {
+                metadata.set_item("tool_call_id", id)?;
+            }
+            let whole = PyDict::new(py);
+            whole.set_item("role", message.role.as_str())?;
+            whole.set_item("content", &message.content)?;
+            whole.set_item("metadata", metadata)?;
+            let manager = self.0.object(py)?;
+            Pending::of(match self.0.takes_one {
+                true => manager.call_method1("add_message", (whole,))?,
+                false => manager.call_method("add_message", (), Some(&whole))?,
+            })
+        });
+        awaited(pending).await.map(drop).map_err(|error| port_error(&error))
+    }
+}
+
+/// A display.
+pub(crate) struct PyDisplay(pub(crate) Arc<Port>);
+
+impl Display for PyDisplay {
+    async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
+        let pending = Python::attach(|py| {
+            let fields = PyDict::new(py);
+            fields.set_item("message", &message.text)?;
+            fields.set_item("level", message.level.as_str())?;
+            fields.set_item("source", &message.source)?;
+            Pending::of(self.0.object(py)?.call_method("show_message", (), Some(&fields))?)
+        });
+        awaited(pending).await.map(drop).map_err(|error| port_error(&error))
+    }
+}
+
+/// An approval system.
+pub(crate) struct PyApprovals(pub(crate) Arc<Port>);
+
+impl ApprovalSystem for PyApprovals {
+    async fn request_approval(&self, request: Arc<amplifier_core::ApprovalRequest>) -> Result<String, ApprovalError> {
+        let pending = Python::attach(|py| {
+            let system = self.0.object(py)?;
+            let question = ApprovalRequest(request.clone());
+            if self.0.takes_one {
+                return Pending::of(system.call_method1("ask", (question,))?);
+            }
+            let fields = PyDict::new(py);
+            fields.set_item("prompt", &request.prompt)?;
+            fields.set_item("options", request.options.iter().map(|option| &option.label).collect::<Vec<_>>())?;
+            fields.set_item("timeout", request.timeout.as_secs_f64())?;
+            fields.set_item("default", question.default())?;
+            Pending::of(system.call_method("request_approval", (), Some(&fields))?)
+        });
+        let answer = awaited(pending).await;
+        Python::attach(|py| match answer {
+            Ok(answer) => match answer.bind(py).cast::<PyString>() {
+                Ok(label) => Ok(label.to_string_lossy().into_owned()),
+                Err(_) => {
+                    let found = crate::fields::type_name(answer.bind(py));
+                    Err(ApprovalError::Failed(format!("the answer must be the label of an option; found {found}")))
+                }
+            },
+            Err(error) if timeout_error(py).is_ok_and(|class| error.is_instance(py, class)) => {
+                Err(ApprovalError::TimedOut)
+            }
+            Err(error) => Err(ApprovalError::Failed(failure(py, &error).to_string())),
+        })
+    }
+}
+
+fn timeout_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static TIMEOUT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    TIMEOUT.import(py, "amplifier_core.approval", "ApprovalTimeoutError")
+}
+
+/// An audit log: `record` is called with a dict for each record, and must not wait.
+pub(crate) struct PyAudit(pub(crate) Arc<Port>);
+
+impl AuditLog for PyAudit {
+    fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
+        let record = serde_json::to_value(&record)?;
+        let recorded = Python::attach(|py| {
+            let record = encode::to_python(py, &record)?;
+            self.0
+                .object(py)?
+                .call_method1("record", (record,))
+                .map(drop)
+                .inspect_err(|error| note_interrupt(py, error))
+        });
+        recorded.map(|()| Receipt::default()).map_err(|error| port_error(&error))
+    }
+
+    async fn flush(&self, _since: Receipt) -> Result<(), PortError> {
+        let pending = Python::attach(|py| match self.0.object(py)?.getattr_opt("flush")? {
+            Some(flush) => Pending::of(flush.call0()?),
+            None => Ok(Pending::Now(Some(Ok(py.None())))),
+        });
+        awaited(pending).await.map(drop).map_err(|error| port_error(&error))
+    }
+}

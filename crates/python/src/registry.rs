@@ -1,0 +1,385 @@
+//! `HookRegistry`: who listens, for Python.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use amplifier_core::{EventKey, HookInfo, HookRole, Listeners, OnError, Registration};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
+
+use crate::clock::LoopClock;
+use crate::data::Base;
+use crate::emitting::{Emitting, Order, Purpose};
+use crate::hook::{PyHook, SharedHook, default_name};
+use crate::{encode, log};
+
+/// Who listens to which event, and in which order.
+#[pyclass(module = "amplifier_core.hooks", subclass, frozen, weakref)]
+pub(crate) struct HookRegistry {
+    pub(crate) kernel: amplifier_core::HookRegistry,
+    pub(crate) parallel_observers: bool,
+    pub(crate) strict: bool,
+    // Std locks: nothing calls Python while they are held.
+    base: Mutex<Arc<Base>>,
+    book: Arc<Mutex<Book>>,
+}
+
+/// What Python has to know about the hooks that the kernel holds.
+#[derive(Default)]
+struct Book {
+    registrations: u64,
+    hooks: HashMap<u64, Registered>,
+    names: HashMap<String, Names>,
+}
+
+struct Registered {
+    registration: Registration,
+    hook: SharedHook,
+    /// The default name that it uses.
+    name: Option<(String, Identity)>,
+}
+
+/// The hooks that share a name which nobody gave them. Answers of people last by the name of the hook, so two different functions
+/// must not have the same; one function that listens to several events may.
+#[derive(Default)]
+struct Names {
+    taken: u64,
+    /// The number of each, and how often it is registered.
+    numbers: HashMap<Identity, (u64, u64)>,
+}
+
+/// What a handler is: an object, or an object and a function of its type.
+type Identity = (usize, usize);
+
+fn identity(handler: &Bound<'_, PyAny>) -> PyResult<Identity> {
+    let py = handler.py();
+    // A bound method is a new object each time that it is looked up.
+    match (handler.getattr_opt(intern!(py, "__self__"))?, handler.getattr_opt(intern!(py, "__func__"))?) {
+        (Some(object), Some(function)) => Ok((object.as_ptr() as usize, function.as_ptr() as usize)),
+        _ => Ok((handler.as_ptr() as usize, 0)),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Book {
+    fn name(&mut self, name: String, identity: Identity) -> String {
+        let names = self.names.entry(name.clone()).or_default();
+        let (number, uses) = names.numbers.entry(identity).or_insert_with(|| {
+            names.taken += 1;
+            (names.taken, 0)
+        });
+        *uses += 1;
+        if *number > 1 { format!("{name}#{number}") } else { name }
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Registered> {
+        let removed = self.hooks.remove(&id)?;
+        if let Some((name, identity)) = &removed.name
+            && let Some(names) = self.names.get_mut(name)
+            && let Some((_, uses)) = names.numbers.get_mut(identity)
+        {
+            *uses -= 1;
+            if *uses == 0 {
+                names.numbers.remove(identity);
+            }
+        }
+        Some(removed)
+    }
+}
+
+/// How a hook is to be registered.
+struct Settings {
+    event: String,
+    priority: i64,
+    name: Option<String>,
+    role: HookRole,
+    on_error: OnError,
+    timeout: Duration,
+}
+
+fn invalid_name(error: &amplifier_core::InvalidEventName) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+pub(crate) fn duration(what: &str, seconds: f64) -> PyResult<Duration> {
+    if seconds.is_finite() && seconds >= 0.0 {
+        // Ages are a time limit too, only one that no clock can hold.
+        return Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    }
+    Err(PyValueError::new_err(format!("`{what}` must be a finite number of seconds, 0 or more; found {seconds}")))
+}
+
+impl HookRegistry {
+    pub(crate) fn base(&self) -> Arc<Base> {
+        lock(&self.base).clone()
+    }
+
+    /// The hooks that listen to an event now.
+    pub(crate) fn listeners(&self, event: &Bound<'_, PyString>) -> PyResult<Listeners> {
+        self.kernel.listeners(event.to_str()?).map_err(|error| invalid_name(&error))
+    }
+
+    fn add(&self, handler: &Bound<'_, PyAny>, settings: &Settings) -> PyResult<Unregister> {
+        let py = handler.py();
+        if !handler.is_callable() {
+            let found = crate::fields::type_name(handler);
+            return Err(PyTypeError::new_err(format!("a handler must be callable; found {found}")));
+        }
+        let defaulted = match settings.name {
+            Some(_) => None,
+            None => Some((default_name(handler)?, identity(handler)?)),
+        };
+        let handler = handler.clone().unbind();
+        // Checked before a name is taken.
+        settings.event.as_str().event_pattern().map_err(|error| invalid_name(&error))?;
+        let mut book = lock(&self.book);
+        let name = match (&settings.name, &defaulted) {
+            (Some(name), _) => name.clone(),
+            (None, Some((name, identity))) => book.name(name.clone(), *identity),
+            (None, None) => String::new(),
+        };
+        let hook = SharedHook::new(PyHook { handler, name: name.clone() });
+        let registration = self
+            .kernel
+            .hook(settings.event.as_str())
+            .named(name.as_str())
+            .priority(settings.priority)
+            .role(settings.role)
+            .on_error(settings.on_error)
+            .timeout(settings.timeout)
+            .handler(hook.clone())
+            .map_err(|error| invalid_name(&error))?;
+        book.registrations += 1;
+        let id = book.registrations;
+        book.hooks.insert(id, Registered { registration, hook, name: defaulted });
+        drop(book);
+        log::debug(py, "Registered hook '%s' for event '%s'", &name, &settings.event);
+        Ok(Unregister { book: Arc::downgrade(&self.book), id, name, event: settings.event.clone() })
+    }
+
+    fn emitting(
+        slf: &Bound<'_, Self>,
+        event: &Bound<'_, PyString>,
+        data: &Bound<'_, PyDict>,
+        purpose: Purpose,
+    ) -> Emitting {
+        Emitting::new(Order {
+            registry: slf.clone().unbind(),
+            event: event.clone().unbind(),
+            data: data.clone().unbind(),
+            purpose,
+            session: None,
+        })
+    }
+
+    /// Reserves the fields that nobody has reserved yet.
+    pub(crate) fn reserve_if_free(&self, fields: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = fields.py();
+        self.change_base(|base| {
+            let reserved = fields.copy()?;
+            if let Some(earlier) = &base.reserved {
+                reserved.update(earlier.bind(py).as_mapping())?;
+            }
+            let defaults = base.defaults.as_ref().map(|fields| fields.clone_ref(py));
+            Ok(Base { defaults, reserved: Some(reserved.unbind()) })
+        })
+    }
+
+    fn change_base(&self, change: impl FnOnce(&Base) -> PyResult<Base>) -> PyResult<()> {
+        let next = Arc::new(change(&self.base())?);
+        // What was there is dropped after the lock is released: that may run code.
+        let last = std::mem::replace(&mut *lock(&self.base), next);
+        drop(last);
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl HookRegistry {
+    /// A registry without hooks. `parallel_observers` runs observers side by side; `strict` is for tests: hooks that change nested
+    /// values in place are found out.
+    #[new]
+    #[pyo3(signature = (*, parallel_observers=false, strict=false))]
+    fn new(parallel_observers: bool, strict: bool) -> Self {
+        let builder = amplifier_core::HookRegistry::builder().clock(LoopClock::new());
+        let builder = if parallel_observers { builder.parallel_observers() } else { builder };
+        let (base, book) = (Mutex::default(), Arc::default());
+        Self { kernel: builder.build(), parallel_observers, strict, base, book }
+    }
+
+    /// Registers a handler and gives a function that takes it away again. Without a handler, a decorator.
+    #[pyo3(signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=30.0))]
+    #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
+    fn register<'py>(
+        slf: &Bound<'py, Self>,
+        event: String,
+        handler: Option<Bound<'py, PyAny>>,
+        priority: i64,
+        name: Option<String>,
+        role: &str,
+        on_error: &str,
+        timeout: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let role = match role {
+            "gate" => HookRole::Gate,
+            "observer" => HookRole::Observer,
+            other => {
+                return Err(PyValueError::new_err(format!("`role` must be `gate` or `observer`; found `{other}`")));
+            }
+        };
+        let on_error = match on_error {
+            "continue" => OnError::Continue,
+            "deny" => OnError::Deny,
+            other => {
+                return Err(PyValueError::new_err(format!("`on_error` must be `continue` or `deny`; found `{other}`")));
+            }
+        };
+        let settings = Settings { event, priority, name, role, on_error, timeout: duration("timeout", timeout)? };
+        if let Some(handler) = handler {
+            return Ok(Bound::new(py, slf.get().add(&handler, &settings)?)?.into_any());
+        }
+        let registry = slf.clone().unbind();
+        let decorator = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
+            let handler = args.get_item(0)?;
+            registry.get().add(&handler, &settings)?;
+            Ok(handler.unbind())
+        };
+        Ok(PyCFunction::new_closure(py, None, None, decorator)?.into_any())
+    }
+
+    /// The same as `register`.
+    #[pyo3(signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=30.0))]
+    #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
+    fn on<'py>(
+        slf: &Bound<'py, Self>,
+        event: String,
+        handler: Option<Bound<'py, PyAny>>,
+        priority: i64,
+        name: Option<String>,
+        role: &str,
+        on_error: &str,
+        timeout: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::register(slf, event, handler, priority, name, role, on_error, timeout)
+    }
+
+    /// Sets the fields that are merged under every event's data. Replaces earlier ones.
+    #[pyo3(signature = (**defaults))]
+    fn set_default_fields(&self, py: Python<'_>, defaults: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let defaults = defaults.map(|fields| fields.copy()).transpose()?;
+        self.kernel.set_default_fields(defaults.as_ref().map(encode::to_map).transpose()?.unwrap_or_default());
+        self.change_base(|base| {
+            let reserved = base.reserved.as_ref().map(|fields| fields.clone_ref(py));
+            Ok(Base { defaults: defaults.map(Bound::unbind), reserved })
+        })
+    }
+
+    /// Sets fields that nobody can forge: neither who emits, nor a hook. Those that were reserved before stay.
+    #[pyo3(signature = (**fields))]
+    fn set_reserved_fields(&self, py: Python<'_>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let Some(fields) = fields else { return Ok(()) };
+        self.kernel.set_reserved_fields(encode::to_map(fields)?);
+        self.change_base(|base| {
+            let reserved = match &base.reserved {
+                Some(reserved) => reserved.bind(py).copy()?,
+                None => PyDict::new(py),
+            };
+            reserved.update(fields.as_mapping())?;
+            let defaults = base.defaults.as_ref().map(|fields| fields.clone_ref(py));
+            Ok(Base { defaults, reserved: Some(reserved.unbind()) })
+        })
+    }
+
+    /// Emits an event: the handlers run one after another when this is awaited.
+    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyString>, data: &Bound<'_, PyDict>) -> Emitting {
+        Self::emitting(slf, event, data, Purpose::Flat)
+    }
+
+    /// Emits an event, and gives everything that the handlers said.
+    fn emit_with_outcome(slf: &Bound<'_, Self>, event: &Bound<'_, PyString>, data: &Bound<'_, PyDict>) -> Emitting {
+        Self::emitting(slf, event, data, Purpose::Outcome)
+    }
+
+    /// Asks every handler, each within `timeout` seconds, and gives the data of those that answered.
+    #[pyo3(signature = (event, data, timeout=1.0))]
+    fn emit_and_collect(
+        slf: &Bound<'_, Self>,
+        event: &Bound<'_, PyString>,
+        data: &Bound<'_, PyDict>,
+        timeout: f64,
+    ) -> PyResult<Emitting> {
+        Ok(Self::emitting(slf, event, data, Purpose::Collect(duration("timeout", timeout)?)))
+    }
+
+    /// The names of the handlers in running order, by the event they were registered for; or of those that an event would call.
+    #[pyo3(signature = (event=None))]
+    fn list_handlers<'py>(&self, py: Python<'py>, event: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+        let list = PyDict::new(py);
+        let names = |infos: Vec<HookInfo>| PyList::new(py, infos.iter().map(|info| &*info.name));
+        if let Some(event) = event {
+            let infos = self.kernel.list_handlers_of(event).map_err(|error| invalid_name(&error))?;
+            list.set_item(event, names(infos)?)?;
+            return Ok(list);
+        }
+        for info in self.kernel.list_handlers() {
+            match list.get_item(&*info.event)? {
+                Some(names) => names.cast_into::<PyList>()?.append(&*info.name)?,
+                None => list.set_item(&*info.event, [&*info.name])?,
+            }
+        }
+        Ok(list)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<HookRegistry with {} hooks>", self.kernel.list_handlers().len())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What cannot be looked at now is in use.
+        if let Ok(book) = self.book.try_lock() {
+            book.hooks.values().try_for_each(|registered| registered.hook.visit(&visit))?;
+        }
+        if let Ok(base) = self.base.try_lock() {
+            visit.call(&base.defaults)?;
+            visit.call(&base.reserved)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let hooks = std::mem::take(&mut lock(&self.book).hooks);
+        hooks.values().for_each(|registered| registered.registration.unregister());
+        let base = std::mem::take(&mut *lock(&self.base));
+        drop(base);
+    }
+}
+
+/// Takes a handler away. Calling it twice is harmless.
+#[pyclass(module = "amplifier_core.hooks", frozen)]
+pub(crate) struct Unregister {
+    // Weak: a handler may hold this, and the registry holds the handler.
+    book: std::sync::Weak<Mutex<Book>>,
+    id: u64,
+    name: String,
+    event: String,
+}
+
+#[pymethods]
+impl Unregister {
+    fn __call__(&self, py: Python<'_>) {
+        let Some(book) = self.book.upgrade() else { return };
+        let removed = lock(&book).remove(self.id);
+        if let Some(removed) = removed {
+            removed.registration.unregister();
+            log::debug(py, "Unregistered hook '%s' from event '%s'", &self.name, &self.event);
+        }
+    }
+}

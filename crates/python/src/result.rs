@@ -1,0 +1,353 @@
+//! `HookResult`: what a hook answers, with the fields that are documented for Python.
+
+use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyType};
+
+use crate::encode;
+use crate::fields::{
+    action_word, default_word, invalid, level_word, read_action, read_data, read_default, read_flag, read_level,
+    read_options, read_role, read_seconds, read_text, role_word, type_name,
+};
+
+/// What a hook answers: an action, and what belongs to it.
+#[pyclass(module = "amplifier_core.models", subclass)]
+pub(crate) struct HookResult {
+    pub(crate) action: FlatAction,
+    pub(crate) data: Option<Py<PyDict>>,
+    pub(crate) reason: Option<Py<PyString>>,
+    pub(crate) context_injection: Option<Py<PyString>>,
+    pub(crate) context_injection_role: Role,
+    pub(crate) ephemeral: bool,
+    pub(crate) append_to_last_tool_result: bool,
+    pub(crate) approval_prompt: Option<Py<PyString>>,
+    pub(crate) approval_options: Option<Py<PyList>>,
+    pub(crate) approval_timeout: f64,
+    pub(crate) approval_default: DefaultDecision,
+    pub(crate) suppress_output: bool,
+    pub(crate) user_message: Option<Py<PyString>>,
+    pub(crate) user_message_level: Level,
+}
+
+impl Default for HookResult {
+    fn default() -> Self {
+        let flat = amplifier_core::FlatResult::<()>::default();
+        Self {
+            action: flat.action,
+            data: None,
+            reason: None,
+            context_injection: None,
+            context_injection_role: flat.context_injection_role,
+            ephemeral: flat.ephemeral,
+            append_to_last_tool_result: flat.append_to_last_tool_result,
+            approval_prompt: None,
+            approval_options: None,
+            approval_timeout: flat.approval_timeout,
+            approval_default: flat.approval_default,
+            suppress_output: flat.suppress_output,
+            user_message: None,
+            user_message_level: flat.user_message_level,
+        }
+    }
+}
+
+/// The fields in their documented order.
+pub(crate) const FIELDS: [&str; 14] = [
+    "action",
+    "data",
+    "reason",
+    "context_injection",
+    "context_injection_role",
+    "ephemeral",
+    "append_to_last_tool_result",
+    "approval_prompt",
+    "approval_options",
+    "approval_timeout",
+    "approval_default",
+    "suppress_output",
+    "user_message",
+    "user_message_level",
+];
+
+impl HookResult {
+    /// Sets a field after looking at it.
+    fn set(&mut self, field: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match field {
+            "action" => self.action = read_action(field, value)?,
+            "data" => self.data = read_data(field, value)?,
+            "reason" => self.reason = read_text(field, value)?,
+            "context_injection" => self.context_injection = read_text(field, value)?,
+            "context_injection_role" => self.context_injection_role = read_role(field, value)?,
+            "ephemeral" => self.ephemeral = read_flag(field, value)?,
+            "append_to_last_tool_result" => self.append_to_last_tool_result = read_flag(field, value)?,
+            "approval_prompt" => self.approval_prompt = read_text(field, value)?,
+            "approval_options" => self.approval_options = read_options(field, value)?,
+            "approval_timeout" => self.approval_timeout = read_seconds(field, value)?,
+            "approval_default" => self.approval_default = read_default(field, value)?,
+            "suppress_output" => self.suppress_output = read_flag(field, value)?,
+            "user_message" => self.user_message = read_text(field, value)?,
+            "user_message_level" => self.user_message_level = read_level(field, value)?,
+            _ => {
+                let name: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
+                return Err(PyValueError::new_err(format!(
+                    "unknown field `{name}`; a HookResult has: {}",
+                    FIELDS.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn get<'py>(&self, py: Python<'py>, field: &str) -> Bound<'py, PyAny> {
+        fn optional<'py, T>(py: Python<'py>, value: &Option<Py<T>>) -> Bound<'py, PyAny> {
+            value.as_ref().map_or_else(|| py.None().into_bound(py), |value| value.bind(py).as_any().clone())
+        }
+        let flag = |value| PyBool::new(py, value).to_owned().into_any();
+        match field {
+            "action" => action_word(py, self.action).clone().into_any(),
+            "data" => optional(py, &self.data),
+            "reason" => optional(py, &self.reason),
+            "context_injection" => optional(py, &self.context_injection),
+            "context_injection_role" => role_word(py, self.context_injection_role).clone().into_any(),
+            "ephemeral" => flag(self.ephemeral),
+            "append_to_last_tool_result" => flag(self.append_to_last_tool_result),
+            "approval_prompt" => optional(py, &self.approval_prompt),
+            "approval_options" => optional(py, &self.approval_options),
+            "approval_timeout" => PyFloat::new(py, self.approval_timeout).into_any(),
+            "approval_default" => default_word(py, self.approval_default).clone().into_any(),
+            "suppress_output" => flag(self.suppress_output),
+            "user_message" => optional(py, &self.user_message),
+            _ => level_word(py, self.user_message_level).clone().into_any(),
+        }
+    }
+
+    /// Reads the flat form: a dict with these fields and no others.
+    pub(crate) fn from_dict(fields: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut result = Self::default();
+        for (field, value) in fields {
+            let name = field.cast::<PyString>().map_err(|_| invalid("a field's name", "a str", &field))?;
+            result.set(name.to_str()?, &value)?;
+        }
+        Ok(result)
+    }
+
+    fn of_class<'py>(class: &Bound<'py, PyType>, fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        class.call((), Some(fields))
+    }
+}
+
+/// An argument that was given, be it `None`; an `Option` would not tell it from one that was not.
+struct Given<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Given<'a, 'py> {
+    type Error = std::convert::Infallible;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Result<Self, Self::Error> {
+        Ok(Self(Some(object)))
+    }
+}
+
+/// Adds a property for each field.
+macro_rules! properties {
+    ($($get:ident, $set:ident, $field:literal;)+) => {
+        #[pymethods]
+        impl HookResult {
+            /// Makes a result. Fields that are not given have their defaults.
+            #[new]
+            #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
+            #[pyo3(
+                signature = (*, $($get=Given(None)),+),
+                text_signature = "(*, action='continue', data=None, reason=None, context_injection=None, context_injection_role='system', ephemeral=False, append_to_last_tool_result=False, approval_prompt=None, approval_options=None, approval_timeout=300.0, approval_default='deny', suppress_output=False, user_message=None, user_message_level='info')"
+            )]
+            fn new($($get: Given<'_, '_>),+) -> PyResult<Self> {
+                let mut result = Self::default();
+                $(if let Some(value) = $get.0 {
+                    result.set($field, &value)?;
+                })+
+                Ok(result)
+            }
+
+            $(
+                #[getter($field)]
+                fn $get<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+                    self.get(py, $field)
+                }
+
+                #[setter($field)]
+                fn $set(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+                    self.set($field, value)
+                }
+            )+
+
+            /// The fields as a dict. With `mode="json"` every value is one that JSON has.
+            #[pyo3(signature = (*, mode="python", include=None, exclude=None, exclude_defaults=false, exclude_none=false))]
+            fn model_dump<'py>(
+                &self,
+                py: Python<'py>,
+                mode: &str,
+                include: Option<&Bound<'py, PyAny>>,
+                exclude: Option<&Bound<'py, PyAny>>,
+                exclude_defaults: bool,
+                exclude_none: bool,
+            ) -> PyResult<Bound<'py, PyDict>> {
+                let defaults = Self::default();
+                let dump = PyDict::new(py);
+                for field in FIELDS {
+                    let value = self.get(py, field);
+                    let wanted = include.map_or(Ok(true), |include| include.contains(field))?
+                        && !exclude.map_or(Ok(false), |exclude| exclude.contains(field))?
+                        && !(exclude_none && value.is_none())
+                        && !(exclude_defaults && value.eq(defaults.get(py, field))?);
+                    if wanted {
+                        dump.set_item(field, if mode == "json" { encode::plain(&value)? } else { value })?;
+                    }
+                }
+                Ok(dump)
+            }
+
+            /// The fields as JSON.
+            #[pyo3(signature = (*, indent=None, include=None, exclude=None, exclude_defaults=false, exclude_none=false))]
+            fn model_dump_json<'py>(
+                &self,
+                py: Python<'py>,
+                indent: Option<usize>,
+                include: Option<&Bound<'py, PyAny>>,
+                exclude: Option<&Bound<'py, PyAny>>,
+                exclude_defaults: bool,
+                exclude_none: bool,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let dump = self.model_dump(py, "json", include, exclude, exclude_defaults, exclude_none)?;
+                let options = PyDict::new(py);
+                options.set_item("ensure_ascii", false)?;
+                match indent {
+                    Some(indent) => options.set_item("indent", indent)?,
+                    None => options.set_item("separators", (",", ":"))?,
+                }
+                py.import("json")?.call_method("dumps", (dump,), Some(&options))
+            }
+
+            /// Reads a dict, or copies a result.
+            #[classmethod]
+            fn model_validate<'py>(class: &Bound<'py, PyType>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let py = obj.py();
+                let result = match (obj.cast::<Self>(), obj.cast::<PyDict>()) {
+                    (Ok(result), _) => Self::from_dict(&result.borrow().fields(py)?)?,
+                    (_, Ok(fields)) => Self::from_dict(fields)?,
+                    _ => {
+                        let found = type_name(obj);
+                        return Err(PyValueError::new_err(format!("expected a dict or a HookResult, found {found}")));
+                    }
+                };
+                if class.is(py.get_type::<Self>()) {
+                    return Ok(Bound::new(py, result)?.into_any());
+                }
+                Self::of_class(class, &result.fields(py)?)
+            }
+
+            /// Reads JSON.
+            #[classmethod]
+            fn model_validate_json<'py>(
+                class: &Bound<'py, PyType>,
+                json_data: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                Self::model_validate(class, &class.py().import("json")?.call_method1("loads", (json_data,))?)
+            }
+
+            /// A copy, with some fields changed; `deep` copies what `data` holds, too.
+            #[pyo3(signature = (*, update=None, deep=false))]
+            fn model_copy<'py>(
+                slf: &Bound<'py, Self>,
+                update: Option<&Bound<'py, PyDict>>,
+                deep: bool,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let py = slf.py();
+                let mut fields = slf.borrow().fields(py)?;
+                if deep {
+                    fields = py.import("copy")?.call_method1("deepcopy", (fields,))?.cast_into()?;
+                }
+                if let Some(update) = update {
+                    fields.update(update.as_mapping())?;
+                }
+                Self::of_class(&slf.get_type(), &fields)
+            }
+
+            fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+                Self::model_copy(slf, None, false)
+            }
+
+            fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let py = slf.py();
+                let fields = py.import("copy")?.call_method1("deepcopy", (slf.borrow().fields(py)?, memo))?;
+                Self::of_class(&slf.get_type(), &fields.cast_into()?)
+            }
+
+            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
+                let py = slf.py();
+                Ok((slf.get_type().getattr(intern!(py, "model_validate"))?, (slf.borrow().fields(py)?,)))
+            }
+
+            fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, how: CompareOp) -> PyResult<Py<PyAny>> {
+                let py = slf.py();
+                let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
+                let is_equal = || slf.borrow().fields(py)?.eq(other.borrow().fields(py)?);
+                let answer = match how {
+                    CompareOp::Eq => is_equal()?,
+                    CompareOp::Ne => !is_equal()?,
+                    _ => return Ok(py.NotImplemented()),
+                };
+                Ok(PyBool::new(py, answer).to_owned().into_any().unbind())
+            }
+
+            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                let fields = slf.borrow().fields(slf.py())?;
+                let shown: Vec<_> = fields
+                    .iter()
+                    .map(|(field, value)| Ok(format!("{field}={}", value.repr()?)))
+                    .collect::<PyResult<_>>()?;
+                Ok(format!("{}({})", slf.get_type().name()?, shown.join(", ")))
+            }
+
+            fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+                visit.call(&self.data)?;
+                visit.call(&self.approval_options)
+            }
+
+            fn __clear__(&mut self) {
+                self.data = None;
+                self.approval_options = None;
+            }
+        }
+    };
+}
+
+properties! {
+    action, set_action, "action";
+    data, set_data, "data";
+    reason, set_reason, "reason";
+    context_injection, set_context_injection, "context_injection";
+    context_injection_role, set_context_injection_role, "context_injection_role";
+    ephemeral, set_ephemeral, "ephemeral";
+    append_to_last_tool_result, set_append_to_last_tool_result, "append_to_last_tool_result";
+    approval_prompt, set_approval_prompt, "approval_prompt";
+    approval_options, set_approval_options, "approval_options";
+    approval_timeout, set_approval_timeout, "approval_timeout";
+    approval_default, set_approval_default, "approval_default";
+    suppress_output, set_suppress_output, "suppress_output";
+    user_message, set_user_message, "user_message";
+    user_message_level, set_user_message_level, "user_message_level";
+}
+
+impl HookResult {
+    /// Every field, as it is.
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let fields = PyDict::new(py);
+        for field in FIELDS {
+            fields.set_item(field, self.get(py, field))?;
+        }
+        Ok(fields)
+    }
+}

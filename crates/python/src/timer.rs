@@ -1,0 +1,180 @@
+//! The time limit of a hook, on the event loop of the caller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pyo3::exceptions::PyException;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyModule, PyType};
+
+/// How long a hook may clean up after its time is up.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What no loop has to wait for: some thirty years.
+const LONGEST: f64 = 1e9;
+
+/// `asyncio`, if the caller uses it. It is not imported for anybody else.
+pub(crate) fn asyncio(py: Python<'_>) -> Option<&Bound<'_, PyModule>> {
+    static ASYNCIO: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    if let Some(asyncio) = ASYNCIO.get(py) {
+        return Some(asyncio.bind(py));
+    }
+    let modules = py.import("sys").ok()?.getattr("modules").ok()?;
+    let asyncio = modules.call_method1("get", ("asyncio",)).ok()?.cast_into().ok()?.unbind();
+    Some(ASYNCIO.get_or_init(py, || asyncio).bind(py))
+}
+
+/// The loop that runs now, if there is one.
+pub(crate) fn running_loop(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+    asyncio(py)?.call_method0(intern!(py, "get_running_loop")).ok()
+}
+
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64().min(LONGEST)
+}
+
+/// Cancels the caller's task when the time is up, as `asyncio.timeout` does; whoever drives the hook knows why it was cancelled.
+pub(crate) struct Timer {
+    running: Py<PyAny>,
+    task: Py<PyAny>,
+    left: Duration,
+    /// What the loop gave for it.
+    armed: Option<Py<PyAny>>,
+    fired: Arc<AtomicU32>,
+}
+
+impl Timer {
+    /// A timer that is not armed yet. There is none without a loop: then nobody can wait, either.
+    pub(crate) fn new(py: Python<'_>, limit: Duration) -> Option<Self> {
+        let asyncio = asyncio(py)?;
+        let running = asyncio.call_method0(intern!(py, "get_running_loop")).ok()?;
+        let task = asyncio.call_method0(intern!(py, "current_task")).ok().filter(|task| !task.is_none())?;
+        Some(Self { running: running.unbind(), task: task.unbind(), left: limit, armed: None, fired: Arc::default() })
+    }
+
+    /// Lets the time run.
+    pub(crate) fn arm(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.armed.is_some() {
+            return Ok(());
+        }
+        let up = TimeIsUp { task: self.task.clone_ref(py), fired: self.fired.clone() };
+        let delay = if self.has_fired() { GRACE } else { self.left };
+        let handle = self.running.bind(py).call_method1(intern!(py, "call_later"), (seconds(delay), up))?;
+        self.armed = Some(handle.unbind());
+        Ok(())
+    }
+
+    /// Lets the time stand still.
+    pub(crate) fn pause(&mut self, py: Python<'_>) -> PyResult<()> {
+        if let Some(handle) = &self.armed {
+            let until = handle.bind(py).call_method0(intern!(py, "when"))?.extract::<f64>()?;
+            let now = self.running.bind(py).call_method0(intern!(py, "time"))?.extract::<f64>()?;
+            self.left = Duration::try_from_secs_f64(until - now).unwrap_or_default();
+            self.disarm(py)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the time is up.
+    pub(crate) fn has_fired(&self) -> bool {
+        self.fired.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether even the time for cleaning up is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.fired.load(Ordering::Relaxed) > 1
+    }
+
+    /// A timer that fired is armed again only for the cleaning up.
+    pub(crate) fn rearm_after_firing(&mut self) {
+        self.armed = None;
+    }
+
+    /// Ends it. Gives whether the task was cancelled by somebody else, too.
+    pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<bool> {
+        self.disarm(py)?;
+        if !self.has_fired() {
+            return Ok(false);
+        }
+        let task = self.task.bind(py);
+        // Before 3.11 a task does not count who cancelled it, so that there is nothing to take back.
+        if let Some(uncancel) = task.getattr_opt(intern!(py, "uncancel"))? {
+            for _ in 0..self.fired.load(Ordering::Relaxed) {
+                uncancel.call0()?;
+            }
+        }
+        Ok(is_cancelling(task)?.unwrap_or_default())
+    }
+
+    fn disarm(&mut self, py: Python<'_>) -> PyResult<()> {
+        if let Some(handle) = self.armed.take() {
+            handle.bind(py).call_method0(intern!(py, "cancel"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if self.armed.is_some() {
+            Python::attach(|py| {
+                if let Err(error) = self.disarm(py) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
+}
+
+/// Whether somebody cancels the task; unknown before Python 3.11.
+fn is_cancelling(task: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+    let cancelling = task.getattr_opt(intern!(task.py(), "cancelling"))?;
+    cancelling.map(|cancelling| Ok(cancelling.call0()?.extract::<u32>()? > 0)).transpose()
+}
+
+/// Whether somebody cancels the task that runs now. Where that is not known, it may be.
+pub(crate) fn is_being_cancelled(py: Python<'_>) -> bool {
+    let known = || -> PyResult<Option<bool>> {
+        let Some(asyncio) = asyncio(py) else { return Ok(None) };
+        is_cancelling(&asyncio.call_method0(intern!(py, "current_task"))?)
+    };
+    known().ok().flatten().unwrap_or(true)
+}
+
+fn cancelled_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CANCELLED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CANCELLED.import(py, "asyncio", "CancelledError")
+}
+
+pub(crate) fn cancelled(py: Python<'_>) -> PyResult<PyErr> {
+    Ok(PyErr::from_value(cancelled_error(py)?.call0()?))
+}
+
+pub(crate) fn is_a_cancellation(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    // Where `asyncio` was never imported, nobody can have raised it.
+    Ok(asyncio(py).is_some() && error.is_instance(py, cancelled_error(py)?))
+}
+
+/// Whether it ends more than the hook: `KeyboardInterrupt`, `SystemExit` and their like.
+pub(crate) fn is_an_interrupt(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    Ok(!error.is_instance_of::<PyException>(py) && !is_a_cancellation(py, error)?)
+}
+
+/// What the loop calls when the time is up.
+#[pyclass]
+struct TimeIsUp {
+    task: Py<PyAny>,
+    fired: Arc<AtomicU32>,
+}
+
+#[pymethods]
+impl TimeIsUp {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        self.fired.fetch_add(1, Ordering::Relaxed);
+        self.task.bind(py).call_method0(intern!(py, "cancel"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,430 @@
+"""The coordinator with parts that are written in Python, async or not."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import os
+import weakref
+from typing import Any, Literal
+
+import pytest
+
+import simulated
+from amplifier_core.approval import ApprovalRequest, ApprovalSystem, ApprovalTimeout, ScriptedApprovals, TerminalApprovals
+from amplifier_core.coordinator import INJECTION_BUDGET_PER_TURN, MAX_INJECTION_SIZE, SessionCoordinator
+from amplifier_core.display import DisplaySystem, LoggingDisplay, TerminalDisplay
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.models import HookResult
+
+INJECT = HookResult(action="inject_context", context_injection="mind it", user_message="hello")
+ASK = HookResult(action="ask_user", approval_prompt="Go?", approval_timeout=5.0)
+
+
+def hooks(*answers: Any, event: str = "tool:pre") -> HookRegistry:
+    registry = HookRegistry()
+    for number, answer in enumerate(answers, 1):
+        registry.register(event, lambda event, data, answer=answer: answer, name=f"hook-{number}")  # type: ignore[misc]
+    return registry
+
+
+class Context:
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str, dict[str, Any]]] = []
+
+    def add_message(self, role: str, content: str, metadata: dict[str, Any] | None = None) -> None:
+        self.messages.append((role, content, metadata or {}))
+
+
+class AsyncContext(Context):
+    async def add_message(self, message: dict[str, Any]) -> None:  # type: ignore[override]
+        await asyncio.sleep(0)
+        self.messages.append((message["role"], message["content"], message["metadata"]))
+
+
+class Screen:
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, str, str]] = []
+
+    def show_message(self, message: str, level: str, source: str) -> None:
+        self.shown.append((message, level, source))
+
+
+class AsyncScreen(Screen):
+    async def show_message(self, message: str, level: str, source: str) -> None:  # type: ignore[override]
+        await asyncio.sleep(0)
+        self.shown.append((message, level, source))
+
+
+class Person:
+    """An approval system by the documented method."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, list[str], float, str]] = []
+
+    def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
+        self.asked.append((prompt, options, timeout, default))
+        return self.answer
+
+
+class AsyncPerson(Person):
+    async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:  # type: ignore[override]
+        await asyncio.sleep(1)
+        return super().request_approval(prompt, options, timeout, default)  # type: ignore[arg-type]
+
+
+def run(session: SessionCoordinator, event: str = "tool:pre", data: dict[str, Any] | None = None) -> HookResult:
+    return simulated.run(session.execute_with_hooks(event, data if data is not None else {"n": (1,)}))
+
+
+@pytest.mark.parametrize("context", [Context, AsyncContext])
+@pytest.mark.parametrize("screen", [Screen, AsyncScreen])
+def test_injections_and_messages_reach_parts_of_both_kinds(context: Any, screen: Any) -> None:
+    session = SessionCoordinator(hooks(INJECT), context(), None, screen())
+    result = run(session)
+    assert (result.action, result.data and result.data["n"]) == ("inject_context", (1,))
+    ((role, content, metadata),) = session.context.messages
+    assert (role, content) == ("system", "mind it")
+    assert metadata.pop("timestamp").endswith("Z")
+    assert metadata == {"source": "hook", "hook_name": "hook-1", "event": "tool:pre"}
+    assert session.display_system.shown == [("hello", "info", "hook:hook-1")]
+
+
+@pytest.mark.parametrize("kind", [Person, AsyncPerson])
+def test_a_person_is_asked_and_the_kernel_decides(kind: Any) -> None:
+    for answer, action, reason in (
+        ("Allow", "continue", None),
+        ("Deny", "deny", "User denied: Go?"),
+        ("Maybe", "deny", "Answer `Maybe` was not offered: Go?"),
+    ):
+        person = kind(answer)
+        result = run(SessionCoordinator(hooks(ASK), None, person, None))
+        assert (result.action, result.reason) == (action, reason)
+        assert person.asked == [("Go?", ["Allow", "Deny"], 5.0, "deny")]
+
+
+def test_allow_always_lasts_for_the_session() -> None:
+    person = ScriptedApprovals("Allow always", "Deny")
+    ask = HookResult(action="ask_user", approval_prompt="Go?", approval_options=["Allow always", "Deny"])
+    session = SessionCoordinator(hooks(ask), None, person, None)
+    assert [run(session).action, run(session).action] == ["continue", "continue"]
+    session.forget_answers()
+    assert run(session).action == "deny"
+    assert [request.prompt for request in person.requests] == ["Go?", "Go?"]
+
+
+def test_without_an_answer_the_operation_is_denied() -> None:
+    class Fails:
+        async def request_approval(self, **_: Any) -> str:
+            raise ConnectionError("line cut")
+
+    class TimesOut:
+        async def request_approval(self, **_: Any) -> str:
+            raise ApprovalTimeout
+
+    class Odd:
+        async def request_approval(self, **_: Any) -> int:
+            return 1
+
+    for system, reason in (
+        (None, "No approval system: Go?"),
+        (Fails(), "Approval failed (ConnectionError: line cut): Go?"),
+        (TimesOut(), "Approval timed out, denied by default: Go?"),
+        (ScriptedApprovals(None), "Approval timed out, denied by default: Go?"),
+        (Odd(), "Approval failed (the answer must be the label of an option; found `int`): Go?"),
+        (ScriptedApprovals(), "Approval failed (RuntimeError: the script is empty): Go?"),
+    ):
+        result = run(SessionCoordinator(hooks(ASK), None, system, None))
+        assert (result.action, result.reason, result.data) == ("deny", reason, None)
+
+
+def test_the_request_shows_what_will_run() -> None:
+    person = ScriptedApprovals("Allow")
+    change = HookResult(action="modify", data={"command": "ls", "when": (1, 2)})
+    run(SessionCoordinator(hooks(change, ASK), None, person, None))
+    (request,) = person.requests
+    assert isinstance(request, ApprovalRequest)
+    assert (request.hook, request.event, request.timeout, request.default) == ("hook-2", "tool:pre", 5.0, "deny")
+    assert (request.options, request.effects) == (["Allow", "Deny"], ["allow_once", "deny"])
+    assert (request.data["command"], request.data["when"], len(request.digest)) == ("ls", [1, 2], 64)
+    assert [request.option(typed) for typed in ("1", "deny", "Deny", "3", "x")] == ["Allow", "Deny", "Deny", None, None]
+
+
+def test_cancelling_withdraws_the_question_and_is_recorded() -> None:
+    seen: list[str] = []
+
+    class Patient:
+        async def request_approval(self, **_: Any) -> str:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                seen.append("withdrawn")
+            return "Allow"
+
+    records: list[dict[str, Any]] = []
+
+    class Log:
+        record = staticmethod(records.append)
+
+    async def main() -> None:
+        session = SessionCoordinator(hooks(ASK), None, Patient(), None, audit=Log())
+        task = asyncio.create_task(session.execute_with_hooks("tool:pre", {}))
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+
+    simulated.run(main())
+    assert seen == ["withdrawn"]
+    assert [record["basis"] for record in records if record["kind"] == "approval_decision"] == ["cancelled"]
+
+
+def test_an_emission_that_is_given_up_is_recorded() -> None:
+    records: list[dict[str, Any]] = []
+
+    class Log:
+        record = staticmethod(records.append)
+
+    registry = hooks(None)
+
+    @registry.register("tool:pre")
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        task = asyncio.create_task(SessionCoordinator(registry, audit=Log()).emit("tool:pre", {}))
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    simulated.run(main())
+    assert [record["kind"] for record in records] == ["event", "hook_report"]
+    assert (records[0]["decision"], records[1]["hook"]) == ("cancelled", "hook-1")
+
+
+def test_waiting_for_a_person_is_not_counted() -> None:
+    registry = HookRegistry()
+    session = SessionCoordinator(registry, None, ScriptedApprovals(60.0, "Allow"), None)
+    patient = HookResult(action="ask_user", approval_prompt="Go?", approval_timeout=300.0)
+    registry.register("inner:event", lambda event, data: patient)
+
+    @registry.register("outer:event", timeout=5, on_error="deny")
+    async def asks(event: str, data: dict[str, Any]) -> HookResult:
+        await asyncio.sleep(2)
+        inner = await session.execute_with_hooks("inner:event", {})
+        await asyncio.sleep(float(data["after"]))
+        return HookResult(action="modify", data={"inner": inner.action})
+
+    result = simulated.run(registry.emit("outer:event", {"after": 2}))
+    assert result.data and result.data["inner"] == "continue"
+    result = simulated.run(registry.emit("outer:event", {"after": 4}))
+    assert result.reason == "hook `asks` failed: gave no answer within 5s"
+
+
+def test_large_injections_are_refused() -> None:
+    large = HookResult(action="inject_context", context_injection="x" * (MAX_INJECTION_SIZE + 1))
+    context, screen = Context(), Screen()
+    session = SessionCoordinator(hooks(large), context, None, screen)
+    run(session)
+    assert context.messages == []
+    assert [level for _, level, _ in screen.shown] == ["warning"]
+    with pytest.raises(ValueError, match="exceeds"):
+        simulated.run(session.process_hook_result(large, "tool:post", "linter"))
+    with pytest.raises(ValueError, match="exceeds"):
+        session.handle_context_injection(large)
+    unlimited = SessionCoordinator(HookRegistry(), context, config={"session": {"injection_size_limit": None}})
+    simulated.run(unlimited.process_hook_result(large, "tool:post", "linter"))
+    assert len(context.messages) == 1
+
+
+def test_the_budget_starts_afresh_each_turn() -> None:
+    context = Context()
+    config = {"injection_budget_per_turn": 3, "over_budget": "drop"}
+    session = SessionCoordinator(hooks(HookResult(action="inject_context", context_injection="x" * 8)), context, config=config)
+    run(session)
+    assert session.injection_budget == 2
+    run(session)
+    assert (len(context.messages), session.injection_budget) == (1, 2)
+    session.reset_turn()
+    assert session.injection_budget == 0
+    run(session)
+    assert len(context.messages) == 2
+    assert INJECTION_BUDGET_PER_TURN == 10_000
+
+
+def test_single_results_are_processed() -> None:
+    context, screen, person = Context(), Screen(), ScriptedApprovals("Allow", "Deny")
+    session = SessionCoordinator(HookRegistry(), context, person, screen)
+
+    async def main() -> None:
+        assert await session.process_hook_result(INJECT, "tool:post", "linter") is INJECT
+        assert await session.process_hook_result(ASK, "tool:pre", "guard") == HookResult(action="continue")
+        denied = HookResult(action="deny", reason="User denied: Go?")
+        assert await session.handle_approval_request(ASK, "guard") == denied
+        assert (await session.process_hook_result(HookResult(action="deny", reason="no"), "tool:pre", "g")).reason == "no"
+        await session.handle_context_injection(INJECT, "other", "tool:post")
+        await session.handle_user_message(INJECT, "other")
+
+    simulated.run(main())
+    assert [metadata["hook_name"] for _, _, metadata in context.messages] == ["linter", "other"]
+    assert screen.shown == [("hello", "info", "hook:linter"), ("hello", "info", "hook:other")]
+
+
+def test_parts_that_fail_do_not_take_the_agent_down() -> None:
+    class Broken:
+        def add_message(self, role: str, content: str, metadata: Any) -> None:
+            raise RuntimeError("broken")
+
+        async def show_message(self, **_: Any) -> None:
+            raise RuntimeError("broken")
+
+    assert run(SessionCoordinator(hooks(INJECT), Broken(), None, Broken())).action == "inject_context"
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_interrupts_in_parts_are_not_swallowed(interrupt: type[BaseException]) -> None:
+    class Interrupted(Screen):
+        def add_message(self, role: str, content: str, metadata: Any) -> None:
+            raise interrupt
+
+        def request_approval(self, **_: Any) -> str:
+            raise interrupt
+
+        def record(self, record: dict[str, Any]) -> None:
+            raise interrupt
+
+    part = Interrupted()
+    for session in (
+        SessionCoordinator(hooks(INJECT), part),
+        SessionCoordinator(hooks(ASK), None, part),
+        SessionCoordinator(hooks(None), audit=part),
+    ):
+        running = session.execute_with_hooks("tool:pre", {})
+        with pytest.raises(interrupt):
+            running.send(None)
+
+
+def test_hooks_hear_what_the_kernel_asks() -> None:
+    registry = hooks(ASK)
+    heard: list[tuple[str, Any]] = []
+
+    @registry.register("approval:*")
+    async def listener(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        heard.append((event, data["prompt"]))
+
+    registry.register("approval:granted", lambda event, data: 1 / 0)
+    assert run(SessionCoordinator(registry, None, Person("Allow"), None)).action == "continue"
+    assert heard == [("approval:required", "Go?"), ("approval:granted", "Go?")]
+
+
+def test_the_session_cannot_be_forged() -> None:
+    registry = HookRegistry()
+    seen: list[str] = []
+    registry.register("tool:pre", lambda event, data: seen.append(data["session_id"]))
+    registry.register("tool:pre", lambda event, data: {"action": "modify", "data": {"session_id": "forged"}})
+    session = SessionCoordinator(registry, session_id="real")
+    result = run(session, data={"session_id": "forged"})
+    assert (seen, result.data and result.data["session_id"]) == (["real"], "real")
+
+
+def test_a_denial_has_no_effect_where_events_are_only_observed() -> None:
+    session = SessionCoordinator(hooks(HookResult(action="deny", reason="no"), event="session:end"))
+    result = run(session, "session:end", {"n": (1,)})
+    assert result.action == "continue"
+    assert result.data and result.data["n"] == (1,)
+
+
+def test_wrong_configurations_are_refused() -> None:
+    for config in ({"injection_sise_limit": 5}, {"over_budget": "explode"}, {"injection_size_limit": -1}):
+        with pytest.raises(ValueError, match="the configuration is wrong"):
+            SessionCoordinator(HookRegistry(), config=config)
+    with pytest.raises(ValueError, match="names no hook"):
+        SessionCoordinator(HookRegistry(), approval_rules={"*:x": "allow"})
+
+
+def test_contributions_are_collected() -> None:
+    session = SessionCoordinator(HookRegistry())
+
+    async def later() -> list[str]:
+        await asyncio.sleep(0)
+        return ["later"]
+
+    def broken() -> None:
+        raise RuntimeError("broken")
+
+    session.register_contributor("tools", lambda: ["now"])
+    session.register_contributor("tools", broken)
+    session.register_contributor("tools", "nothing", lambda: None)
+    unregister = session.register_contributor("tools", "later", later)
+
+    async def main() -> list[Any]:
+        return await session.collect_contributions("tools")
+
+    assert simulated.run(main()) == [["now"], ["later"]]
+    unregister()
+    unregister()
+    assert session.collect_contributions("tools") == [["now"]]
+    assert session.collect_contributions("other") == []
+    with pytest.raises(TypeError, match="must be callable"):
+        session.register_contributor("tools", "name")
+
+
+def test_a_session_and_parts_that_hold_each_other_are_collected() -> None:
+    class Owner(Context):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hooks = hooks(INJECT)
+            self.hooks.register("tool:post", lambda event, data: self and None)
+            self.session = SessionCoordinator(self.hooks, self, None, None)
+
+    owner = Owner()
+    run(owner.session)
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
+
+
+# ---- terminal -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_terminal_asks_until_an_option_is_typed() -> None:
+    read, write = os.pipe()
+    os.write(write, b"what?\n2\n")
+    out = io.StringIO()
+    ask = HookResult(action="ask_user", approval_prompt="Go\x1b[2J?", approval_timeout=5.0, reason="risky")
+    with os.fdopen(read, "r", buffering=1) as stdin:
+        session = SessionCoordinator(hooks(ask), None, TerminalApprovals(stdin, out), None)
+        result = asyncio.run(session.execute_with_hooks("tool:pre", {}))
+    os.close(write)
+    assert result.reason == "User denied: Go\x1b[2J?".replace("\x1b", "")
+    assert out.getvalue().count("[1] Allow  [2] Deny") == 2
+    assert "\x1b" not in out.getvalue() and "hook-1 at tool:pre (risky)" in out.getvalue()
+
+
+def test_a_closed_terminal_denies() -> None:
+    session = SessionCoordinator(hooks(ASK), None, TerminalApprovals(io.StringIO(""), io.StringIO()), None)
+    result = asyncio.run(session.execute_with_hooks("tool:pre", {}))
+    assert result.reason == "Approval failed (RuntimeError: the terminal was closed): Go?"
+
+
+def test_displays_write_and_log(caplog: pytest.LogCaptureFixture) -> None:
+    stream = io.StringIO()
+    run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(stream)))
+    assert stream.getvalue() == "info [hook:hook-1] hello\n"
+    quiet = io.StringIO()
+    run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(quiet, "warning")))
+    assert quiet.getvalue() == ""
+    with caplog.at_level("INFO"):
+        run(SessionCoordinator(hooks(INJECT), None, None, LoggingDisplay()))
+    assert caplog.messages == ["[hook:hook-1] hello"]
+
+
+def test_protocols_are_met() -> None:
+    assert isinstance(Person("Allow"), ApprovalSystem)
+    assert isinstance(TerminalDisplay(), DisplaySystem)

@@ -1,0 +1,574 @@
+"""The registry as Python sees it: handlers of every kind, in the caller's own task, on the caller's own dicts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import datetime
+import functools
+import gc
+import inspect
+import logging
+import math
+import threading
+import weakref
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+import simulated
+from amplifier_core import events
+from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
+from amplifier_core.models import HookResult
+
+EVENT = "some:event"
+
+
+def emit(registry: HookRegistry, data: dict[str, Any] | None = None) -> HookResult:
+    return asyncio.run(registry.emit(EVENT, data if data is not None else {}))
+
+
+# ---- handlers of every kind ------------------------------------------------------------------------------------------
+
+
+class Guard:
+    def method(self, event: str, data: dict[str, Any]) -> HookResult:
+        return HookResult(action="deny", reason="method")
+
+    async def async_method(self, event: str, data: dict[str, Any]) -> HookResult:
+        return HookResult(action="deny", reason="async_method")
+
+    async def __call__(self, event: str, data: dict[str, Any]) -> HookResult:
+        return HookResult(action="deny", reason="Guard")
+
+    @staticmethod
+    def static(event: str, data: dict[str, Any]) -> HookResult:
+        return HookResult(action="deny", reason="static")
+
+
+async def bound_late(reason: str, event: str, data: dict[str, Any]) -> HookResult:
+    await asyncio.sleep(0)
+    return HookResult(action="deny", reason=reason)
+
+
+class Awaits:
+    """Something else that can be awaited."""
+
+    def __await__(self) -> Generator[Any, Any, HookResult]:
+        yield from asyncio.sleep(0).__await__()
+        return HookResult(action="deny", reason="awaits")
+
+
+def gives_awaitable(event: str, data: dict[str, Any]) -> Awaits:
+    return Awaits()
+
+
+@pytest.mark.parametrize(
+    ("handler", "name", "reason"),
+    [
+        (Guard().method, "method", "method"),
+        (Guard().async_method, "async_method", "async_method"),
+        (Guard(), "Guard", "Guard"),
+        (Guard.static, "static", "static"),
+        (functools.partial(bound_late, "partial"), "bound_late", "partial"),
+        (gives_awaitable, "gives_awaitable", "awaits"),
+        (lambda event, data: {"action": "deny", "reason": "lambda"}, "<lambda>", "lambda"),
+    ],
+)
+def test_every_callable_is_a_handler(handler: Any, name: str, reason: str) -> None:
+    registry = HookRegistry()
+    registry.register(EVENT, handler)
+    assert registry.list_handlers() == {EVENT: [name]}
+    assert emit(registry).reason == reason
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    with pytest.raises(TypeError, match="a handler must be callable; found `int`"):
+        HookRegistry().register(EVENT, 5)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("event", ["", "tool", "tool:", ":pre", "a:b:c", "to ol:pre", "x" * 200 + ":y"])
+def test_names_that_no_event_can_have_are_refused(event: str) -> None:
+    registry = HookRegistry()
+    with pytest.raises(ValueError, match="is no event name"):
+        registry.register(event, lambda event, data: None)
+    with pytest.raises(ValueError, match="is no event name"):
+        asyncio.run(registry.emit(event, {}))
+
+
+def test_settings_are_checked() -> None:
+    registry = HookRegistry()
+    for wrong in ({"role": "boss"}, {"on_error": "explode"}, {"timeout": -1.0}, {"timeout": math.nan}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            registry.register(EVENT, lambda event, data: None, **wrong)  # type: ignore[call-overload]
+
+
+def test_decorators_give_the_function_back() -> None:
+    registry = HookRegistry()
+
+    @registry.on(EVENT, priority=5, name="second")
+    async def two(event: str, data: dict[str, Any]) -> None: ...
+
+    @registry.register(event=EVENT)
+    async def one(event: str, data: dict[str, Any]) -> None: ...
+
+    assert inspect.iscoroutinefunction(two)
+    assert registry.list_handlers() == {EVENT: ["one", "second"]}
+
+
+def test_unregistering_twice_is_harmless() -> None:
+    registry = HookRegistry()
+    unregister = registry.register(EVENT, lambda event, data: None)
+    other = registry.register(EVENT, lambda event, data: None, name="other")
+    unregister()
+    unregister()
+    assert registry.list_handlers() == {EVENT: ["other"]}
+    del registry
+    other()
+
+
+def test_functions_that_nobody_named_do_not_share_a_name() -> None:
+    registry = HookRegistry()
+    guard = Guard()
+    registry.register(EVENT, lambda event, data: None)
+    registry.register(EVENT, lambda event, data: None)
+    for event in ("a:b", "c:d"):
+        registry.register(event, guard.method)
+    assert registry.list_handlers() == {EVENT: ["<lambda>", "<lambda>#2"], "a:b": ["method"], "c:d": ["method"]}
+
+
+# ---- the caller's own task and dicts ---------------------------------------------------------------------------------
+
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+
+
+def test_handlers_run_in_the_task_thread_and_context_of_the_caller() -> None:
+    registry = HookRegistry()
+    seen: list[Any] = []
+
+    @registry.register(EVENT)
+    async def hook(event: str, data: dict[str, Any]) -> None:
+        seen.append((asyncio.current_task(), threading.current_thread(), variable.get()))
+        await asyncio.sleep(0)
+        variable.set("by the hook")
+
+    async def main() -> None:
+        variable.set("by the caller")
+        await registry.emit(EVENT, {})
+        assert seen == [(asyncio.current_task(), threading.current_thread(), "by the caller")]
+        assert variable.get() == "by the hook"
+
+    asyncio.run(main())
+
+
+def test_values_reach_handlers_as_they_are() -> None:
+    values = {"tuple": (1, 2), "when": datetime.datetime.now(), "raw": b"x", "big": 10**40, "nan": math.nan, "object": object()}
+    registry = HookRegistry()
+    registry.set_default_fields(default=(3, 4))
+    seen: dict[str, Any] = {}
+    registry.register(EVENT, lambda event, data: seen.update(data))
+    result = emit(registry, values)
+    assert result.data is not None
+    for key, value in values.items():
+        assert seen[key] is value
+        assert result.data[key] is value
+    assert seen["default"] == (3, 4)
+
+
+def test_setting_keys_in_place_changes_nothing_for_anyone() -> None:
+    registry = HookRegistry()
+    kept: list[dict[str, Any]] = []
+
+    def meddler(event: str, data: dict[str, Any]) -> None:
+        kept.append(data)
+        data["meddled"] = True
+        del data["n"]
+
+    registry.register(EVENT, meddler)
+    registry.register(EVENT, meddler)
+    own = {"n": 1}
+    result = emit(registry, own)
+    assert own == {"n": 1}
+    assert result.data and result.data["n"] == 1 and "meddled" not in result.data
+    assert kept[0] is not kept[1]
+
+
+def test_a_hook_that_goes_on_changing_what_it_gave_changes_nothing() -> None:
+    registry = HookRegistry()
+
+    def modifies(event: str, data: dict[str, Any]) -> HookResult:
+        answer = HookResult(action="modify", data=data)
+        kept.append(data)
+        return answer
+
+    def later(event: str, data: dict[str, Any]) -> None:
+        kept[0]["late"] = True
+
+    kept: list[dict[str, Any]] = []
+    registry.register(EVENT, modifies)
+    registry.register(EVENT, later)
+    result = emit(registry)
+    assert result.data is not None and "late" not in result.data
+
+
+def test_strict_mode_names_the_hook_that_changes_nested_values() -> None:
+    registry = HookRegistry(strict=True)
+
+    def innocent(event: str, data: dict[str, Any]) -> None: ...
+
+    async def meddler(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        data["tool_input"]["command"] = "rm"
+
+    registry.register(EVENT, innocent)
+    registry.register(EVENT, meddler)
+    data = {"tool_input": {"command": "ls"}, "nan": math.nan, "lock": threading.Lock()}
+    with pytest.raises(ChangedInPlaceError, match="hook `meddler` changed `tool_input` in place") as caught:
+        emit(registry, data)
+    assert (caught.value.hook, caught.value.fields) == ("meddler", ["tool_input"])
+
+
+def test_an_emission_is_a_coroutine_for_asyncio() -> None:
+    registry = HookRegistry()
+    registry.register(EVENT, bound_late_of("no"))
+
+    async def main() -> None:
+        task = asyncio.create_task(registry.emit(EVENT, {}))
+        several = await asyncio.gather(*(registry.emit(EVENT, {}) for _ in range(3)))
+        limited = await asyncio.wait_for(registry.emit(EVENT, {}), 5)
+        assert [result.reason for result in (await task, *several, limited)] == ["no"] * 5
+        used = registry.emit(EVENT, {})
+        await used
+        with pytest.raises(RuntimeError, match="cannot reuse"):
+            await used
+        registry.emit(EVENT, {}).close()
+
+    asyncio.run(main())
+
+
+def bound_late_of(reason: str) -> Any:
+    return functools.partial(bound_late, reason)
+
+
+def test_several_loops_and_threads_emit_at_once() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def hook(event: str, data: dict[str, Any]) -> HookResult:
+        await asyncio.sleep(0)
+        return HookResult(action="modify", data={**data, "thread": threading.get_ident()})
+
+    failed: list[Any] = []
+
+    async def main() -> None:
+        for number in range(200):
+            unregister = registry.register("other:event", lambda event, data: None)
+            results = await asyncio.gather(*(registry.emit(EVENT, {"n": number}) for _ in range(3)))
+            unregister()
+            for result in results:
+                if not (result.data and result.data["n"] == number and result.data["thread"] == threading.get_ident()):
+                    failed.append(result)
+
+    threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert registry.list_handlers() == {EVENT: ["hook"]}
+
+
+def test_uvloop_works() -> None:
+    uvloop = pytest.importorskip("uvloop")
+    registry = HookRegistry()
+    registry.register(EVENT, bound_late_of("no"))
+
+    @registry.register("slow:event", timeout=0.01)
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        assert (await registry.emit(EVENT, {})).reason == "no"
+        outcome = await registry.emit_with_outcome("slow:event", {})
+        assert outcome.reports[0]["answer"] == "timed_out"
+
+    loop = uvloop.new_event_loop()
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
+
+
+def test_hooks_may_emit_and_register() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def hook(event: str, data: dict[str, Any]) -> HookResult:
+        registry.register(EVENT, lambda event, data: HookResult(action="deny", reason="later"))
+        inner = await registry.emit("other:event", {"n": 2})
+        return HookResult(action="modify", data={"inner": inner.data})
+
+    result = emit(registry)
+    assert result.action == "continue"
+    assert result.data and result.data["inner"] == {"n": 2}
+    assert emit(registry).reason == "later"
+
+
+def test_endless_nesting_is_a_failure_of_the_innermost_hook() -> None:
+    registry = HookRegistry()
+    depth = 0
+
+    @registry.register(EVENT)
+    async def again(event: str, data: dict[str, Any]) -> None:
+        nonlocal depth
+        depth += 1
+        await registry.emit(EVENT, {})
+
+    assert emit(registry).action == "continue"
+    assert depth == 16
+
+
+def test_a_registry_and_hooks_that_hold_each_other_are_collected() -> None:
+    class Module:
+        def __init__(self) -> None:
+            self.registry = HookRegistry()
+            self.unregister = self.registry.register(EVENT, self.hook)
+
+        async def hook(self, event: str, data: dict[str, Any]) -> None: ...
+
+    module = Module()
+    emit(module.registry)
+    gone = weakref.ref(module)
+    del module
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_is_running_is_not_collected() -> None:
+    async def main() -> None:
+        ran: list[str] = []
+
+        class Module:
+            def __init__(self) -> None:
+                self.registry = HookRegistry()
+                self.registry.register(EVENT, self.waits)
+                self.registry.register(EVENT, lambda event, data: self.ends())
+
+            async def waits(self, event: str, data: dict[str, Any]) -> None:
+                await asyncio.sleep(0)
+                ran.append("waited")
+
+            def ends(self) -> None:
+                ran.append("ended")
+
+        # Nobody holds the registry but the emission.
+        running = asyncio.ensure_future(Module().registry.emit(EVENT, {}))
+        for _ in range(3):
+            gc.collect()
+            await asyncio.sleep(0)
+        await running
+        assert ran == ["waited", "ended"]
+
+    asyncio.run(main())
+
+
+# ---- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_failures_are_logged_with_traceback_name_and_event(caplog: pytest.LogCaptureFixture) -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT, name="broken")
+    async def hook(event: str, data: dict[str, Any]) -> None:
+        raise KeyError("secret value")
+
+    @registry.register(EVENT)
+    def odd(event: str, data: dict[str, Any]) -> int:
+        return 5
+
+    with caplog.at_level(logging.ERROR, logger="amplifier_core.hooks"):
+        assert emit(registry).action == "continue"
+    first, second = caplog.records
+    assert first.getMessage() == "Hook 'broken' failed on event 'some:event': KeyError: 'secret value'"
+    assert first.exc_info and first.exc_info[2] and first.exc_info[2].tb_frame.f_code.co_name == "hook"
+    assert (first.hook, first.event) == ("broken", EVENT)  # type: ignore[attr-defined]
+    assert "expected a HookResult, a dict or None, found `int`" in second.getMessage()
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_interrupts_are_not_swallowed(interrupt: type[BaseException]) -> None:
+    for wait in (False, True):
+        registry = HookRegistry()
+        after: list[str] = []
+
+        @registry.register(EVENT)
+        async def hook(event: str, data: dict[str, Any]) -> None:
+            if wait:
+                await asyncio.sleep(0)
+            raise interrupt
+
+        registry.register(EVENT, lambda event, data: after.append("ran"))
+        emitting = registry.emit(EVENT, {})
+        with pytest.raises(interrupt):
+            for _ in range(3):
+                emitting.send(None)
+        assert after == []
+
+
+def test_cancelling_cancels_the_running_hook() -> None:
+    registry = HookRegistry()
+    seen: list[str] = []
+
+    @registry.register(EVENT)
+    async def hook(event: str, data: dict[str, Any]) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            await asyncio.sleep(0)
+            seen.append("cleaned up")
+            raise
+
+    registry.register(EVENT, lambda event, data: seen.append("next"))
+
+    async def main() -> None:
+        task = asyncio.create_task(registry.emit(EVENT, {}))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+
+    simulated.run(main())
+    assert seen == ["cancelled", "cleaned up"]
+
+
+@pytest.mark.skipif(not hasattr(asyncio.Task, "cancelling"), reason="before Python 3.11 the two cannot be told apart")
+def test_a_hook_that_awaits_something_cancelled_has_failed() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def hook(event: str, data: dict[str, Any]) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.cancel)
+        await future
+
+    async def main() -> str:
+        return (await registry.emit_with_outcome(EVENT, {})).reports[0]["answer"]
+
+    assert asyncio.run(main()) == "failed"
+
+
+def test_a_hook_that_takes_too_long_is_cancelled() -> None:
+    registry = HookRegistry()
+    seen: list[str] = []
+
+    @registry.register(EVENT, timeout=5, on_error="deny")
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.5)
+            seen.append("cleaned up")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        result = await registry.emit(EVENT, {})
+        assert (result.action, result.reason) == ("deny", "hook `slow` failed: gave no answer within 5s")
+        assert (loop.time(), seen) == (5.5, ["cleaned up"])
+        task = asyncio.current_task()
+        assert task is not None and getattr(task, "cancelling", lambda: 0)() == 0
+        await asyncio.sleep(1)
+
+    simulated.run(main())
+
+
+def test_a_hook_that_ignores_its_cancellation_is_given_up() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT, timeout=5)
+    async def stubborn(event: str, data: dict[str, Any]) -> None:
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                continue
+
+    async def main() -> None:
+        outcome = await registry.emit_with_outcome(EVENT, {})
+        assert outcome.reports[0]["answer"] == "timed_out"
+        assert asyncio.get_running_loop().time() == 6.0
+
+    simulated.run(main())
+
+
+def test_the_time_limit_and_the_caller_can_cancel_at_once() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT, timeout=5)
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        task = asyncio.create_task(registry.emit(EVENT, {}))
+        asyncio.get_running_loop().call_later(5, task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    if hasattr(asyncio.Task, "cancelling"):
+        simulated.run(main())
+
+
+def test_no_timer_is_armed_for_hooks_that_do_not_wait() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def hook(event: str, data: dict[str, Any]) -> None: ...
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later = loop.call_at = None  # type: ignore[method-assign,assignment]
+        await registry.emit(EVENT, {})
+
+    asyncio.run(main())
+
+
+def test_collecting_gives_each_hook_its_time() -> None:
+    registry = HookRegistry()
+    registry.register(EVENT, lambda event, data: {"data": {"n": 1}})
+
+    @registry.register(EVENT)
+    async def slow(event: str, data: dict[str, Any]) -> HookResult:
+        await asyncio.sleep(2)
+        return HookResult(data={"n": 2})
+
+    @registry.register(EVENT)
+    async def late(event: str, data: dict[str, Any]) -> HookResult:
+        await asyncio.sleep(0.5)
+        return HookResult(data={"n": 3})
+
+    async def main() -> None:
+        assert await registry.emit_and_collect(EVENT, {}) == [{"n": 1}, {"n": 3}]
+        assert await registry.emit_and_collect(EVENT, {}, timeout=5) == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+    simulated.run(main())
+
+
+# ---- events -----------------------------------------------------------------------------------------------------------
+
+
+def test_events_have_their_constants() -> None:
+    assert events.TOOL_PRE == HookRegistry.TOOL_PRE == "tool:pre"
+    assert events.CONTEXT_PRE_COMPACT == "context:pre_compact"
+    assert HookRegistry.CONTEXT_PRE_COMPACT == "context:pre-compact"
+    assert len(events.ALL_EVENTS) == len(set(events.ALL_EVENTS)) == len(events.__all__) - 1
+    assert {getattr(events, name) for name in events.__all__ if name != "ALL_EVENTS"} == set(events.ALL_EVENTS)
+
+
+def test_both_names_of_an_event_are_heard() -> None:
+    registry = HookRegistry()
+    told: list[str] = []
+    registry.register(HookRegistry.CONTEXT_PRE_COMPACT, lambda event, data: told.append(event))
+    asyncio.run(registry.emit(events.CONTEXT_PRE_COMPACT, {}))
+    assert told == ["context:pre-compact"]
