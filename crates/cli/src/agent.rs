@@ -67,9 +67,9 @@ pub async fn prepare(
     let levels = bundles.levels();
     let config = &config.under(&levels);
     let host = naming(bundles::host(&config.workspace)?, home.sessions(), screen.clone());
-    bundles.follow(config, home, &hooks, host, &log)?;
-    levels.apply(&mut limits);
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
+    bundles.follow(config, home, &hooks, host, &log, &protection)?;
+    levels.apply(&mut limits);
     let workspace = protection.of_files(workspace);
     let launcher = match config.is_confined {
         true => protection.launcher(),

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::config::Config;
-use crate::confine;
+use crate::confine::{self, Protection};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 
@@ -87,19 +87,41 @@ impl Bundles {
     ///
     /// # Errors
     /// If a hook cannot be made.
-    pub fn follow(&self, config: &Config, home: &Home, hooks: &HookRegistry, host: Host, log: &Log) -> Result<()> {
-        let uses_project = self.project.as_ref().is_some_and(|project| matches!(project.state, State::Trusted(..)));
-        let (config, home) = (config.clone(), home.clone());
+    pub fn follow(
+        &self,
+        config: &Config,
+        home: &Home,
+        hooks: &HookRegistry,
+        host: Host,
+        log: &Log,
+        protection: &Protection,
+    ) -> Result<()> {
+        let is_used = |project: &&Project| matches!(project.state, State::Trusted(..));
+        let used = self.project.as_ref().filter(is_used).map(|project| project.file.clone());
+        let has_user = self.user.is_some();
+        let (config, home, protection) = (config.clone(), home.clone(), protection.clone());
         let load = move || {
             let bundles = Self::find(&config, &home)?;
-            match &bundles.project {
-                Some(Project { state: State::Trusted(..), .. }) => {}
-                Some(project) if uses_project => {
+            // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
+            let gone = |file: &Path| BundleError::whole(file, "it is gone; to do without it, start a new session");
+            if has_user && bundles.user.is_none() {
+                return Err(gone(&home.user_bundle()));
+            }
+            match (&bundles.project, &used) {
+                (Some(Project { state: State::Trusted(..), .. }), _) | (_, None) => {}
+                (Some(project), Some(_)) => {
                     return Err(BundleError::whole(&project.file, project.warning().unwrap_or_default()));
                 }
-                _ => {}
+                (None, Some(file)) => return Err(gone(file)),
             }
-            Ok(bundles.levels())
+            let levels = bundles.levels();
+            match protection.lacks(&levels) {
+                Some((bundle, file)) => Err(BundleError::whole(
+                    bundle,
+                    format!("`{}` is not protected from the tools of this session; start a new one", file.display()),
+                )),
+                None => Ok(levels),
+            }
         };
         let log = log.clone();
         Live::start(&self.levels(), hooks, host, load)?.follow(move |levels| {

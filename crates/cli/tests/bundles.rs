@@ -73,6 +73,11 @@ fn a_bundle_makes_a_session_stricter_and_doctor_says_so() {
 
 /// A session that waits in a tool until the test has changed a bundle, and then tries something.
 fn while_it_runs(before: &str, after: &str) -> (Place, Ran) {
+    meanwhile(before, |place| place.write("home/bundle.yaml", after))
+}
+
+/// The same, where the test changes something else.
+fn meanwhile(before: &str, change: impl Fn(&Place)) -> (Place, Ran) {
     let place = Place::with(
         json!([bash("echo > ready; while [ ! -e go ]; do sleep 0.02; done"), bash("touch made"), { "text": "Done." }]),
     );
@@ -82,7 +87,7 @@ fn while_it_runs(before: &str, after: &str) -> (Place, Ran) {
     while !place.at("workspace/ready").exists() {
         std::thread::yield_now();
     }
-    place.write("home/bundle.yaml", after);
+    change(&place);
     place.write("workspace/go", "");
     let ran = running.end();
     (place, ran)
@@ -109,6 +114,39 @@ fn a_broken_bundle_leaves_the_old_one_in_force() {
     assert!(ran.error.contains("bundle.yaml:4:5: unknown key `dney`; did you mean `deny`?"), "{ran:?}");
     assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
     assert!(!place.at("workspace/made").exists());
+}
+
+#[test]
+fn a_bundle_that_is_gone_or_empty_for_a_moment_stays_in_force() {
+    let gone = |place: &Place| std::fs::remove_file(place.at("home/bundle.yaml")).unwrap();
+    let (place, ran) = meanwhile(GUARD, gone);
+    assert!(ran.error.contains("bundle.yaml: it is gone; to do without it, start a new session"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists(), "{ran:?}");
+    let (place, ran) = while_it_runs(GUARD, "");
+    assert!(ran.error.contains("bundle.yaml: it is empty; write `hooks: []` if it is to have no hooks"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists(), "{ran:?}");
+    let (place, ran) = while_it_runs(GUARD, "hooks: []\n");
+    assert!(place.at("workspace/made").exists(), "{ran:?}");
+}
+
+#[test]
+fn a_changed_bundle_goes_on_counting() {
+    let budget = "hooks:\n  - module: hooks-cost\n    config: { budget: { deny: { tokens: 1000000 } } }\n";
+    let (_, ran) = while_it_runs(budget, &format!("{budget}# Changed.\n"));
+    assert!(ran.error.contains("its hooks are in force from now on"), "{ran:?}");
+    assert!(ran.error.contains(" tokens in 3 calls ("), "{ran:?}");
+}
+
+#[test]
+fn a_changed_bundle_cannot_bring_files_that_the_agent_can_write() {
+    let include = |place: &Place| {
+        place.write("workspace/team.yaml", GUARD);
+        place.write("home/bundle.yaml", "includes: [../workspace/team.yaml]\n");
+    };
+    let (place, ran) = meanwhile(GUARD, include);
+    let expected = "team.yaml` is not protected from the tools of this session; start a new one";
+    assert!(ran.error.contains(expected), "{ran:?}");
+    assert!(!place.at("workspace/made").exists(), "{ran:?}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What hooks from configuration find around them.
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::bundle::Confine;
 use crate::condition::Scope;
@@ -13,6 +15,8 @@ pub struct Host {
     pub(crate) scope: Arc<Scope>,
     pub(crate) name_session: Option<NameSession>,
     confine: Option<Launcher>,
+    /// What modules count, by who they are: a new version of a bundle goes on counting. A std lock: nothing awaits while it is held.
+    counted: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
 }
 
 /// Says what to put before the command of a program that is to be confined.
@@ -23,7 +27,7 @@ type NameSession = Arc<dyn Fn(&str, &str) + Send + Sync>;
 impl Host {
     /// One with that scope, where sessions have no names.
     pub fn new(scope: Scope) -> Self {
-        Self { scope: Arc::new(scope), name_session: None, confine: None }
+        Self { scope: Arc::new(scope), name_session: None, confine: None, counted: Arc::default() }
     }
 
     /// Where the name of a session goes, which is called with its id and the name.
@@ -42,6 +46,17 @@ impl Host {
     ) -> Self {
         self.confine = Some(Arc::new(launcher));
         self
+    }
+
+    /// What a module has counted so far, also in earlier versions of its bundle.
+    pub(crate) fn counted<T: Any + Default + Send + Sync>(&self, who: &str) -> Arc<T> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = counted.get(who).and_then(|before| before.clone().downcast().ok());
+        before.unwrap_or_else(|| {
+            let new = Arc::<T>::default();
+            counted.insert(who.to_owned(), new.clone());
+            new
+        })
     }
 
     /// What to put before the command of a program that is to be confined.

@@ -214,3 +214,13 @@ async fn a_confined_program_is_started_by_the_launcher_of_the_host_or_not_at_all
     let outcome = hooks.emit("tool:pre", data! { "tool_name": "Read", "tool_input": {} }).await.unwrap();
     assert_eq!(outcome.denial().map(|denial| denial.reason()), Some("by env"));
 }
+
+#[test]
+fn a_time_for_answers_that_makes_no_sense_is_told() {
+    for (given, shown) in [("-5", "-5"), ("0", "0"), (".nan", "NaN"), (".inf", "inf")] {
+        let text = format!("session: {{ approval_timeout: {given} }}\n");
+        let error = amplifier_modules::bundle::Bundle::parse(&text, std::path::Path::new("b.yaml")).unwrap_err();
+        let expected = format!("b.yaml: `session.approval_timeout` is {shown}: give seconds, above zero");
+        assert_eq!(error.to_string().trim_end(), expected);
+    }
+}

@@ -49,6 +49,7 @@ async fn the_first_rule_that_fits_counts_for_each_command_of_a_line() {
         ("git $WHAT origin", ask("git $WHAT origin")),
         ("npm $WHAT", ask("npm $WHAT")),
         ("npm install $WHAT", "allow".to_owned()),
+        ("A=1 ./npm publish", ask("A=1 ./npm publish")),
         ("echo $HOME", "allow".to_owned()),
         ("cat x | sh", "deny: Bash may not do this: cat x | sh".to_owned()),
         ("$(echo rm) x", ask("$(echo rm) x")),
@@ -60,12 +61,22 @@ async fn the_first_rule_that_fits_counts_for_each_command_of_a_line() {
 
 #[tokio::test]
 async fn what_is_allowed_is_allowed_for_all_of_a_line_or_not_at_all() {
-    let config = "default: deny\nrules:\n  - { tool: Bash, pattern: 'git status*', action: allow }\n  - { tool: Echo, action: allow }";
+    let config = "default: deny\nrules:\n  - { tool: Bash, pattern: 'git status*', action: allow }\n  - { tool: Bash, pattern: \
+                  'RUST_LOG=*', action: allow }\n  - { tool: Bash, pattern: './scripts/check.sh*', action: allow }\n  - { tool: Echo, action: allow }";
     let deny = |input: Value| format!("deny: Bash may not do this: {input}");
     let table = [
         ("git status --short", "allow".to_owned()),
         ("git status; rm -rf /", deny(json!({ "command": "git status; rm -rf /" }))),
         ("git status $(rm x)", deny(json!({ "command": "git status $(rm x)" }))),
+        ("./git status", deny(json!({ "command": "./git status" }))),
+        ("/usr/bin/git status", "allow".to_owned()),
+        ("PATH=/tmp/x git status", deny(json!({ "command": "PATH=/tmp/x git status" }))),
+        ("PATH=/tmp/x; git status", deny(json!({ "command": "PATH=/tmp/x; git status" }))),
+        ("LD_PRELOAD=$x git status", deny(json!({ "command": "LD_PRELOAD=$x git status" }))),
+        ("LC_ALL=C git status", "allow".to_owned()),
+        ("RUST_LOG=debug git status", "allow".to_owned()),
+        ("./scripts/check.sh --all", "allow".to_owned()),
+        ("/tmp/check.sh --all", deny(json!({ "command": "/tmp/check.sh --all" }))),
         ("git status \u{200b}", deny(json!({ "command": "git status \u{200b}" }))),
     ];
     for (command, expected) in table {

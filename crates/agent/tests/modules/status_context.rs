@@ -75,9 +75,18 @@ async fn a_program_that_the_repository_names_does_not_run() {
     let folder = modules.workspace.path();
     git(folder, &["init", "--quiet"]);
     let mark = folder.join("ran");
+    // Files go through filters when they are compared.
+    std::fs::write(folder.join("a.txt"), "a").unwrap();
+    git(folder, &["add", "a.txt"]);
+    git(folder, &["config", "filter.a=b.clean", &format!("touch '{}'; cat", mark.display())]);
+    git(folder, &["config", "filter.a=b.required", "true"]);
+    std::fs::write(folder.join(".gitattributes"), "* filter=a=b\n").unwrap();
+    std::fs::write(folder.join("a.txt"), "b").unwrap();
     git(folder, &["config", "core.fsmonitor", &format!("touch '{}'; false", mark.display())]);
     let run = modules.world.run(&["go"]).await;
-    assert_eq!(told(&run), [[HEAD, "git: No commits yet on main, 1 file changed", "  ?? bundle.yaml"]]);
+    let changes = ["  AM a.txt", "  ?? .gitattributes", "  ?? bundle.yaml"];
+    let expected = [&[HEAD, "git: No commits yet on main, 3 files changed"][..], &changes].concat();
+    assert_eq!(told(&run), [expected]);
     assert!(!mark.exists());
 }
 

@@ -6,8 +6,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
-use amplifier_modules::bundle::{Levels, OneOrMany, Placed};
+use amplifier_modules::bundle::{Levels, Loaded, OneOrMany, Placed};
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::Policy;
 use crate::config::Config;
@@ -21,6 +22,7 @@ const PROJECT: &str = ".amplifier";
 pub struct Protection {
     places: Vec<PathBuf>,
     keys: Vec<PathBuf>,
+    workspace: PathBuf,
 }
 
 impl Protection {
@@ -38,15 +40,25 @@ impl Protection {
         let mut places = folders.places;
         places.push(project(&workspace.join(PROJECT))?);
         let given = [&config.file].into_iter().filter(|file| file.exists());
-        let files = given.chain(levels.bundles().flat_map(|(_, bundle)| &bundle.files)).cloned();
-        let programs = levels.bundles().flat_map(|(_, bundle)| &bundle.hooks).flat_map(programs);
-        for file in files.chain(programs) {
+        let files = levels.bundles().flat_map(|(_, bundle)| files(bundle, workspace));
+        for file in given.cloned().chain(files) {
             places.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
         }
         places.sort();
         // What is in a protected folder needs no protection of its own.
         places.dedup_by(|place, before| place.starts_with(before));
-        Ok(Self { places, keys: folders.keys })
+        Ok(Self { places, keys: folders.keys, workspace: workspace.to_owned() })
+    }
+
+    /// A file of bundles that is not protected, with its bundle: what is protected is settled when a session begins.
+    pub fn lacks<'a>(&self, levels: &'a Levels) -> Option<(&'a Path, PathBuf)> {
+        let is_protected = |file: &PathBuf| {
+            file.canonicalize().is_ok_and(|file| self.places.iter().any(|place| file.starts_with(place)))
+        };
+        levels.bundles().find_map(|(_, bundle)| {
+            let file = files(bundle, &self.workspace).find(|file| !is_protected(file))?;
+            Some((bundle.files.last()?.as_path(), file))
+        })
     }
 
     /// What is protected whatever the workspace: all that is kept and configured.
@@ -63,7 +75,7 @@ impl Protection {
         let key = home.audit_key();
         let mut old = OsString::from(&key);
         old.push(".old");
-        Ok(Self { places: places.collect::<Result<_>>()?, keys: vec![key, old.into()] })
+        Ok(Self { places: places.collect::<Result<_>>()?, keys: vec![key, old.into()], workspace: PathBuf::new() })
     }
 
     /// Protects it from the tools that use files.
@@ -95,15 +107,30 @@ fn project(folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// The files that the command of a hook names. Its words are looked at, not its grammar: rather one file too many.
-fn programs(placed: &Placed) -> Vec<PathBuf> {
+/// The files of a bundle: those that it was read from, and those that its hooks name.
+fn files<'a>(bundle: &'a Loaded, workspace: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    bundle.files.iter().cloned().chain(bundle.hooks.iter().flat_map(|placed| programs(placed, workspace)))
+}
+
+/// The files that a hook is made of. The words of commands are looked at, not their grammar: rather one file too many.
+fn programs(placed: &Placed, workspace: &Path) -> Vec<PathBuf> {
     let folder = placed.file.parent().unwrap_or(Path::new(""));
+    let entry = &placed.entry;
     let is_between = |c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c);
-    let words: Vec<&str> = match placed.entry.command.as_ref().or(placed.entry.worker.as_ref()) {
-        Some(OneOrMany::One(line)) => line.split(is_between).collect(),
-        Some(OneOrMany::Many(words)) => words.iter().map(String::as_str).collect(),
-        None => Vec::new(),
-    };
-    let files = words.into_iter().filter(|word| !word.is_empty()).map(|word| folder.join(word));
-    files.filter(|file| file.is_file()).collect()
+    let mut lines: Vec<OneOrMany> = [&entry.command, &entry.worker].into_iter().flatten().cloned().collect();
+    lines.extend(entry.wasm.iter().map(|file| OneOrMany::Many(vec![file.clone()])));
+    lines.extend([&entry.files, &entry.env.values().cloned().collect()].map(|files| OneOrMany::Many(files.clone())));
+    // Those of modules: of `hooks-notify`, and of `hooks-linter`, which run in the workspace.
+    let option = |name: &str| entry.config.as_ref().and_then(|config| config.get(name));
+    let linters = option("linters").and_then(Value::as_array).into_iter().flatten();
+    let of_modules = option("command").into_iter().chain(linters.filter_map(|linter| linter.get("command")));
+    lines.extend(of_modules.filter_map(|command| serde_json::from_value(command.clone()).ok()));
+    let words = lines.iter().flat_map(|line| match line {
+        OneOrMany::One(line) => line.split(is_between).collect::<Vec<_>>(),
+        OneOrMany::Many(words) => words.iter().map(String::as_str).collect(),
+    });
+    let words = words.filter(|word| !word.is_empty());
+    let is_module = entry.module.is_some();
+    let files = words.flat_map(|word| [Some(folder.join(word)), is_module.then(|| workspace.join(word))]);
+    files.flatten().filter(|file| file.is_file()).collect()
 }

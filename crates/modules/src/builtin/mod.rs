@@ -35,6 +35,7 @@ use serde_json::Value;
 
 use crate::condition::did_you_mean;
 use crate::host::Host;
+use crate::trust::Held;
 
 /// A module that comes with the crate.
 pub struct Module {
@@ -136,6 +137,10 @@ pub(crate) struct Place<'a> {
     pub(crate) host: &'a Host,
     /// The folder of the bundle, which relative paths begin at.
     pub(crate) folder: &'a Path,
+    /// The files that programs which it starts need to be as they were trusted.
+    pub(crate) held: Option<Arc<Held>>,
+    /// Who it is: the same in all versions of a bundle.
+    pub(crate) who: &'a str,
 }
 
 /// One hook of a module, with what holds unless the bundle says something else.

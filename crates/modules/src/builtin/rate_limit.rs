@@ -83,7 +83,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if limits.iter().any(|limit| limit.tools.is_none()) {
         events.push("provider:request");
     }
-    let buckets = Arc::default();
+    let buckets: Arc<Families<Vec<Option<Bucket>>>> = place.host.counted(place.who);
     let limiter = Limiter {
         limits,
         timeout: seconds("timeout", timeout)?,

@@ -2,6 +2,7 @@
 
 mod git;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Part, Place, options};
+use crate::bundle::Confine;
 use crate::condition::Scope;
 
 /// What can be said about it.
@@ -69,12 +71,16 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         Every::Call => "provider:request",
     };
     let scope = place.host.scope.clone();
-    Ok(vec![Part::gate(&[event], Status { options, timeout, scope })])
+    // Agents can write to the settings of a repository, so git is confined wherever that can be had.
+    let launcher = if options.git { place.host.launcher(&Confine::default()).unwrap_or_default() } else { Vec::new() };
+    Ok(vec![Part::gate(&[event], Status { options, timeout, launcher, scope })])
 }
 
 struct Status {
     options: Options,
     timeout: Duration,
+    /// What stands before the command of git.
+    launcher: Vec<OsString>,
     scope: Arc<Scope>,
 }
 
@@ -95,7 +101,7 @@ impl Hook for Status {
             lines.push(format!("platform: {} {}", std::env::consts::OS, std::env::consts::ARCH));
         }
         if git {
-            lines.extend(git::status(self.scope.workspace(), files, self.timeout).await);
+            lines.extend(git::status(self.scope.workspace(), &self.launcher, files, self.timeout).await);
         }
         if lines.len() == 1 {
             return Ok(HookResult::proceed());

@@ -57,7 +57,10 @@ impl Live {
             return None;
         }
         // The new hooks first: nothing happens without a hook in between.
-        let renewed = (self.load)().and_then(|levels| Ok((levels.register(&self.hooks, &self.host)?, levels)));
+        let renewed = (self.load)().and_then(|levels| {
+            self.refuse_empty(&levels)?;
+            Ok((levels.register(&self.hooks, &self.host)?, levels))
+        });
         match renewed {
             Ok((new, levels)) => {
                 std::mem::replace(&mut self.registrations, new).iter().for_each(Registration::unregister);
@@ -71,6 +74,15 @@ impl Live {
                 Some(Err(error))
             }
         }
+    }
+
+    /// Some editors empty a file before they write it: for that moment, the guards in it must not be gone.
+    fn refuse_empty(&self, levels: &Levels) -> Result<(), BundleError> {
+        let nothing = digest_of(&[]);
+        let emptied = levels.contents().into_iter().find(|now| now.1 == nothing && !self.seen.contains(now));
+        emptied.map_or(Ok(()), |(file, _)| {
+            Err(BundleError::whole(&file, "it is empty; write `hooks: []` if it is to have no hooks"))
+        })
     }
 
     /// Has it refreshed when a turn begins and before each call to the model, and tells the person. `changed` is called with every

@@ -29,6 +29,9 @@ const NO_FILES: [&str; 19] = [
     "headers",
 ];
 
+/// Options of modules that name a file to write to: it is different after each session.
+const WRITTEN: [(&str, &str); 2] = [("hooks-logging", "path"), ("hooks-metrics", "file")];
+
 impl HookEntry {
     /// Every key that is set, with its value as JSON, or as it is if it is a text.
     pub fn settings(&self) -> Vec<(String, String)> {
@@ -41,8 +44,19 @@ impl HookEntry {
 
     /// Every text of the hook that may name a file which is run or read on its behalf; none if that cannot be told.
     pub(crate) fn mentions(&self) -> Option<Vec<String>> {
-        let fields = self.fields()?.into_iter().filter(|(key, _)| !NO_FILES.contains(&key.as_str()));
+        let mut entry = self.clone();
+        if let (Some(module), Some(config)) = (&entry.module, &mut entry.config) {
+            config.retain(|option, _| !WRITTEN.contains(&(module.as_str(), option.as_str())));
+        }
+        let fields = entry.fields()?.into_iter().filter(|(key, _)| !NO_FILES.contains(&key.as_str()));
         Some(fields.flat_map(|(_, value)| strings(value)).collect())
+    }
+
+    /// The commands of a module that run in the workspace, and not in the folder of the bundle.
+    pub(crate) fn mentions_in_workspace(&self) -> Vec<String> {
+        let linters = self.config.as_ref().filter(|_| self.module.as_deref() == Some("hooks-linter"));
+        let linters = linters.and_then(|config| config.get("linters")).and_then(Value::as_array);
+        linters.into_iter().flatten().filter_map(|linter| linter.get("command")).cloned().flat_map(strings).collect()
     }
 
     fn fields(&self) -> Option<Vec<(String, Value)>> {

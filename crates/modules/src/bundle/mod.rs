@@ -89,6 +89,12 @@ impl Bundle {
             return Ok(Self::default());
         }
         let bundle: Self = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
+        if let Some(seconds) =
+            bundle.session.approval_timeout.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0))
+        {
+            let problem = format!("`session.approval_timeout` is {seconds}: give seconds, above zero");
+            return Err(BundleError::whole(file, problem));
+        }
         for entry in &bundle.hooks {
             if let Err(problem) = entry.value.kind() {
                 return Err(BundleError::at(entry.referenced, problem, text, file));

@@ -1,5 +1,6 @@
 //! Hooks of a bundle, registered.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,13 @@ impl Loaded {
     /// # Errors
     /// If one cannot be made; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
-        let mut made = Vec::new();
+        let (mut made, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
-            made.extend(parts(placed, host)?.into_iter().map(|part| (placed, part)));
+            let name = placed.entry.shown_name();
+            let earlier = namesakes.entry(name.clone()).or_default();
+            let who = format!("{name} {earlier}");
+            *earlier += 1;
+            made.extend(parts(placed, &who, host)?.into_iter().map(|part| (placed, part)));
         }
         // Made from files, some of them: what was trusted is still what is there.
         for placed in &self.hooks {
@@ -96,7 +101,7 @@ enum Answers {
 }
 
 /// Makes the hooks of an entry: several for a module, one for everything else.
-fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
+fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleError> {
     let entry = &placed.entry;
     let problem = |error: &dyn std::fmt::Display| placed.problem(error.to_string());
     let kind = entry.kind().map_err(|error| placed.problem(error))?;
@@ -115,7 +120,7 @@ fn parts(placed: &Placed, host: &Host) -> Result<Vec<Part>, BundleError> {
     let answers = match kind {
         HookKind::Module(module) => {
             let none = Map::new();
-            let place = Place { host, folder: placed.folder() };
+            let place = Place { host, folder: placed.folder(), held: placed.held.clone(), who };
             let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place).map_err(|error| problem(&error))?;
             let parts = parts.into_iter().map(|part| {
                 let (priority, role, on_error, timeout) = (part.priority, part.role, part.on_error, part.timeout);

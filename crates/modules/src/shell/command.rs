@@ -1,6 +1,6 @@
 //! One simple command: which program, with what.
 
-use super::walk::Walker;
+use super::walk::{Simple, Walker};
 use super::word::Word;
 use super::{destructive, git, network, readonly, shells, wrappers, writes};
 
@@ -125,9 +125,10 @@ impl Command {
         };
         let name = base_name(path);
         walker.program(name);
-        walker.ran(self.plain(name));
         let folder = path.rsplit_once('/').map(|(folder, _)| folder);
-        if folder.is_some_and(|folder| !SYSTEM.contains(&folder)) {
+        let is_elsewhere = folder.is_some_and(|folder| !SYSTEM.contains(&folder));
+        walker.ran(Simple { plain: self.plain(name), with_path: is_elsewhere.then(|| self.plain(path)) });
+        if is_elsewhere {
             walker.taint();
         }
         if readonly::evaluates(name, self) {

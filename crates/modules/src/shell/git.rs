@@ -56,7 +56,9 @@ pub(super) fn inspect(command: &Command, walker: &mut Walker) {
     }
     // What stands before the command's name may become several words, settings among them.
     let global = command.arguments().len() - rest.len();
-    if !settings.is_empty() || !command.arguments().iter().take(global).all(Word::is_certain) {
+    let is_elsewhere = command.texts().take(global).any(|text| text == "-C");
+    // Another folder may hold a repository that came with the files, and its settings name programs.
+    if is_elsewhere || !settings.is_empty() || !command.arguments().iter().take(global).all(Word::is_certain) {
         walker.taint();
     }
     let rest = Command { words: rest, stdin: command.stdin.clone() };

@@ -34,6 +34,7 @@ mod writes;
 use serde::Serialize;
 
 pub(crate) use self::limits::is_hidden;
+pub(crate) use self::walk::Simple;
 
 /// The parser of the second grammar and the walk descend the stack; this is room for the deepest input that the limits let through.
 const STACK: usize = 256 << 20;
@@ -67,11 +68,11 @@ pub fn analyse(command: &str) -> Analysis {
 }
 
 /// The simple commands of a command, also those that other commands run: the name of each program without its folder, and its
-/// arguments without quotes. `…` stands for what is known only when it runs.
+/// arguments without quotes; and the assignments, unless no program cares. `…` stands for what is known only when it runs.
 ///
 /// # Errors
 /// Says why the command is not analysable.
-pub(crate) fn commands(command: &str) -> Result<Vec<String>, String> {
+pub(crate) fn commands(command: &str) -> Result<Vec<Simple>, String> {
     limits::admit(command)?;
     let walked = walk(command).unwrap_or_else(|| walk::Walked { analysis: unparsed(), commands: Vec::new() });
     match walked.analysis {

@@ -9,14 +9,23 @@ use super::{Analysis, limits, parameter, parse, readonly};
 /// What was found.
 pub(super) struct Walked {
     pub(super) analysis: Analysis,
-    /// The simple commands, in order.
-    pub(super) commands: Vec<String>,
+    /// The simple commands and assignments, in order.
+    pub(super) commands: Vec<Simple>,
+}
+
+/// A simple command, or an assignment that may change what commands do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Simple {
+    /// As it runs, with the program's name alone.
+    pub(crate) plain: String,
+    /// With the path of a program that need not be what its name says.
+    pub(crate) with_path: Option<String>,
 }
 
 /// What has been found so far.
 pub(super) struct Walker {
     analysis: Analysis,
-    plain: Vec<String>,
+    plain: Vec<Simple>,
     /// Names of simple commands of the text at hand as they are written, to compare the two grammars by.
     names: Vec<String>,
     commands: usize,
@@ -49,6 +58,11 @@ impl Walker {
             beside: false,
         };
         walker.source(command);
+        // Another folder may hold a repository that came with the files, and its settings name programs.
+        let runs = |program: &&str| walker.analysis.programs.iter().any(|name| name == program);
+        if runs(&"git") && ["cd", "pushd", "popd"].iter().any(runs) {
+            walker.taint();
+        }
         if walker.hides && walker.evaluates {
             walker.refuse("a subscript holds a command that arithmetic may run; write the command itself");
         }
@@ -80,8 +94,8 @@ impl Walker {
     }
 
     /// Notes a simple command, as [`Command::plain`](super::command::Command::plain) writes it.
-    pub(super) fn ran(&mut self, plain: String) {
-        self.plain.push(plain);
+    pub(super) fn ran(&mut self, simple: Simple) {
+        self.plain.push(simple);
     }
 
     /// Notes a program.
@@ -365,6 +379,17 @@ impl Walker {
                 self.assigned(name);
                 self.subscript(index);
             }
+        }
+        if let ast::AssignmentName::VariableName(name) | ast::AssignmentName::ArrayElementName(name, _) =
+            &assignment.name
+            && !readonly::is_harmless_variable(name)
+        {
+            let value = match &assignment.value {
+                ast::AssignmentValue::Scalar(value) => Word::new(&value.value).literal().map(str::to_owned),
+                ast::AssignmentValue::Array(_) => None,
+            };
+            let plain = format!("{name}={}", value.as_deref().unwrap_or("…"));
+            self.ran(Simple { plain, with_path: None });
         }
         match &assignment.value {
             ast::AssignmentValue::Scalar(value) => {

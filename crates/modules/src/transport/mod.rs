@@ -26,7 +26,7 @@ pub use grant::{FolderGrant, Grant};
 pub use http::{HttpHook, HttpOptions};
 pub(crate) use post::Post;
 pub use process::Program;
-pub(crate) use process::describe;
+pub(crate) use process::{describe, is_secret};
 pub use protocol::{PROTOCOL, Request};
 pub(crate) use run::{Ran, run};
 #[cfg(feature = "wasm")]

@@ -1,6 +1,6 @@
 //! A process with all that it begins.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -98,10 +98,15 @@ impl Program {
 
     /// Denies if a file is not as it was trusted: a guard must not be got around by changing its program, whatever its `on_error` says.
     pub(super) async fn denied(&self) -> Result<Option<HookResult>, HookError> {
+        Ok(self.changed().await?.map(HookResult::deny))
+    }
+
+    /// Which file is not as it was trusted, in words.
+    pub(crate) async fn changed(&self) -> Result<Option<String>, HookError> {
         let Some(held) = self.held.clone() else { return Ok(None) };
         let checked = tokio::task::spawn_blocking(move || held.check()).await;
         let checked = checked.map_err(|error| HookError::Failed(format!("files could not be looked at: {error}")))?;
-        Ok(checked.err().map(HookResult::deny))
+        Ok(checked.err())
     }
 
     /// Puts in what the values name.
@@ -134,11 +139,8 @@ impl Program {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        for (name, _) in std::env::vars_os() {
-            let upper = name.to_string_lossy().to_ascii_uppercase();
-            if SECRETS.iter().any(|secret| upper.contains(secret)) {
-                command.env_remove(name);
-            }
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_secret(name)) {
+            command.env_remove(name);
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn()?;
@@ -149,6 +151,12 @@ impl Program {
         let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).ok_or(Errno::BADF)?;
         Ok(Process { group, child, stdin, stdout, stderr })
     }
+}
+
+/// Whether a variable of that name is taken for a secret.
+pub(crate) fn is_secret(name: &OsStr) -> bool {
+    let upper = name.to_string_lossy().to_ascii_uppercase();
+    SECRETS.iter().any(|secret| upper.contains(secret))
 }
 
 /// The values of variables may be secrets.

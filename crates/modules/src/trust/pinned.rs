@@ -50,18 +50,20 @@ impl Loaded {
     /// If a file cannot be pinned: it cannot be read, or is a pipe or a device.
     pub fn pin(&mut self) -> Result<Pinned, TrustError> {
         let mut files = self.pins.clone();
-        for placed in self.hooks.iter_mut().filter(|placed| placed.entry.enabled != Some(false)) {
-            let held = hold(placed, &mut files)?;
-            placed.held = Some(Arc::new(held));
-        }
         let bundle = self.files.last().cloned().unwrap_or_default();
         let bundle = place(&bundle).map_err(|why| TrustError::Pin { file: bundle, why })?;
+        // A project has its bundle in a folder of the workspace.
+        let workspace = bundle.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        for placed in self.hooks.iter_mut().filter(|placed| placed.entry.enabled != Some(false)) {
+            let held = hold(placed, workspace, &mut files)?;
+            placed.held = Some(Arc::new(held));
+        }
         Ok(Pinned { bundle, files })
     }
 }
 
 /// Pins the files that a hook names.
-fn hold(placed: &Placed, files: &mut BTreeMap<PathBuf, Pin>) -> Result<Held, TrustError> {
+fn hold(placed: &Placed, workspace: &Path, files: &mut BTreeMap<PathBuf, Pin>) -> Result<Held, TrustError> {
     let (folder, hook) = (placed.folder(), placed.entry.shown_name());
     if let Some(file) = placed.entry.files.iter().map(|file| folder.join(file)).find(|file| file.is_dir()) {
         return Err(TrustError::Pin {
@@ -70,7 +72,10 @@ fn hold(placed: &Placed, files: &mut BTreeMap<PathBuf, Pin>) -> Result<Held, Tru
         });
     }
     let texts = placed.entry.mentions().ok_or_else(|| TrustError::TooMuch { hook: hook.clone() })?;
-    let Meant { files: named, absent } = meant(&texts, folder, &hook)?;
+    let Meant { files: mut named, mut absent } = meant(&texts, folder, &hook)?;
+    let there = meant(&placed.entry.mentions_in_workspace(), workspace, &hook)?;
+    named.extend(there.files);
+    absent.extend(there.absent);
     let mut held = Vec::new();
     for name in named {
         let unpinned = |why| TrustError::Pin { file: name.clone(), why };

@@ -119,10 +119,15 @@ impl Rules {
             let fits = |rule: &Ready| match &rule.pattern {
                 None => true,
                 Some(pattern) if pattern.field != COMMAND => false,
-                // What may be forbidden is not allowed, and what may be allowed is not so yet.
-                Some(pattern) => {
-                    pattern.fits_command(part) || (rule.effect != Effect::Allow && pattern.may_fit_command(part))
+                // What may be forbidden is not allowed, and what may be allowed is not so yet: a program in some folder need not
+                // be what its name says.
+                Some(pattern) if rule.effect == Effect::Allow => {
+                    pattern.fits_command(part.with_path.as_ref().unwrap_or(&part.plain))
                 }
+                Some(pattern) => [Some(&part.plain), part.with_path.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .any(|command| pattern.fits_command(command) || pattern.may_fit_command(command)),
             };
             rules.iter().find(|(_, rule)| fits(rule)).map_or(Counts::Default, |(at, _)| Counts::Rule(*at))
         });

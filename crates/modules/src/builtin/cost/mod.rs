@@ -37,7 +37,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
     let Options { prices, currency, budget, summary, timeout } = options(config)?;
     if let Some(budget) = &budget {
         budget.check(!prices.is_empty())?;
@@ -48,7 +48,7 @@ pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String
         budget,
         summary,
         timeout: seconds("timeout", timeout)?,
-        sessions: Families::default(),
+        sessions: place.host.counted(place.who),
     });
     let mut parts =
         vec![Part::observer(&["session:start", "provider:response", "session:end"], Counting(cost.clone()))];
@@ -64,7 +64,7 @@ struct Cost {
     budget: Option<Budget>,
     summary: bool,
     timeout: std::time::Duration,
-    sessions: Families<Spent>,
+    sessions: Arc<Families<Spent>>,
 }
 
 /// What a session has used, with its sub-agents.

@@ -30,6 +30,7 @@ pub(super) fn on_path(path: Option<&OsStr>) -> Result<Vec<Linter>, String> {
             command: [*program].iter().chain(*arguments).map(|&word| word.to_owned()).collect(),
             timeout: Duration::from_secs(20),
             exit_codes: vec![1],
+            held: None,
             is_missed: false.into(),
         })
     };

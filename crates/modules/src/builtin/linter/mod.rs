@@ -79,7 +79,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
             some("linters", &given)?;
             let linters = given.into_iter().enumerate();
             linters
-                .map(|(at, one)| Linter::new(one).map_err(|problem| format!("`linters[{at}]`: {problem}")))
+                .map(|(at, one)| Linter::new(one, place).map_err(|problem| format!("`linters[{at}]`: {problem}")))
                 .collect::<Result<Vec<_>, _>>()?
         }
         None => known::on_path(std::env::var_os("PATH").as_deref())?,
@@ -90,7 +90,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
 }
 
 impl Linter {
-    fn new(options: LinterOptions) -> Result<Self, String> {
+    fn new(options: LinterOptions, place: &Place<'_>) -> Result<Self, String> {
         let LinterOptions { name, files, command, timeout, exit_codes } = options;
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err("`command` is empty: name a program".to_owned());
@@ -100,7 +100,7 @@ impl Linter {
         }
         let name = name.unwrap_or_else(|| program.rsplit('/').next().unwrap_or(program).to_owned());
         let (files, timeout) = (everywhere(files.all())?, seconds("timeout", timeout)?);
-        Ok(Self { name, files, timeout, command, exit_codes, is_missed: false.into() })
+        Ok(Self { name, files, timeout, command, exit_codes, held: place.held.clone(), is_missed: false.into() })
     }
 }
 

@@ -1,12 +1,14 @@
 //! One linter, and what it says about a file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use globset::GlobSet;
 
 use crate::transport::{Program, Ran, describe, head, run};
+use crate::trust::Held;
 
 /// How many bytes a linter may write, to stdout and to stderr.
 const MOST_OUTPUT: usize = 1 << 20;
@@ -25,6 +27,8 @@ pub(super) struct Linter {
     pub(super) command: Vec<String>,
     pub(super) timeout: Duration,
     pub(super) exit_codes: Vec<i32>,
+    /// The files that it needs to be as they were trusted.
+    pub(super) held: Option<Arc<Held>>,
     /// Whether the person knows already that it cannot be started.
     pub(super) is_missed: AtomicBool,
 }
@@ -43,7 +47,12 @@ pub(super) enum Said {
 impl Linter {
     /// Runs it on a file of the workspace.
     pub(super) async fn look_at(&self, file: &Path, workspace: &Path) -> Said {
-        let program = Program::new(self.command_for(file)).folder(workspace);
+        let program = Program::new(self.command_for(file)).folder(workspace).held(self.held.clone());
+        match program.changed().await {
+            Ok(None) => {}
+            Ok(Some(why)) => return self.broke(&why),
+            Err(error) => return self.broke(&error.to_string()),
+        }
         match run(&program, &[], self.timeout, MOST_OUTPUT).await {
             Ok(ran) => self.conclude(&ran),
             Err(_) if self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,

@@ -86,7 +86,8 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         OneOrMany::Many(words) if words.first().is_some_and(|program| !program.is_empty()) => Ok(Program::new(words)),
         _ => Err("`command` is empty: name a program".to_owned()),
     };
-    let command = command.map(program).transpose()?.map(|program| program.folder(place.folder));
+    let command =
+        command.map(program).transpose()?.map(|program| program.folder(place.folder).held(place.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {

@@ -38,6 +38,11 @@ impl Ways {
         };
         let command = async {
             let Some(program) = &self.command else { return };
+            match program.changed().await {
+                Ok(None) => {}
+                Ok(Some(why)) => return tracing::warn!(why, "the command for notifications does not run"),
+                Err(error) => return tracing::warn!(%error, "the command for notifications does not run"),
+            }
             match run(program, &json, self.timeout, MOST_OUTPUT).await {
                 Ok(ran) if ran.in_time && ran.status.is_some_and(|status| status.success()) => {}
                 Ok(ran) => tracing::warn!("the command for notifications {}", describe(ran.status)),
