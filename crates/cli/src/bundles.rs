@@ -96,25 +96,33 @@ impl Bundles {
         log: &Log,
         protection: &Protection,
     ) -> Result<()> {
-        let is_used = |project: &&Project| matches!(project.state, State::Trusted(..));
-        let used = self.project.as_ref().filter(is_used).map(|project| project.file.clone());
+        let used = self.project.as_ref().and_then(|project| match &project.state {
+            State::Trusted(bundle, pinned) => Some((project.file.clone(), bundle.clone(), pinned.clone())),
+            State::Untrusted(..) | State::Unusable(_) => None,
+        });
         let has_user = self.user.is_some();
         let (config, home, protection) = (config.clone(), home.clone(), protection.clone());
         let load = move || {
-            let bundles = Self::find(&config, &home)?;
+            let mut bundles = Self::find(&config, &home)?;
             // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
             let gone = |file: &Path| BundleError::whole(file, "it is gone; to do without it, start a new session");
             if has_user && bundles.user.is_none() {
                 return Err(gone(&home.user_bundle()));
             }
-            match (&bundles.project, &used) {
-                (Some(Project { state: State::Trusted(..), .. }), _) | (_, None) => {}
-                (Some(project), Some(_)) => {
-                    return Err(BundleError::whole(&project.file, project.warning().unwrap_or_default()));
+            // What the person has changed counts, whatever became of the project's.
+            let mut withheld = None;
+            if let Some((file, bundle, pinned)) = &used {
+                withheld = match &bundles.project {
+                    Some(Project { state: State::Trusted(..), .. }) => None,
+                    Some(project) => Some(BundleError::whole(file, project.why_not().unwrap_or_default())),
+                    None => Some(gone(file)),
+                };
+                if withheld.is_some() {
+                    let state = State::Trusted(bundle.clone(), pinned.clone());
+                    bundles.project = Some(Project { file: file.clone(), state });
                 }
-                (None, Some(file)) => return Err(gone(file)),
             }
-            let levels = bundles.levels();
+            let levels = bundles.levels().withholding(withheld);
             match protection.lacks(&levels) {
                 Some((bundle, file)) => Err(BundleError::whole(
                     bundle,
@@ -152,22 +160,25 @@ impl Project {
     /// What the person is told if it is not used; nothing if it is.
     pub fn warning(&self) -> Option<String> {
         let file = self.file.display();
+        Some(format!("none of the hooks of this project run, because its bundle `{file}` {}", self.reason()?))
+    }
+
+    /// Why it cannot be used, where its file is named already; nothing if it can.
+    fn why_not(&self) -> Option<String> {
+        Some(format!("it {}", self.reason()?))
+    }
+
+    fn reason(&self) -> Option<String> {
         let why = match &self.state {
             State::Trusted(..) => return None,
-            State::Unusable(why) => {
-                return Some(format!(
-                    "none of the hooks of this project run, because its bundle `{file}` cannot be trusted: {why}"
-                ));
-            }
+            State::Unusable(why) => return Some(format!("cannot be trusted: {why}")),
             State::Untrusted(_, _, Verdict::Changed(changes)) => {
                 let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
                 format!("is not what you have trusted: {}", changes.join(", "))
             }
             State::Untrusted(..) => "is not trusted".to_owned(),
         };
-        Some(format!(
-            "none of the hooks of this project run, because its bundle `{file}` {why}; to look at it and trust it: amplifier hooks trust"
-        ))
+        Some(format!("{why}; to look at it and trust it: amplifier hooks trust"))
     }
 
     /// Whether it is trusted, in a word or two.

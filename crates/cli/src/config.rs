@@ -12,7 +12,7 @@ use amplifier_audit::Durability;
 use amplifier_core::Approval;
 use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry, Questions};
 use anyhow::{Context, Result, anyhow};
-use clap::Args;
+use clap::{Arg, Args};
 use serde::Deserialize;
 
 use crate::home::Home;
@@ -32,7 +32,7 @@ pub struct Flags {
     /// The file that the provider `scripted` plays
     #[arg(long, env = "AMPLIFIER_SCRIPT", value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// The folder the agent works in and is confined to [default: the current one]
+    /// The folder the agent works in, which its file tools do not leave [default: the current one]
     #[arg(long, env = "AMPLIFIER_WORKSPACE", value_name = "FOLDER")]
     pub workspace: Option<PathBuf>,
     /// A bundle: more hooks, from a YAML file
@@ -56,6 +56,16 @@ pub struct Flags {
     /// Another configuration file
     #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+impl Flags {
+    /// For commands without an agent: help leaves out what decides nothing about bundles. It is understood all the same.
+    pub fn about_bundles(arg: Arg) -> Arg {
+        const ABOUT_AGENTS: [&str; 8] =
+            ["provider", "model", "base_url", "script", "approvals", "approval_timeout", "orchestrator", "audit"];
+        let is_hidden = ABOUT_AGENTS.contains(&arg.get_id().as_str());
+        arg.hide(is_hidden)
+    }
 }
 
 /// What stands in the configuration file.

@@ -163,9 +163,12 @@ fn a_changed_bundle_of_a_project_counts_when_it_is_trusted() {
         std::thread::yield_now();
     }
     place.write("workspace/.amplifier/bundle.yaml", "hooks: []\n");
+    // What the person has changed at the same time counts all the same.
+    place.write("home/bundle.yaml", "hooks:\n  - rule: greeting\n    on: provider:request\n    message: hello\n");
     place.write("workspace/go", "");
     let ran = running.end();
     assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
+    assert!(ran.error.contains("hello"), "{ran:?}");
     assert!(ran.error.contains("is not what you have trusted"), "{ran:?}");
     assert!(!place.at("workspace/made").exists(), "{ran:?}");
 }
@@ -177,7 +180,7 @@ fn editors_get_a_schema_and_people_a_warning_about_events_that_nobody_emits() {
     assert_eq!(schema["title"], "Bundle");
     place.write("workspace/b.yaml", "hooks:\n  - rule: a\n    on: tool:prre\n    deny: no\n");
     let Ran { code, out, error } = place.amplifier(&["hooks", "validate", "b.yaml"]);
-    assert_eq!((code, out.as_str()), (0, "b.yaml: 1 hook in 1 file, no mistakes\n"));
+    assert_eq!((code, out.as_str()), (0, "b.yaml: 1 hook in 1 file, no mistakes, 1 warning\n"));
     assert!(
         error.starts_with("warning: b.yaml:2:5: there is no event `tool:prre`; did you mean `tool:pre`?\n"),
         "{error}"

@@ -87,6 +87,13 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
     for (text, expected) in table {
         assert_eq!(problem(text), expected);
     }
+    let value = |key: &str| problem(&format!("hooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n    {key}\n"));
+    let told = |key: &str| value(key).lines().next().unwrap().to_owned();
+    assert_eq!(told("priority: high"), "bundle.yaml:5:15: this is not a whole number that fits");
+    assert_eq!(told("on_error: denny"), "bundle.yaml:5:15: unknown value `denny`; did you mean `deny`?");
+    assert_eq!(told("deny: twice"), "bundle.yaml:5:5: `deny` is there twice; leave one of them");
+    let case = "tests:\n  - name: x\n    event: tool:pre\n    expect: { decision: denied }\n";
+    assert!(problem(case).starts_with("bundle.yaml:2:5: unknown decision `denied`; did you mean `deny`?"));
     assert!(problem("hooks: [").starts_with("bundle.yaml:1:"), "{}", problem("hooks: ["));
     assert!(problem("hooks:\n  - rule: x\n    on: tool:pre\n    deny: y\n    on_error: perhaps\n").contains(":5:"));
 }

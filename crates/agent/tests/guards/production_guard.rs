@@ -135,7 +135,8 @@ fn mistakes_in_its_options_are_told() {
             ("{ ask: 3 }", "`ask`: invalid type: integer `3`, expected a boolean"),
             (
                 "{ path: ['x'] }",
-                "`path`: unknown field `path`, expected one of `paths`, `tools`, `fields`, `ask`, `timeout`",
+                "`path`: unknown field `path`, expected one of `paths`, `tools`, `fields`, `ask`, `timeout`; \
+                 did you mean `paths`?",
             ),
         ],
     );

@@ -46,6 +46,16 @@ fn find(name: &str) -> anyhow::Result<&'static EventSpec> {
     })
 }
 
+/// The event that is nearly called so, if none is called so.
+pub(super) fn misspelt(name: &str) -> Option<&'static str> {
+    let canonical = name.parse::<EventName>().ok()?.canonical().to_owned();
+    let known = || catalog().iter().map(|spec| spec.name);
+    if known().any(|known| known == canonical) {
+        return None;
+    }
+    known().min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 2)
+}
+
 /// Other names of an event.
 fn aliases(spec: &EventSpec) -> Vec<&'static str> {
     let is_alias = |alias: &&str| alias.parse::<EventName>().is_ok_and(|alias| alias.canonical() == spec.name);

@@ -14,6 +14,7 @@ use crate::home::Home;
 
 /// Write a bundle to begin with: guards for production, destructive commands and secrets.
 #[derive(Args, Debug)]
+#[command(mut_args(Flags::about_bundles))]
 pub struct Init {
     /// For all your projects, and not for this one alone
     #[arg(long)]

@@ -79,7 +79,7 @@ impl Decision {
         }
     }
 
-    /// What the person can answer, and what comes of it. Both labels begin with a letter of their own, which is a key.
+    /// What the person can answer, and what comes of it. The first letter of the second is a key, too.
     pub fn options(&mut self, yes: &'static str, effect: &'static str, no: &'static str, other: &'static str) {
         self.yes = Choice { label: yes, effect };
         self.no = Choice { label: no, effect: other };
@@ -136,7 +136,8 @@ impl Decision {
                 last_row = row;
             }
             match keys.next(GLANCE)? {
-                Some(Key::Character(key)) if key == '1' || self.yes.is_key(key) => break Answer::Yes,
+                // No letter: one that belongs to a prompt must not agree to anything.
+                Some(Key::Character('1')) => break Answer::Yes,
                 Some(Key::Character(key)) if key == '2' || self.no.is_key(key) => break Answer::No,
                 Some(Key::Refuse) => break Answer::No,
                 Some(Key::Interrupt) => break Answer::Stop,
@@ -174,12 +175,8 @@ impl Decision {
 
     fn waiting(&self, left: Option<Duration>) -> Line {
         let no = self.no.label.to_lowercase();
-        let letters: String = [&self.yes, &self.no]
-            .iter()
-            .filter_map(|choice| choice.letter())
-            .map(|letter| format!(", {letter}"))
-            .collect();
-        let line = end().exact(PLAIN, "press ").exact(BOLD, format!("1–2{letters}"));
+        let letter = self.no.letter().map(|letter| format!(", {letter}")).unwrap_or_default();
+        let line = end().exact(PLAIN, "press ").exact(BOLD, format!("1–2{letter}"));
         let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, format!(": {no}"));
         match left {
             Some(left) => line.exact(PLAIN, " · ").exact(DIM, format!("{no} in {}", clock(left))),

@@ -8,7 +8,7 @@ use crate::Terminal;
 use crate::common::Place;
 
 /// What stands below the question.
-const ASKS: &str = "press 1–2, t, n · Esc: not now";
+const ASKS: &str = "press 1–2, n · Esc: not now";
 
 fn place() -> Place {
     let place = Place::with(json!([{ "text": "Done." }]));
@@ -51,7 +51,7 @@ fn a_person_sees_what_a_project_would_run_and_decides() {
     assert_eq!(terminal.end(), 0);
     assert!(!noted(&place));
 
-    let (code, seen) = run(&place, Some("t"));
+    let (code, seen) = run(&place, Some("1"));
     assert!(code == 0 && seen.contains("╰─ ✓ Trust\r\n"), "{seen}");
     assert!(noted(&place));
     let (code, seen) = run(&place, None);

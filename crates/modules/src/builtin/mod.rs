@@ -259,9 +259,17 @@ impl Module {
 fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let path = error.path().to_string();
-        let problem = error.into_inner();
-        if path == "." { problem.to_string() } else { format!("`{path}`: {problem}") }
+        let problem = error.into_inner().to_string();
+        let hint = suggestion(&problem).map(|hint| format!("; {hint}")).unwrap_or_default();
+        if path == "." { format!("{problem}{hint}") } else { format!("`{path}`: {problem}{hint}") }
     })
+}
+
+/// What may have been meant by a name that nobody knows. The names there are stand in the message alone.
+fn suggestion(problem: &str) -> Option<String> {
+    let unknown = ["unknown field `", "unknown variant `"];
+    let (name, expected) = unknown.iter().find_map(|begin| problem.strip_prefix(begin))?.split_once("`, expected ")?;
+    did_you_mean(name, expected.split('`').skip(1).step_by(2))
 }
 
 fn schema<T: JsonSchema>() -> Value {

@@ -29,7 +29,7 @@ pub struct HookEntry {
     /// A sandboxed component, relative to the bundle.
     pub wasm: Option<String>,
 
-    /// Its name; that of the rule or of the component's file, or the first word of the program unless given.
+    /// Its name; that of the rule or of the component's file, or the line or first word of the program unless given.
     pub name: Option<String>,
     /// The events that it hears: one or several, patterns too.
     pub on: Option<OneOrMany>,
@@ -227,6 +227,16 @@ impl HookEntry {
             level: entry.level,
             reason: entry.reason,
         }
+    }
+
+    /// The program that it runs, if that is named by a path. A line for the shell that begins with more than a word names none.
+    pub(super) fn named_program(&self) -> Option<&str> {
+        let program = match self.command.as_ref().or(self.worker.as_ref())? {
+            OneOrMany::One(line) => line.split_whitespace().next(),
+            OneOrMany::Many(words) => words.first().map(String::as_str),
+        };
+        let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+        program.filter(|program| program.contains('/') && program.chars().all(is_plain))
     }
 
     /// What the hook is called.

@@ -42,13 +42,40 @@ impl BundleError {
                 let hint = hint.unwrap_or_else(|| format!("there are {}", quoted(expected)));
                 format!("unknown key `{field}`; {hint}")
             }
-            other => other.to_string(),
+            serde_saphyr::Error::SerdeUnknownVariant { variant, expected, .. } => {
+                let hint = did_you_mean(variant, expected.iter().copied());
+                let hint = hint.unwrap_or_else(|| format!("there are {}", quoted(expected)));
+                format!("unknown value `{variant}`; {hint}")
+            }
+            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+                format!("`{key}` is there twice; leave one of them")
+            }
+            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("this is not {}", in_words(ty)),
+            other => without_place(&other.to_string()),
         };
         match error.location() {
             Some(location) => Self::at(location, message, source, file),
             None => Self::whole(file, message),
         }
     }
+}
+
+/// What a value has to be, without words of the language that reads it.
+fn in_words(kind: &str) -> &str {
+    let is_whole = kind.strip_prefix(['i', 'u']).is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok());
+    match kind {
+        "bool" | "boolean" => "`true` or `false`",
+        "floating point" => "a number",
+        _ if is_whole => "a whole number that fits",
+        other => other,
+    }
+}
+
+/// The place stands before the message already.
+fn without_place(message: &str) -> String {
+    let is_place = |rest: &str| rest.split(", column ").all(|number| number.parse::<u64>().is_ok());
+    let place = message.rsplit_once(" at line ").filter(|(_, rest)| is_place(rest));
+    place.map_or(message, |(message, _)| message).to_owned()
 }
 
 fn quoted(names: &[&str]) -> String {

@@ -49,6 +49,7 @@ impl fmt::Display for BundleLevel {
 pub struct Levels {
     bundles: BTreeMap<BundleLevel, Loaded>,
     levels: BTreeMap<String, BundleLevel>,
+    withheld: Option<BundleError>,
 }
 
 impl Levels {
@@ -70,7 +71,19 @@ impl Levels {
             }
             taken.extend(own);
         }
-        Self { bundles, levels }
+        Self { bundles, levels, withheld: None }
+    }
+
+    /// Says that one of them is an older version, because the newer one cannot be used.
+    #[must_use]
+    pub fn withholding(mut self, why: Option<BundleError>) -> Self {
+        self.withheld = why;
+        self
+    }
+
+    /// Why one of them is an older version, if one is.
+    pub fn withheld(&self) -> Option<&BundleError> {
+        self.withheld.as_ref()
     }
 
     /// The bundles, in the order in which they are registered.

@@ -59,13 +59,17 @@ impl Live {
         // The new hooks first: nothing happens without a hook in between.
         let renewed = (self.load)().and_then(|levels| {
             self.refuse_empty(&levels)?;
-            Ok((levels.register(&self.hooks, &self.host)?, levels))
+            match levels.withheld() {
+                // All that is new is what cannot be used.
+                Some(error) if levels.contents() == self.seen => Err(error.clone()),
+                _ => Ok((levels.register(&self.hooks, &self.host)?, levels)),
+            }
         });
         match renewed {
             Ok((new, levels)) => {
                 std::mem::replace(&mut self.registrations, new).iter().for_each(Registration::unregister);
                 self.seen = levels.contents();
-                self.broken = None;
+                self.broken = levels.withheld().cloned();
                 Some(Ok(levels))
             }
             Err(error) if self.broken.as_ref() == Some(&error) => None,
@@ -113,15 +117,21 @@ impl<F: Fn(&Levels) + Send + Sync + 'static> Hook for Follower<F> {
             None => HookResult::proceed(),
             Some(Ok(levels)) => {
                 (self.changed)(&levels);
-                HookResult::proceed().message(Level::Info, "a bundle has changed: its hooks are in force from now on")
+                let text = "a bundle has changed: its hooks are in force from now on";
+                match levels.withheld() {
+                    None => HookResult::proceed().message(Level::Info, text),
+                    Some(error) => {
+                        HookResult::proceed().message(Level::Warning, format!("{text}; but {}", stays(error)))
+                    }
+                }
             }
-            Some(Err(error)) => {
-                let text =
-                    format!("a bundle has changed and cannot be used, so the old version stays in force:\n{error}");
-                HookResult::proceed().message(Level::Warning, text)
-            }
+            Some(Err(error)) => HookResult::proceed().message(Level::Warning, stays(&error)),
         })
     }
+}
+
+fn stays(error: &BundleError) -> String {
+    format!("a bundle has changed and cannot be used, so the old version stays in force:\n{error}")
 }
 
 impl std::fmt::Debug for Live {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_core::{EventName, catalog};
+use amplifier_core::{EventName, HookRole, catalog};
 use serde_saphyr::{Location, Spanned};
 use sha2::{Digest as _, Sha256};
 
@@ -46,7 +46,8 @@ pub(super) fn digest_of(text: &[u8]) -> Digest {
 }
 
 impl Loaded {
-    /// What is no mistake, but looks like one: events that nobody emits, unless they are your own.
+    /// What is no mistake, but looks like one: events that nobody emits, unless they are your own; programs that are not there; and rules
+    /// that answer where no answer counts.
     pub fn doubts(&self) -> Vec<BundleError> {
         let known = || catalog().iter().map(|spec| spec.name);
         let doubt = |placed: &Placed, event: &str| {
@@ -57,7 +58,8 @@ impl Loaded {
         let events = self.hooks.iter().flat_map(|placed| {
             placed.entry.on.iter().flat_map(OneOrMany::all).map(move |event| (placed, event.as_str()))
         });
-        events.filter_map(|(placed, event)| doubt(placed, event)).collect()
+        let events = events.filter_map(|(placed, event)| doubt(placed, event));
+        events.chain(self.hooks.iter().filter_map(Placed::doubt)).collect()
     }
 
     /// The files that were read, and what was in them.
@@ -85,6 +87,24 @@ impl Placed {
     /// The folder of the file, in which programs run.
     pub(crate) fn folder(&self) -> &Path {
         self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// What looks like a mistake about what it does.
+    fn doubt(&self) -> Option<BundleError> {
+        let entry = &self.entry;
+        if let Some(program) = entry.named_program().filter(|program| !self.folder().join(program).exists()) {
+            let message = format!("there is no program `{program}`; programs are looked for from the bundle's folder");
+            return Some(self.problem(message));
+        }
+        let answers = [
+            ("deny", entry.deny.is_some()),
+            ("ask", entry.ask.is_some()),
+            ("modify", entry.modify.is_some()),
+            ("inject", entry.inject.is_some()),
+        ];
+        let (answer, _) = answers.into_iter().find(|(_, given)| *given)?;
+        let is_observer = entry.role == Some(HookRole::Observer);
+        is_observer.then(|| self.problem(format!("`{answer}` does nothing with `role: observer`; leave `role` out")))
     }
 
     /// Something that is wrong with it.

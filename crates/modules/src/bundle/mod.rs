@@ -29,6 +29,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use crate::condition::did_you_mean;
+
 /// What stands in a bundle.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -100,6 +102,18 @@ impl Bundle {
                 return Err(BundleError::at(entry.referenced, problem, text, file));
             }
         }
+        for case in &bundle.tests {
+            let decision = case.value.expect.decision.as_deref();
+            if let Some(unknown) = decision.filter(|decision| !DECISIONS.contains(decision)) {
+                let hint = did_you_mean(unknown, DECISIONS);
+                let hint = hint.unwrap_or_else(|| format!("there are `{}`", DECISIONS.join("`, `")));
+                let problem = format!("unknown decision `{unknown}`; {hint}");
+                return Err(BundleError::at(case.referenced, problem, text, file));
+            }
+        }
         Ok(bundle)
     }
 }
+
+/// What can come of an event.
+const DECISIONS: [&str; 5] = ["continue", "modify", "inject_context", "ask_user", "deny"];

@@ -106,7 +106,7 @@ impl Moment {
 }
 
 impl FromStr for Moment {
-    type Err = jiff::Error;
+    type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let midnight = |date: Date| Ok(date.to_zoned(TimeZone::UTC)?.timestamp());
@@ -115,7 +115,8 @@ impl FromStr for Moment {
             .parse::<Timestamp>()
             // A time of the day must not be lost because it lacks its zone.
             .or_else(|error| if text.contains(':') { Err(error) } else { text.parse().and_then(midnight) })
-            .or_else(|error| text.parse().and_then(ago).map_err(|_: jiff::Error| error))?;
+            .or_else(|_| text.parse().and_then(ago))
+            .map_err(|_: jiff::Error| "write how long ago, such as `7d`; a date, `2026-01-31`; or a time (RFC 3339)")?;
         Ok(Self(format!("{time:.6}")))
     }
 }

@@ -20,7 +20,9 @@ use amplifier_modules::Starter;
 use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, schema};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use unicode_width::UnicodeWidthStr;
 
+use super::audit::text::padded;
 use super::trust;
 use crate::bundles::{self, Bundles, State};
 use crate::config::{Config, Flags};
@@ -39,6 +41,7 @@ pub struct Hooks {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// The hooks that would run, in running order
+    #[command(mut_args(Flags::about_bundles))]
     List {
         /// Only those that hear this event
         event: Option<String>,
@@ -49,6 +52,7 @@ enum Command {
         flags: Flags,
     },
     /// Look for mistakes in a bundle
+    #[command(mut_args(Flags::about_bundles))]
     Validate {
         /// The bundle [default: the one that is configured]
         file: Option<PathBuf>,
@@ -58,6 +62,7 @@ enum Command {
     Test(test::Test),
     /// Look at what the bundle of a project would run, and let it
     #[command(after_help = "Exit codes: 0 it is trusted, 1 it cannot be, 2 wrong usage, 3 the person said no.")]
+    #[command(mut_args(Flags::about_bundles))]
     Trust {
         /// The project, or its bundle [default: that of the workspace]
         file: Option<PathBuf>,
@@ -68,6 +73,7 @@ enum Command {
         flags: Flags,
     },
     /// Take trust in the bundle of a project back
+    #[command(mut_args(Flags::about_bundles))]
     Untrust {
         /// The project, or its bundle [default: that of the workspace]
         file: Option<PathBuf>,
@@ -120,11 +126,16 @@ impl Hooks {
                 let bundle = chosen(file, &config, home)?;
                 bundles::register_alone(&bundle, &config.workspace, &HookRegistry::new())?;
                 let file = bundle.files.last().context("a bundle is a file")?;
-                for doubt in bundle.doubts() {
+                let doubts = bundle.doubts();
+                for doubt in &doubts {
                     writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
                 }
                 let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
-                writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes", file.display())?;
+                let warnings = match doubts.len() {
+                    0 => String::new(),
+                    warned => format!(", {}", counted(warned, "warning")),
+                };
+                writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Schema => {
@@ -190,15 +201,23 @@ fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result
             writeln!(out, "{line}")?;
         }
     } else if listed.is_empty() {
-        writeln!(out, "No hook hears that.")?;
+        let hint = event.and_then(unknown).map(|hint| format!(" {hint}")).unwrap_or_default();
+        writeln!(out, "No hook hears that.{hint}")?;
     } else {
         let levels = listed.iter().map(level);
         let lines = table(&listed);
+        let widest = lines.lines().map(|line| line.width()).max().unwrap_or_default();
         for (line, level) in lines.lines().zip(std::iter::once("LEVEL").chain(levels)) {
-            writeln!(out, "{line:<82}  {level}")?;
+            writeln!(out, "{}  {level}", padded(line, widest))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to say about an event that is none of those the agent emits, and looks like one of them.
+fn unknown(event: &str) -> Option<String> {
+    let nearest = super::events::misspelt(event)?;
+    Some(format!("There is no event `{event}` unless it is your own; did you mean `{nearest}`?"))
 }
 
 /// A number of things: `1 hook`, `2 hooks`.
@@ -255,6 +274,11 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
         let manifest = manifest.display();
         writeln!(out, "Build it:  rustup target add wasm32-wasip2")?;
         writeln!(out, "           cargo build --release --target wasm32-wasip2 --manifest-path {manifest}")?;
+        if !cfg!(feature = "wasm") {
+            writeln!(out, "           this `amplifier` has no sandbox; `cargo install` it with `--features wasm`")?;
+        }
+        writeln!(out, "Try it:    amplifier hooks test {bundle}\nUse it:    amplifier chat --bundle {bundle}")?;
+        return Ok(ExitCode::SUCCESS);
     }
     writeln!(out, "Try it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
     Ok(ExitCode::SUCCESS)
@@ -262,9 +286,18 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
 
 /// Hooks as a table.
 pub fn table(hooks: &[HookInfo]) -> String {
-    let mut text =
-        format!("{:<20} {:<20} {:>8}  {:<8}  {:<8}  TIME LIMIT", "EVENT", "HOOK", "PRIORITY", "ROLE", "ON ERROR");
-    for HookInfo { name, event, priority, role, on_error, timeout } in hooks {
+    let names: Vec<_> = hooks.iter().map(|hook| visible(&hook.name, Reading::Exact)).collect();
+    let events = hooks.iter().map(|hook| hook.event.width()).fold(20, usize::max);
+    let widest = names.iter().map(|name| name.width()).fold(20, usize::max);
+    let mut text = format!(
+        "{} {} {:>8}  {:<8}  {:<8}  TIME LIMIT",
+        padded("EVENT", events),
+        padded("HOOK", widest),
+        "PRIORITY",
+        "ROLE",
+        "ON ERROR"
+    );
+    for (HookInfo { event, priority, role, on_error, timeout, .. }, name) in hooks.iter().zip(&names) {
         let role = match role {
             HookRole::Gate => "gate",
             HookRole::Observer => "observer",
@@ -273,13 +306,9 @@ pub fn table(hooks: &[HookInfo]) -> String {
             OnError::Continue => "continue",
             OnError::Deny => "deny",
         };
-        let name = visible(name, Reading::Exact);
+        let (event, name) = (padded(event, events), padded(name, widest));
         // Writing to a string cannot fail.
-        let _ = write!(
-            text,
-            "\n{event:<20} {name:<20} {priority:>8}  {role:<8}  {on_error:<8}  {} s",
-            timeout.as_secs_f64()
-        );
+        let _ = write!(text, "\n{event} {name} {priority:>8}  {role:<8}  {on_error:<8}  {} s", timeout.as_secs_f64());
     }
     text
 }

@@ -22,6 +22,7 @@ use crate::terminal::{Reading, visible};
 
 /// Run the tests of a bundle
 #[derive(Args, Debug)]
+#[command(mut_args(Flags::about_bundles))]
 #[command(after_help = "Exit codes: 0 all tests passed, 1 one did not, or something else is wrong.")]
 pub(super) struct Test {
     /// The bundle [default: the one that is configured]
@@ -71,6 +72,7 @@ async fn test(bundle: &Loaded, workspace: &Path, json: bool) -> Result<ExitCode>
     let passed = bundle.tests.len() - failed;
     match json {
         true => writeln!(out, "{}", json!({ "passed": passed, "failed": failed }))?,
+        false if bundle.tests.is_empty() => writeln!(out, "0 passed; 0 failed: there is nothing under `tests`")?,
         false => writeln!(out, "\n{passed} passed; {failed} failed")?,
     }
     out.flush()?;

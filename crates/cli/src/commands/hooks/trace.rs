@@ -10,6 +10,7 @@ use amplifier_core::{Answers, EventName};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use clap::Args;
+use unicode_width::UnicodeWidthStr;
 
 use super::session::Sessions;
 use super::subject::subject;
@@ -120,6 +121,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn details(&mut self, emission: &RecordedEmission) -> Result<()> {
+        let widest = emission.hooks.iter().map(|report| harmless(&report.hook).width()).fold(24, usize::max);
         for report in &emission.hooks {
             let style = match (report.answer.as_str(), &report.error) {
                 ("deny", _) | (_, Some(_)) => BAD,
@@ -128,7 +130,7 @@ impl<W: Write> Printer<'_, W> {
             };
             let took = format!("{:.1?}", Duration::from_nanos(report.took_ns));
             let why = report.error.as_ref().or(report.reason.as_ref()).map(|why| harmless(why)).unwrap_or_default();
-            let hook = padded(&harmless(&report.hook), 24);
+            let hook = padded(&harmless(&report.hook), widest);
             self.line(style, &format!("{hook} {} {took:>9}  {why}", padded(&harmless(&report.answer), 15)))?;
         }
         for approval in &emission.approvals {

@@ -7,8 +7,10 @@ use amplifier_core::{FromHook, HookRegistry, Map, Outcome};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
-use super::{diff, registered, said};
+use super::{diff, registered, said, unknown};
+use crate::commands::audit::text::padded;
 use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
 use crate::home::Home;
@@ -16,6 +18,7 @@ use crate::terminal::{Reading, visible};
 
 /// Show, hook by hook, what would come of an event
 #[derive(Args, Debug)]
+#[command(mut_args(Flags::about_bundles))]
 pub(super) struct Try {
     /// The event
     event: String,
@@ -43,7 +46,13 @@ async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Re
     let mut out = stdout();
     match json {
         true => writeln!(out, "{}", line(&outcome))?,
-        false => show(&mut out, data, &outcome)?,
+        false => {
+            if outcome.reports().next().is_none() {
+                let hint = unknown(event).map(|hint| format!(" {hint}")).unwrap_or_default();
+                writeln!(out, "No hook hears that.{}", visible(&hint, Reading::Exact))?;
+            }
+            show(&mut out, data, &outcome)?;
+        }
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -85,10 +94,12 @@ fn line(outcome: &Outcome) -> Value {
 
 fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
     let exact = |text: &str| visible(text, Reading::Exact);
+    let widest = outcome.reports().map(|report| exact(report.hook).width()).fold(24, usize::max);
     for report in outcome.reports() {
         let why = report.error.map(ToString::to_string).or(report.reason.map(str::to_owned)).unwrap_or_default();
         let took = format!("{:.1?}", report.took);
-        let row = format!("{:<24} {:<15} {took:>9}  {}", exact(report.hook), report.answer_or_failure(), exact(&why));
+        let hook = padded(&exact(report.hook), widest);
+        let row = format!("{hook} {:<15} {took:>9}  {}", report.answer_or_failure(), exact(&why));
         writeln!(out, "{}", row.trim_end())?;
     }
     for FromHook { hook, said } in outcome.approvals() {
