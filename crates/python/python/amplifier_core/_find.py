@@ -1,0 +1,151 @@
+"""Where a module is: among the entry points, on the import path, or in a file."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+#: The entry-point group of modules.
+GROUP = "amplifier.modules"
+
+
+class ModuleError(Exception):
+    """A module cannot be found, imported, mounted or unmounted."""
+
+
+def available() -> dict[str, EntryPoint]:
+    """The modules that installed packages offer, by name."""
+    return {name: points[0] for name, points in sorted(_offered().items())}
+
+
+def find(name: str | os.PathLike[str] | ModuleType) -> tuple[str, Callable[..., Any], str]:
+    """The name of a module, its ``mount``, and where it came from."""
+    if isinstance(name, ModuleType):
+        return name.__name__, _mount_of(name, name.__name__), getattr(name, "__file__", None) or name.__name__
+    if not isinstance(name, str) or _is_path(name):
+        path = pathlib.Path(name)
+        return path.resolve().stem, _mount_of(_from_file(path), str(path)), str(path)
+    offered = _offered()
+    if name in offered:
+        return _from_entry_point(name, offered[name])
+    return _from_import_path(name, sorted(offered))
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(".py") or "/" in name or os.sep in name or name in (".", "..")
+
+
+def _offered() -> dict[str, list[EntryPoint]]:
+    # Slow to import, and needed only here.
+    from importlib.metadata import entry_points
+
+    offered: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        points = offered.setdefault(point.name, [])
+        # A package that lies on the path twice offers the same thing twice.
+        if all(point.value != other.value for other in points):
+            points.append(point)
+    return offered
+
+
+def _from_entry_point(name: str, points: list[EntryPoint]) -> tuple[str, Callable[..., Any], str]:
+    if len(points) > 1:
+        values = ", ".join(f"`{point.value}`" for point in points)
+        raise ModuleError(f"several packages offer a module `{name}`: {values}; name one by its import path")
+    (point,) = points
+    try:
+        found = point.load()
+    except (Exception, SystemExit) as error:
+        raise _unimportable(name, error) from error
+    package = point.dist.name if point.dist is not None else point.module
+    return name, _mount_of(found, name), f"{point.value} of package {package}"
+
+
+def _from_import_path(name: str, offered: list[str]) -> tuple[str, Callable[..., Any], str]:
+    path, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise _missing(name, offered)
+    try:
+        found: Any = importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        # Something that the module itself imports may be what is missing.
+        if error.name is not None and (path == error.name or path.startswith(f"{error.name}.")):
+            raise _missing(name, offered) from None
+        raise _unimportable(name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _unimportable(name, error) from error
+    for part in attribute.split(".") if attribute else ():
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise ModuleError(f"module `{path}` has no `{attribute}`; look at how it is spelt") from None
+    return name, _mount_of(found, name), name
+
+
+def _from_file(path: pathlib.Path) -> ModuleType:
+    """Imports a file or the folder of a package, once."""
+    file = path / "__init__.py" if path.is_dir() else path
+    if not file.is_file():
+        wanted = "the folder has no `__init__.py`: give the package's own folder" if path.is_dir() else "there is no such file"
+        raise ModuleError(f"module `{path}` cannot be loaded: {wanted}")
+    file = file.resolve()
+    # A package may import itself by its name. A lone file cannot, and its name may be anybody's.
+    name = file.parent.name if path.is_dir() else f"_amplifier_module_{_digest(file)}_{file.stem}"
+    known = sys.modules.get(name)
+    if known is not None:
+        if pathlib.Path(known.__file__ or "").resolve() == file:
+            return known
+        raise ModuleError(f"module `{path}` cannot be loaded: another `{name}` is imported already, from `{known.__file__}`")
+    folders = [str(file.parent)] if path.is_dir() else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    if spec is None or spec.loader is None:
+        raise ModuleError(f"module `{path}` cannot be loaded: it is no Python file; its name must end in `.py`")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, (Exception, SystemExit)):
+            raise _unimportable(str(path), error) from error
+        raise
+    return module
+
+
+def _digest(file: pathlib.Path) -> str:
+    from hashlib import sha256
+
+    return sha256(os.fsencode(file)).hexdigest()[:16]
+
+
+def _mount_of(found: Any, name: str) -> Callable[..., Any]:
+    mount = getattr(found, "mount", None) if isinstance(found, ModuleType) else found
+    if mount is None:
+        raise ModuleError(f"module `{name}` has no `mount`; define `async def mount(coordinator, config)` in it")
+    if not callable(mount):
+        raise ModuleError(f"`mount` of module `{name}` must be a function; found `{type(mount).__name__}`")
+    function: Callable[..., Any] = mount
+    return function
+
+
+def _unimportable(name: str, error: BaseException) -> ModuleError:
+    return ModuleError(f"module `{name}` cannot be imported: {type(error).__name__}: {error}")
+
+
+def _missing(name: str, offered: list[str]) -> ModuleError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, offered, 1)
+    hint = f"did you mean `{close[0]}`?" if close else f"install the package that offers it as an entry point of `{GROUP}`, "
+    rest = "" if close else "or give an import path or a file"
+    listed = f" (installed: {', '.join(f'`{other}`' for other in offered)})" if offered else ""
+    return ModuleError(f"there is no module `{name}`: {hint}{rest}{listed}")

@@ -1,0 +1,107 @@
+"""What a module may touch while it is mounted, watched, so that nothing of it stays behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Registration:
+    """A hook that a module registered."""
+
+    __slots__ = ("_unregister", "active", "event", "handler", "name", "options", "priority")
+
+    def __init__(
+        self,
+        event: str,
+        handler: Callable[..., Any],
+        priority: int,
+        name: str | None,
+        options: dict[str, Any],
+        unregister: Callable[[], None],
+    ) -> None:
+        self.event = event
+        self.handler = handler
+        self.priority = priority
+        self.name = str(getattr(handler, "__name__", type(handler).__name__)) if name is None else name
+        self.options = options
+        #: Whether it still listens.
+        self.active = True
+        self._unregister = unregister
+
+    def __call__(self) -> None:
+        """Unregisters the hook; doing it twice is harmless."""
+        self.active = False
+        self._unregister()
+
+    def __repr__(self) -> str:
+        return f"<Registration of {self.name} for {self.event}>"
+
+
+class ScopedHooks:
+    """The registry as a module sees it: every hook that it registers is noted."""
+
+    def __init__(self, hooks: Any) -> None:
+        self._hooks = hooks
+        self.registrations: list[Registration] = []
+
+    def register(
+        self, event: str, handler: Callable[..., Any] | None = None, priority: int = 0, name: str | None = None, **options: Any
+    ) -> Any:
+        """Registers a hook, also as a decorator."""
+        if handler is None:
+
+            def decorate(decorated: Callable[..., Any]) -> Callable[..., Any]:
+                self.register(event, decorated, priority, name, **options)
+                return decorated
+
+            return decorate
+        unregister = self._hooks.register(event, handler, priority, name, **options)
+        registration = Registration(event, handler, priority, name, options, unregister)
+        self.registrations.append(registration)
+        return registration
+
+    on = register
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hooks, name)
+
+
+class Scope:
+    """The coordinator as a module sees it. Everything but what is noted goes to the coordinator itself."""
+
+    def __init__(self, coordinator: Any) -> None:
+        self._coordinator = coordinator
+        self.hooks = ScopedHooks(coordinator.hooks)
+        self._cleanups: list[Callable[[], Any]] = []
+
+    def get(self, point: str, name: str | None = None) -> Any:
+        """What is mounted at a point: ``get("hooks")`` is ``hooks``. Gives ``None`` if there is nothing."""
+        if point == "hooks":
+            return self.hooks
+        of_coordinator = getattr(self._coordinator, "get", None)
+        if callable(of_coordinator):
+            return of_coordinator(point) if name is None else of_coordinator(point, name)
+        return getattr(self._coordinator, point, None) if name is None else None
+
+    def register_contributor(self, *arguments: Any, **named: Any) -> Callable[[], None]:
+        """Registers a contributor until the module is unmounted."""
+        unregister: Callable[[], None] = self._coordinator.register_contributor(*arguments, **named)
+        self._cleanups.append(unregister)
+        return unregister
+
+    def register_cleanup(self, cleanup: Callable[[], Any]) -> None:
+        """Has a function called, sync or async, when the module is unmounted."""
+        if not callable(cleanup):
+            raise TypeError(f"a cleanup must be callable; found `{type(cleanup).__name__}`")
+        self._cleanups.append(cleanup)
+
+    def next_cleanup(self) -> Callable[[], Any] | None:
+        """What is to be called next when the module goes: first hooks, which must not be called any more, the latest first."""
+        for registration in reversed(self.hooks.registrations):
+            if registration.active:
+                return registration
+        return self._cleanups.pop() if self._cleanups else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coordinator, name)

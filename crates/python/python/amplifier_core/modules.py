@@ -1,0 +1,161 @@
+"""Modules: packages or files with ``mount(coordinator, config)``, found by name, import path or file, mounted and unmounted.
+
+A package offers a module with an entry point of the group ``amplifier.modules``::
+
+    [project.entry-points."amplifier.modules"]
+    hooks-path-guard = "amplifier_module_path_guard:mount"
+
+``mount`` may be async or not. It registers hooks and gives back a function that cleans up (async or not), or ``None``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+from collections.abc import Callable, Mapping
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from amplifier_core._find import GROUP, ModuleError, available, find
+from amplifier_core._scope import Registration, Scope
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["GROUP", "Module", "ModuleError", "Mounted", "Registration", "available", "load", "mount"]
+
+logger = logging.getLogger("amplifier_core.modules")
+
+
+class Module:
+    """A module that was found, ready to be mounted, as often as one likes."""
+
+    __slots__ = ("function", "name", "origin")
+
+    def __init__(self, name: str, function: Callable[..., Any], origin: str) -> None:
+        self.name = name
+        #: Its ``mount``.
+        self.function = function
+        #: Where it came from, for people.
+        self.origin = origin
+
+    async def mount(self, coordinator: Any, config: Mapping[str, Any] | None = None) -> Mounted:
+        """Mounts the module. If that fails or is cancelled, everything that it had registered is taken away again.
+
+        The module sees the coordinator through a view that notes what it registers, and gets a dict of its own as its
+        configuration.
+        """
+        if not hasattr(coordinator, "hooks"):
+            raise ModuleError(f"module `{self.name}` needs a coordinator with `hooks`; found `{type(coordinator).__name__}`")
+        self._check_signature()
+        mounted = Mounted(self.name, Scope(coordinator))
+        try:
+            given = self.function(mounted._scope, dict(config or {}))
+            if inspect.isawaitable(given):
+                given = await given
+        except BaseException as error:
+            try:
+                await mounted.unmount()
+            except ModuleError as second:  # The first error says more.
+                logger.warning("%s", second)
+            # A module does not end the program that mounts it.
+            if isinstance(error, (Exception, SystemExit)):
+                raise ModuleError(f"module `{self.name}` cannot be mounted: {type(error).__name__}: {error}") from error
+            raise
+        mounted.returned = given
+        if callable(given):
+            mounted._cleanup = given
+        elif given is not None:
+            kind = type(given).__name__
+            logger.warning("`mount` of module `%s` gave a `%s`; let it give a function that cleans up, or None", self.name, kind)
+        return mounted
+
+    def _check_signature(self) -> None:
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # Some builtins have none.
+            return
+        try:
+            signature.bind(None, {})
+        except TypeError:
+            raise ModuleError(
+                f"`mount` of module `{self.name}` takes `{signature}`; it is called as `mount(coordinator, config)`"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"<Module {self.name} from {self.origin}>"
+
+
+class Mounted:
+    """A mounted module. As an async context manager, it is unmounted at the end of the block."""
+
+    def __init__(self, name: str, scope: Scope) -> None:
+        self.name = name
+        #: What ``mount`` gave back.
+        self.returned: Any = None
+        self._scope = scope
+        self._cleanup: Callable[[], Any] | None = None
+
+    @property
+    def registrations(self) -> tuple[Registration, ...]:
+        """The hooks that the module registered so far."""
+        return tuple(self._scope.hooks.registrations)
+
+    async def cleanup(self) -> None:
+        """Calls what ``mount`` gave back, once, and nothing else. :meth:`unmount` does it too."""
+        cleanup, self._cleanup = self._cleanup, None
+        if cleanup is not None:
+            await _call(cleanup)
+
+    async def unmount(self) -> None:
+        """Lets the module clean up, then takes away what it left. Doing it twice is harmless.
+
+        If the module fails to clean up, what it left is taken away all the same, and a :class:`ModuleError` says so.
+        """
+        failed: Exception | None = None
+        try:
+            await self.cleanup()
+        except Exception as error:
+            failed = error
+        finally:
+            # Also when it is cancelled; what can wait then is left to the next call.
+            while (cleanup := self._scope.next_cleanup()) is not None:
+                try:
+                    await _call(cleanup)
+                except Exception as error:
+                    failed = failed or error
+        if failed is not None:
+            text = f"module `{self.name}` failed to clean up: {type(failed).__name__}: {failed}"
+            raise ModuleError(text) from failed
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.unmount()
+
+    def __repr__(self) -> str:
+        return f"<Mounted {self.name} with {len(self.registrations)} hooks>"
+
+
+def load(name: str | os.PathLike[str] | ModuleType) -> Module:
+    """Finds a module: by the name of an entry point, by import path (``package.module`` or ``package.module:function``), by file
+    or folder (a path object, or text with a slash or ``.py``), or an imported one itself."""
+    return Module(*find(name))
+
+
+async def mount(
+    coordinator: Any, name: str | os.PathLike[str] | ModuleType | Module, config: Mapping[str, Any] | None = None
+) -> Mounted:
+    """Finds a module as :func:`load` does, and mounts it."""
+    module = name if isinstance(name, Module) else load(name)
+    return await module.mount(coordinator, config)
+
+
+async def _call(cleanup: Callable[[], Any]) -> None:
+    given = cleanup()
+    if inspect.isawaitable(given):
+        await given

@@ -1,0 +1,127 @@
+"""Fixtures for tests of hooks. Installing the package is enough: pytest finds the plugin by itself.
+
+============================  ===================================================================================
+``hook_registry``             a registry, strict unless switched off
+``event_recorder``            writes down every event of ``hook_registry``
+``scripted_approval``         the person: ``scripted_approval.decide("Allow")``; denies what it was not told about
+``mock_context``              the conversation
+``collecting_display``        the screen
+``coordinator``               a session coordinator of all these
+============================  ===================================================================================
+
+A strict registry raises ``ChangedInPlaceError`` where a hook changes nested values in place. ``--no-hooks-strict``, or
+``hooks_strict = false`` in the configuration, switches that off; ``--hooks-strict`` switches it on again.
+
+Async tests that use one of these fixtures, or are marked with ``pytest.mark.asyncio``, run on an event loop of their
+own, unless another plugin runs them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from amplifier_core.coordinator import SessionCoordinator
+    from amplifier_core.hooks import HookRegistry
+    from amplifier_core.testing import CollectingDisplay, EventRecorder, MockApprovalSystem, MockContext
+
+# What the fixtures give is imported when they are used: the plugin is loaded in every run of pytest.
+
+_FIXTURES = frozenset(
+    {
+        "collecting_display",
+        "coordinator",
+        "event_recorder",
+        "hook_registry",
+        "mock_context",
+        "scripted_approval",
+    }
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the switch for strict registries."""
+    group = parser.getgroup("amplifier", "hooks of agents")
+    about = "fail where a hook changes nested values in place (the default)"
+    group.addoption("--hooks-strict", action="store_const", const=True, default=None, dest="hooks_strict", help=about)
+    about = "let hooks change nested values in place"
+    group.addoption("--no-hooks-strict", action="store_const", const=False, dest="hooks_strict", help=about)
+    parser.addini("hooks_strict", "whether the registry of the tests is strict", type="bool", default=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declares the mark, unless the plugin that it comes from is there."""
+    if not config.pluginmanager.hasplugin("asyncio"):
+        config.addinivalue_line("markers", "asyncio: run an async test on an event loop of its own")
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
+    """Runs async tests that use the fixtures or are marked."""
+    # Plugins for async tests put a plain function in the place of the test, or come first.
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    if _FIXTURES.isdisjoint(pyfuncitem.fixturenames) and pyfuncitem.get_closest_marker("asyncio") is None:
+        return None
+    import asyncio
+
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
+
+
+@pytest.fixture
+def hook_registry(pytestconfig: pytest.Config) -> HookRegistry:
+    """A registry of the test's own, strict unless that is switched off."""
+    from amplifier_core.hooks import HookRegistry
+
+    chosen = pytestconfig.getoption("hooks_strict")
+    return HookRegistry(strict=pytestconfig.getini("hooks_strict") if chosen is None else chosen)
+
+
+@pytest.fixture
+def event_recorder(hook_registry: HookRegistry) -> EventRecorder:
+    """Records every event of ``hook_registry``."""
+    from amplifier_core.testing import EventRecorder
+
+    return EventRecorder().attach(hook_registry)
+
+
+@pytest.fixture
+def scripted_approval() -> MockApprovalSystem:
+    """The person. ``decide`` gives it its answers; it denies everything else."""
+    from amplifier_core.testing import MockApprovalSystem
+
+    return MockApprovalSystem()
+
+
+@pytest.fixture
+def mock_context() -> MockContext:
+    """The conversation."""
+    from amplifier_core.testing import MockContext
+
+    return MockContext()
+
+
+@pytest.fixture
+def collecting_display() -> CollectingDisplay:
+    """The screen."""
+    from amplifier_core.testing import CollectingDisplay
+
+    return CollectingDisplay()
+
+
+@pytest.fixture
+def coordinator(
+    hook_registry: HookRegistry,
+    mock_context: MockContext,
+    scripted_approval: MockApprovalSystem,
+    collecting_display: CollectingDisplay,
+) -> SessionCoordinator:
+    """A session coordinator of ``hook_registry``, ``mock_context``, ``scripted_approval`` and ``collecting_display``."""
+    from amplifier_core.testing import make_coordinator
+
+    return make_coordinator(
+        hook_registry, context=mock_context, approval_system=scripted_approval, display_system=collecting_display
+    )

@@ -1,0 +1,226 @@
+"""For tests of hooks: what is around them, with everything written down.
+
+Example::
+
+    coordinator = make_coordinator(approval_system=MockApprovalSystem("Allow"))
+    recorder = EventRecorder().attach(coordinator.hooks)
+    await mount(coordinator, "hooks-path-guard")
+    result = await coordinator.execute_with_hooks("tool:pre", {"tool_name": "Write"})
+    recorder.assert_emitted("tool:pre", tool_name="Write")
+
+With pytest, fixtures give the same parts: see ``amplifier_core.pytest_plugin``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+from unittest.mock import AsyncMock
+
+from amplifier_core.approval import ApprovalTimeoutError, ScriptedApprovals
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.models import HookResult
+
+__all__ = [
+    "ApprovalQuestion",
+    "CollectingDisplay",
+    "EventRecorder",
+    "MockApprovalSystem",
+    "MockContext",
+    "RecordedEvent",
+    "ScriptedApprovals",
+    "ShownMessage",
+    "make_coordinator",
+]
+
+
+class RecordedEvent(NamedTuple):
+    """An event that was emitted."""
+
+    event: str
+    data: dict[str, Any]
+
+
+class EventRecorder:
+    """Writes down events. It is a hook itself, ``registry.register("tool:pre", recorder)``, and :meth:`attach` makes it one for many
+    events. In the place of a registry, its :meth:`emit` writes down what is emitted and lets it pass.
+
+    What is recorded is a copy, as far as it can be copied: what happens to the data later does not change it.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[RecordedEvent] = []
+
+    def attach(self, registry: HookRegistry, *events: str) -> EventRecorder:
+        """Listens to events, or to all if none is given, as an observer: it sees what the gates made of the data, also when they
+        denied. Gives the recorder itself."""
+        for event in events or ("*",):
+            registry.register(event, self, name="event_recorder", role="observer")
+        return self
+
+    async def __call__(self, event: str, data: dict[str, Any]) -> HookResult:
+        """Records an event, and lets it pass."""
+        try:
+            kept = copy.deepcopy(data)
+        except Exception:  # Some values cannot be copied.
+            kept = dict(data)
+        self.events.append(RecordedEvent(event, kept))
+        return HookResult(action="continue")
+
+    async def emit(self, event: str, data: dict[str, Any]) -> HookResult:
+        """Records an event as if it were emitted, for code that wants a registry."""
+        return await self(event, data)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the events, in order."""
+        return [recorded.event for recorded in self.events]
+
+    def get_events(self, event: str | None = None) -> list[RecordedEvent]:
+        """The events with a name, or all."""
+        return [recorded for recorded in self.events if event in (None, recorded.event)]
+
+    def assert_emitted(self, event: str, **fields: Any) -> dict[str, Any]:
+        """Gives the data of the last event with this name and these fields. Fails if there is none, and says what was emitted."""
+        candidates = self.get_events(event)
+        for recorded in reversed(candidates):
+            if all(name in recorded.data and recorded.data[name] == value for name, value in fields.items()):
+                data: dict[str, Any] = recorded.data
+                return data
+        if candidates:
+            found = "\n".join(f"  {recorded.data!r}" for recorded in candidates)
+            raise AssertionError(f"`{event}` was emitted, but never with {fields!r}:\n{found}")
+        raise AssertionError(f"`{event}` was not emitted; there were: {', '.join(self.names) or 'no events'}")
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.events.clear()
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __iter__(self) -> Iterator[RecordedEvent]:
+        return iter(self.events)
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class ApprovalQuestion(NamedTuple):
+    """A question to a person."""
+
+    prompt: str
+    options: list[str]
+    timeout: float
+    default: Literal["allow", "deny"]
+
+
+class MockApprovalSystem:
+    """A person in a test, who gives the decisions in order, and then the default decision.
+
+    A decision is the label of an option, an exception to raise, or ``None`` for no answer until the question is withdrawn.
+    ``request_approval`` is an ``AsyncMock`` (``request_approval.called``, ``request_approval.assert_awaited_once()``), and
+    ``questions`` has what was asked. :class:`ScriptedApprovals` gets whole requests instead, and can answer late.
+    """
+
+    def __init__(self, *decisions: str | BaseException | None, default_decision: str | BaseException | None = "Deny") -> None:
+        self.questions: list[ApprovalQuestion] = []
+        self.default_decision = default_decision
+        self._decisions = list(decisions)
+        self.request_approval = AsyncMock(side_effect=self._decide)
+
+    def decide(self, *decisions: str | BaseException | None) -> None:
+        """Adds decisions for the next questions."""
+        self._decisions.extend(decisions)
+
+    async def _decide(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
+        self.questions.append(ApprovalQuestion(prompt, list(options), timeout, default))
+        decision = self._decisions.pop(0) if self._decisions else self.default_decision
+        if isinstance(decision, BaseException):
+            raise decision
+        if decision is None:
+            await asyncio.get_running_loop().create_future()
+            raise ApprovalTimeoutError
+        return decision
+
+
+class MockContext:
+    """A conversation in a test. Messages are dicts with ``role``, ``content`` and ``metadata``."""
+
+    def __init__(self, messages: list[dict[str, Any]] | None = None) -> None:
+        self.messages: list[dict[str, Any]] = list(messages or [])
+
+    def add_message(
+        self, role: str | Mapping[str, Any], content: Any = "", metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Adds a message, given in parts or as one dict."""
+        if isinstance(role, str):
+            self.messages.append({"role": role, "content": content, "metadata": dict(metadata or {})})
+        else:
+            self.messages.append({"metadata": {}, **role})
+
+    def get_messages(self) -> list[dict[str, Any]]:
+        """The messages, in order."""
+        return list(self.messages)
+
+    @property
+    def injections(self) -> list[dict[str, Any]]:
+        """The messages that hooks injected."""
+        return [message for message in self.messages if (message.get("metadata") or {}).get("source") == "hook"]
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.messages.clear()
+
+
+class ShownMessage(NamedTuple):
+    """A message that was shown to a person."""
+
+    message: str
+    level: str
+    source: str
+
+
+class CollectingDisplay:
+    """A screen in a test."""
+
+    def __init__(self) -> None:
+        self.messages: list[ShownMessage] = []
+
+    def show_message(self, message: str, level: str, source: str) -> None:
+        """Keeps a message."""
+        self.messages.append(ShownMessage(message, level, source))
+
+    def texts(self, level: str | None = None) -> list[str]:
+        """What was shown, of one level or of all."""
+        return [shown.message for shown in self.messages if level in (None, shown.level)]
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.messages.clear()
+
+
+def make_coordinator(
+    hooks: HookRegistry | None = None,
+    *,
+    context: Any = None,
+    approval_system: Any = None,
+    display_system: Any = None,
+    config: Mapping[str, Any] | None = None,
+    strict: bool = True,
+) -> SessionCoordinator:
+    """A coordinator for a test. What is not given is a part of this module; a person who denies everything, for one.
+
+    With ``strict``, the registry finds out hooks that change nested values in place; it does not matter if ``hooks`` are given.
+    """
+    return SessionCoordinator(
+        HookRegistry(strict=strict) if hooks is None else hooks,
+        MockContext() if context is None else context,
+        MockApprovalSystem() if approval_system is None else approval_system,
+        CollectingDisplay() if display_system is None else display_system,
+        config,
+        session_id="test",
+    )

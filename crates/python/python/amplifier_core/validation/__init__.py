@@ -1,0 +1,39 @@
+"""Checks a hook module: its signatures, how it mounts and cleans up, its answers, what it makes of strange data, and its speed.
+
+From a program, ``report = await validate("hooks-path-guard")``, then ``report.ok`` and ``print(report)``; from a shell,
+``python -m amplifier_core.validation hooks-path-guard``.
+
+The hooks are really called, many times, with made-up data: what they do to the world happens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from amplifier_core.modules import Module, ModuleError, load
+from amplifier_core.validation._mounting import examine
+from amplifier_core.validation._report import Finding, HookSummary, Report
+from amplifier_core.validation._trial import Limits
+
+__all__ = ["Finding", "HookSummary", "Limits", "Report", "validate"]
+
+
+async def validate(
+    target: str | os.PathLike[str] | ModuleType | Module, config: Mapping[str, Any] | None = None, limits: Limits | None = None
+) -> Report:
+    """Checks a module, found as :func:`amplifier_core.modules.load` does, mounted with a configuration."""
+    if isinstance(target, Module):
+        module = target
+    else:
+        try:
+            module = load(target)
+        except ModuleError as error:
+            report = Report(str(target), "nowhere")
+            report.add("load", str(error))
+            return report
+    report = Report(module.name, module.origin)
+    await examine(module, dict(config or {}), limits or Limits(), report)
+    return report

@@ -1,0 +1,75 @@
+"""``python -m amplifier_core.validation MODULE``.
+
+Ends with 0 if the module is in order, with 1 if it is not, and with 2 if it could not be checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from amplifier_core.validation import Limits, Report, validate
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Checks the module that the arguments name, prints the report, and gives the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    import asyncio
+
+    report = asyncio.run(validate(options.module, options.config, Limits(timeout=options.timeout, slow=options.slow)))
+    if options.json:
+        print(json.dumps(report.to_dict(), indent=2))
+    else:
+        # Hooks and data may have names that the terminal cannot show.
+        encoding = sys.stdout.encoding or "utf-8"
+        print(str(report).encode(encoding, "backslashreplace").decode(encoding))
+    return _code(report, options.deny_warnings)
+
+
+def _code(report: Report, deny_warnings: bool) -> int:
+    if any(finding.code == "load" for finding in report.findings):
+        return 2
+    return 0 if report.ok and not (deny_warnings and report.warnings) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m amplifier_core.validation",
+        description="Checks a hook module. Its hooks are really called: what they do to the world happens.",
+        epilog="Ends with 0 if the module is in order, 1 if it is not, 2 if it could not be checked.",
+    )
+    parser.add_argument("module", help="the name of an installed module, an import path, a file or a package's folder")
+    parser.add_argument("--config", type=_config, default={}, metavar="JSON", help="the configuration to mount it with")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--deny-warnings", action="store_true", help="end with 1 for warnings too")
+    parser.add_argument("--slow", type=_seconds, default=Limits.slow, metavar="SECONDS", help="what is slow (%(default)s)")
+    about = "how long one call may take (%(default)s)"
+    parser.add_argument("--timeout", type=_seconds, default=Limits.timeout, metavar="SECONDS", help=about)
+    return parser
+
+
+def _config(text: str) -> dict[str, Any]:
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"it is no JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise argparse.ArgumentTypeError("it must be a JSON object")
+    return config
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds above 0")
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Mounts a module, looks at what it registers, and unmounts it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from difflib import get_close_matches
+from typing import Any
+
+from amplifier_core.events import ALL_EVENTS
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.modules import Module, ModuleError, Mounted, Registration
+from amplifier_core.testing import make_coordinator
+from amplifier_core.validation._report import Report
+from amplifier_core.validation._trial import Limits, try_hook
+
+
+async def examine(module: Module, config: dict[str, Any], limits: Limits, report: Report) -> None:
+    """Checks everything about a module."""
+    try:
+        mounted = await asyncio.wait_for(module.mount(make_coordinator(), config), limits.timeout)
+    except asyncio.TimeoutError:
+        report.add("timeout", f"`mount` was not done within {limits.timeout:g} s")
+        return
+    except ModuleError as error:
+        # Its own errors have a cause; a wrong signature has none.
+        report.add("mount" if error.__cause__ is not None else "mount-signature", str(error))
+        return
+    try:
+        if mounted.returned is not None and not callable(mounted.returned):
+            kind = type(mounted.returned).__name__
+            report.add("mount-result", f"`mount` gave a `{kind}`; let it give a function that cleans up, or None")
+        if not mounted.registrations:
+            report.add("no-hooks", "`mount` registered no hooks with this configuration", severity="warning")
+        for registration in mounted.registrations:
+            await _check_event(registration, report)
+            if _check_signature(registration, report):
+                await try_hook(registration, limits, report)
+    finally:
+        await _check_cleanup(mounted, limits, report)
+
+
+async def _check_event(registration: Registration, report: Report) -> None:
+    """An event of one's own is fine; one that is nearly a known one is a slip."""
+    event = registration.event
+    if "*" in event or event in ALL_EVENTS:
+        return
+    close = get_close_matches(event, ALL_EVENTS, 1, 0.8)
+    if close and not await _hears(event, close[0]):
+        message = f"`{event}` is no known event; did you mean `{close[0]}`?"
+        report.add("event-name", message, registration.name, event, severity="warning")
+
+
+async def _hears(event: str, other: str) -> bool:
+    """Whether two names mean the same event."""
+    registry = HookRegistry()
+    heard: list[str] = []
+    registry.register(event, lambda event, data: heard.append(event))
+    await registry.emit(other, {})
+    return bool(heard)
+
+
+def _check_signature(registration: Registration, report: Report) -> bool:
+    try:
+        signature = inspect.signature(registration.handler)
+    except (TypeError, ValueError):  # Some builtins have none.
+        return True
+    try:
+        signature.bind("", {})
+    except TypeError:
+        message = f"it takes `{signature}`; a hook is called as `hook(event, data)`"
+        report.add("handler-signature", message, registration.name, registration.event)
+        return False
+    return True
+
+
+async def _check_cleanup(mounted: Mounted, limits: Limits, report: Report) -> None:
+    cleans_up = callable(mounted.returned)
+    try:
+        await asyncio.wait_for(mounted.cleanup(), limits.timeout)
+        left = [registration for registration in mounted.registrations if registration.active]
+        if cleans_up and left:
+            names = ", ".join(f"`{registration.name}` at `{registration.event}`" for registration in left)
+            report.add("left-behind", f"the cleanup leaves {names} registered; unregister them in it", severity="warning")
+    except asyncio.TimeoutError:
+        report.add("timeout", f"the cleanup was not done within {limits.timeout:g} s")
+    except Exception as error:
+        report.add("cleanup", f"the cleanup raised {type(error).__name__}: {error}")
+    try:
+        await asyncio.wait_for(mounted.unmount(), limits.timeout)
+    except asyncio.TimeoutError:
+        report.add("timeout", f"the cleanup was not done within {limits.timeout:g} s")
+    except ModuleError as error:
+        report.add("cleanup", str(error))

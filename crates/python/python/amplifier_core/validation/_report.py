@@ -1,0 +1,120 @@
+"""What a check of a module found, for programs and for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+    _Severity: TypeAlias = Literal["error", "warning"]
+
+#: How many of the data that brought something to light are named.
+_NAMED = 3
+
+
+@dataclass
+class Finding:
+    """Something to put right."""
+
+    #: What kind it is: ``load``, ``mount-signature``, ``mount``, ``mount-result``, ``no-hooks``, ``event-name``,
+    #: ``handler-signature``, ``raised``, ``answer``, ``timeout``, ``changed-in-place``, ``slow``, ``cleanup`` or ``left-behind``.
+    code: str
+    severity: _Severity
+    message: str
+    hook: str | None = None
+    event: str | None = None
+    #: The data that brought it to light, by what is strange about it.
+    data: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        where = f"{self.hook} at {self.event}: " if self.hook is not None else ""
+        return f"{self.severity} [{self.code}] {where}{self.message}{self._with()}"
+
+    def _with(self) -> str:
+        if not self.data:
+            return ""
+        more = len(self.data) - _NAMED
+        return f" (with {', '.join(self.data[:_NAMED])}{f' and {more} more' if more > 0 else ''})"
+
+
+@dataclass
+class HookSummary:
+    """A hook of the module, and how it was tried."""
+
+    name: str
+    event: str
+    priority: int
+    #: How often it was called.
+    calls: int = 0
+    #: How long a call with ordinary data takes: the middle of many, in seconds.
+    seconds: float | None = None
+
+
+@dataclass
+class Report:
+    """Everything that a check found."""
+
+    module: str
+    origin: str
+    hooks: list[HookSummary] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error; there may be warnings."""
+        return not self.errors
+
+    @property
+    def errors(self) -> list[Finding]:
+        """What must be put right."""
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """What should be put right."""
+        return [finding for finding in self.findings if finding.severity == "warning"]
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        hook: str | None = None,
+        event: str | None = None,
+        data: str | None = None,
+        severity: _Severity = "error",
+    ) -> None:
+        """Adds a finding; the same one with other data is told once."""
+        new = Finding(code, severity, message, hook, event)
+        for finding in self.findings:
+            if (finding.code, finding.message, finding.hook, finding.event) == (code, message, hook, event):
+                new = finding
+                break
+        else:
+            self.findings.append(new)
+        if data is not None and data not in new.data:
+            new.data.append(data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def __str__(self) -> str:
+        lines = [f"module {self.module}, from {self.origin}"]
+        for hook in self.hooks:
+            speed = "" if hook.seconds is None else f", {_duration(hook.seconds)} a call"
+            lines.append(f"  hook {hook.name} at {hook.event}, priority {hook.priority}: {hook.calls} calls{speed}")
+        lines += [f"  {finding}" for finding in sorted(self.findings, key=lambda finding: finding.severity)]
+        errors, warnings = len(self.errors), len(self.warnings)
+        verdict = "ok" if self.ok else "not ok"
+        lines.append(f"{verdict}: {_count(errors, 'error')}, {_count(warnings, 'warning')}")
+        return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"

@@ -1,0 +1,127 @@
+"""Calls a hook in the kernel, as an agent would, and writes down what comes of it."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
+from amplifier_core.modules import Registration
+from amplifier_core.validation._data import events_for, ordinary, strange
+from amplifier_core.validation._report import HookSummary, Report
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long hooks may take, in seconds."""
+
+    #: One call. A hook that blocks the event loop cannot be interrupted.
+    timeout: float = 5.0
+    #: A call with ordinary data, beyond which the hook is said to be slow.
+    slow: float = 0.05
+    #: How long the speed of one hook is measured.
+    measuring: float = 0.25
+
+
+#: How often a hook is called at most to measure its speed.
+_CALLS = 200
+
+#: How many characters of an error are told.
+_LONGEST = 500
+
+
+async def try_hook(registration: Registration, limits: Limits, report: Report) -> None:
+    """Tries a hook with ordinary and with strange data, and measures its speed."""
+    summary = HookSummary(registration.name, registration.event, registration.priority)
+    report.hooks.append(summary)
+    trial = _Trial(registration, limits, report, summary)
+    with _quiet():
+        for event in events_for(registration.event):
+            well = await trial.call(event, "ordinary data", ordinary(event))
+            for label, data in strange(event):
+                await trial.call(event, label, data)
+            if well and summary.seconds is None:
+                await trial.measure(event)
+
+
+class _Trial:
+    def __init__(self, registration: Registration, limits: Limits, report: Report, summary: HookSummary) -> None:
+        self.registration = registration
+        self.limits = limits
+        self.report = report
+        self.summary = summary
+        self.strict = self._registry(strict=True)
+
+    def _registry(self, strict: bool) -> HookRegistry:
+        registry = HookRegistry(strict=strict)
+        hook = self.registration
+        registry.register(hook.event, hook.handler, 0, hook.name, timeout=self.limits.timeout)
+        return registry
+
+    async def call(self, event: str, label: str, data: dict[str, Any]) -> bool:
+        """Calls the hook once. Says whether all is well."""
+        self.summary.calls += 1
+        found = await self._fault(event, data)
+        if found is None:
+            return True
+        code, message = found
+        self.report.add(code, message, self.registration.name, event, label)
+        return False
+
+    async def _fault(self, event: str, data: dict[str, Any]) -> tuple[str, str] | None:
+        try:
+            outcome = await self.strict.emit_with_outcome(event, data)
+        except ChangedInPlaceError as error:
+            fields = ", ".join(f"`{field}`" for field in error.fields)
+            return "changed-in-place", f"it changed {fields} in place; answer with `modify` and a copy instead"
+        except SystemExit as error:
+            return "raised", f"it ends the program with SystemExit({error.code!r}); answer with `deny` instead"
+        (told,) = outcome.reports
+        match told["answer"]:
+            case "failed":
+                return "raised", f"it raised {_short(told['error'])}; read fields with `get` and look at their types"
+            case "timed_out":
+                return "timeout", f"it gave no answer within {self.limits.timeout:g} s; give what it waits for a shorter limit"
+            case "unreadable":
+                return "answer", _short(told["error"])
+        return None
+
+    async def measure(self, event: str) -> None:
+        """Measures how long a call with ordinary data takes."""
+        registry = self._registry(strict=False)
+        data = ordinary(event)
+        times: list[float] = []
+        end = time.monotonic() + self.limits.measuring
+        while not times or (len(times) < _CALLS and time.monotonic() < end):
+            outcome = await registry.emit_with_outcome(event, data)
+            times.append(outcome.reports[0]["seconds"])
+        self.summary.calls += len(times)
+        self.summary.seconds = middle = statistics.median(times)
+        if middle > self.limits.slow:
+            message = f"a call takes {middle * 1e3:.0f} ms, and the agent waits; more than {self.limits.slow * 1e3:g} ms is slow"
+            self.report.add("slow", message, self.registration.name, event, severity="warning")
+
+
+def _short(error: str) -> str:
+    """An error may quote the data, which may be huge."""
+    return error if len(error) <= _LONGEST else f"{error[:_LONGEST]}…"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the kernel from logging the failures, which are in the report."""
+    logger = logging.getLogger("amplifier_core.hooks")
+
+    def nothing(record: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(nothing)
+    try:
+        yield
+    finally:
+        logger.removeFilter(nothing)

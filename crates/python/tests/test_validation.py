@@ -1,0 +1,299 @@
+"""The check of modules finds what is wrong with them, and nothing in those that are in order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+import installed
+from amplifier_core.modules import Module
+from amplifier_core.validation import Limits, Report, validate
+
+QUICK = Limits(timeout=0.2, measuring=0.02)
+
+HEAD = """
+import asyncio, sys, time
+from amplifier_core.models import HookResult
+"""
+
+#: A module around one hook.
+AROUND = """
+def mount(coordinator, config):
+    coordinator.hooks.register("tool:pre", hook)
+"""
+
+
+def check(folder: pathlib.Path, code: str, config: dict[str, Any] | None = None) -> Report:
+    path = folder / "own.py"
+    path.write_text(HEAD + textwrap.dedent(code))
+    return asyncio.run(validate(path, config, QUICK))
+
+
+def told(report: Report) -> list[tuple[str, str, str]]:
+    return [(finding.code, finding.severity, finding.message) for finding in report.findings]
+
+
+def test_the_example_is_in_order() -> None:
+    report = asyncio.run(validate(installed.EXAMPLE))
+    assert (report.ok, report.findings) == (True, [])
+    (hook,) = report.hooks
+    assert (hook.name, hook.event, hook.priority) == ("path_guard", "tool:pre", 5)
+    assert hook.calls > 20
+    assert hook.seconds is not None and 0 < hook.seconds < 0.05
+
+
+@pytest.mark.parametrize(
+    ("hook", "code", "message"),
+    [
+        ("def hook(event): ...", "handler-signature", "it takes `(event)`; a hook is called as `hook(event, data)`"),
+        (
+            "def hook(event, data): return 7",
+            "answer",
+            "the answer cannot be read: expected a HookResult, a dict or None, found `int`",
+        ),
+        (
+            "def hook(event, data): return HookResult(action='modify')",
+            "answer",
+            "the answer cannot be read: `modify` needs `data`",
+        ),
+        (
+            # Once is enough to wait for it.
+            "calls = []\nasync def hook(event, data):\n    calls.append(1)\n    if len(calls) == 1: await asyncio.sleep(60)",
+            "timeout",
+            "it gave no answer within 0.2 s; give what it waits for a shorter limit",
+        ),
+        (
+            "def hook(event, data): sys.exit(3)",
+            "raised",
+            "it ends the program with SystemExit(3); answer with `deny` instead",
+        ),
+        (
+            "async def hook(event, data): raise OSError('x' * 10_000)",
+            "raised",
+            f"it raised OSError: {'x' * 491}…; read fields with `get` and look at their types",
+        ),
+    ],
+)
+def test_a_faulty_hook_is_told(tmp_path: pathlib.Path, hook: str, code: str, message: str) -> None:
+    report = check(tmp_path, f"{hook}\n{AROUND}")
+    assert told(report) == [(code, "error", message)]
+    assert (report.findings[0].hook, report.findings[0].event) == ("hook", "tool:pre")
+    assert not report.ok
+
+
+def test_strange_data_brings_careless_hooks_to_light(tmp_path: pathlib.Path) -> None:
+    report = check(
+        tmp_path,
+        """
+        def hook(event, data):
+            if "secret" in data["tool_input"]["file_path"]:
+                return HookResult(action="deny", reason="no")
+
+        def mount(coordinator, config):
+            coordinator.hooks.register("tool:pre", hook)
+        """,
+    )
+    assert {finding.code for finding in report.findings} == {"raised"}
+    data = {label for finding in report.findings for label in finding.data}
+    expected = {"no fields", "no `tool_input`", "an empty `tool_input`", "`tool_input` as None", "`tool_input.file_path` as None"}
+    assert expected <= data
+    assert "ordinary data" not in data
+    assert str(report.findings[0]) == (
+        "error [raised] hook at tool:pre: it raised KeyError: 'tool_input'; "
+        "read fields with `get` and look at their types (with no fields, no `tool_input`)"
+    )
+    # It works with ordinary data, so its speed is known.
+    assert report.hooks[0].seconds is not None
+
+
+def test_deep_huge_and_odd_data_is_tried(tmp_path: pathlib.Path) -> None:
+    report = check(
+        tmp_path,
+        """
+        import json
+
+        def hook(event, data):
+            text = json.dumps(data, default=None if "thing" in data else str)
+            text.encode()
+            if len(text) > 100_000:
+                raise MemoryError("too much")
+            "".join(value for value in data.values() if isinstance(value, str)).encode()
+
+            def walk(value, depth=0):
+                assert depth < 100, "too deep"
+                for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+                    walk(inner, depth + 1)
+            walk(data)
+
+        def mount(coordinator, config):
+            coordinator.hooks.register("prompt:submit", hook)
+        """,
+    )
+    data = {label for finding in report.findings for label in finding.data}
+    assert data == {"unicode", "huge texts", "deep data", "values that JSON cannot hold"}
+
+
+def test_changing_nested_data_in_place_is_found(tmp_path: pathlib.Path) -> None:
+    report = check(
+        tmp_path,
+        """
+        def hook(event, data):
+            data["mine"] = 1
+            if isinstance(data.get("tool_input"), dict):
+                data["tool_input"]["seen"] = True
+
+        def mount(coordinator, config):
+            coordinator.hooks.register("tool:*", hook)
+        """,
+    )
+    message = "it changed `tool_input` in place; answer with `modify` and a copy instead"
+    assert [(finding.code, finding.event, finding.message) for finding in report.findings] == [
+        ("changed-in-place", "tool:pre", message),
+        ("changed-in-place", "tool:post", message),
+    ]
+
+
+def test_data_of_one_trial_does_not_reach_the_next(tmp_path: pathlib.Path) -> None:
+    code = """
+        def hook(event, data):
+            value = data.get("tool_input")
+            assert not (isinstance(value, dict) and "seen" in value)
+            if isinstance(value, dict):
+                value["seen"] = True
+
+        def mount(coordinator, config):
+            coordinator.hooks.register("tool:pre", hook)
+        """
+    assert {finding.code for finding in check(tmp_path, code).findings} == {"changed-in-place"}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (
+            "def mount(coordinator, config): ...",
+            ("no-hooks", "warning", "`mount` registered no hooks with this configuration"),
+        ),
+        (
+            "def mount(coordinator): ...",
+            (
+                "mount-signature",
+                "error",
+                "`mount` of module `own` takes `(coordinator)`; it is called as `mount(coordinator, config)`",
+            ),
+        ),
+        (
+            "def mount(coordinator, config): config['path']",
+            ("mount", "error", "module `own` cannot be mounted: KeyError: 'path'"),
+        ),
+        ("def mount(coordinator, config): sys.exit(1)", ("mount", "error", "module `own` cannot be mounted: SystemExit: 1")),
+        (
+            "async def mount(coordinator, config): await asyncio.sleep(60)",
+            ("timeout", "error", "`mount` was not done within 0.2 s"),
+        ),
+        (
+            """
+            def mount(coordinator, config):
+                coordinator.hooks.register("tool:pre", lambda event, data: None)
+                return 7
+            """,
+            ("mount-result", "error", "`mount` gave a `int`; let it give a function that cleans up, or None"),
+        ),
+        (
+            """
+            def mount(coordinator, config):
+                coordinator.hooks.register("tool:pre", lambda event, data: None, name="one")
+                return coordinator.hooks.register("tool:post", lambda event, data: None, name="two")
+            """,
+            ("left-behind", "warning", "the cleanup leaves `one` at `tool:pre` registered; unregister them in it"),
+        ),
+        (
+            """
+            def mount(coordinator, config):
+                coordinator.hooks.register("tool:pre", lambda event, data: None)
+                return lambda: 1 / 0
+            """,
+            ("cleanup", "error", "the cleanup raised ZeroDivisionError: division by zero"),
+        ),
+        (
+            """
+            def mount(coordinator, config):
+                coordinator.hooks.register("tools:pre", lambda event, data: None)
+            """,
+            ("event-name", "warning", "`tools:pre` is no known event; did you mean `tool:pre`?"),
+        ),
+        (
+            """
+            def hook(event, data): time.sleep(0.06)
+
+            def mount(coordinator, config):
+                coordinator.hooks.register("own:event", hook)
+            """,
+            ("slow", "warning", ...),
+        ),
+    ],
+)
+def test_a_faulty_mount_is_told(tmp_path: pathlib.Path, code: str, expected: tuple[str, str, Any]) -> None:
+    report = check(tmp_path, code)
+    (found,) = told(report)
+    assert found[:2] == expected[:2]
+    assert expected[2] in (..., found[2])
+    assert report.ok == (expected[1] == "warning")
+
+
+@pytest.mark.parametrize("event", ["context:pre-compact", "execution:end", "tool:error", "own:event", "*", "tool:*", "own:*"])
+def test_aliases_patterns_and_events_of_ones_own_are_fine(event: str) -> None:
+    def mount(coordinator: Any, config: dict[str, Any]) -> None:
+        coordinator.hooks.register(event, lambda event, data: None)
+
+    assert asyncio.run(validate(Module("own", mount, "the test"), None, QUICK)).findings == []
+
+
+def test_the_module_is_mounted_with_the_configuration(tmp_path: pathlib.Path) -> None:
+    code = f"def hook(event, data): ...\n{AROUND}\n    assert config == {{'n': 1}}"
+    assert check(tmp_path, code, {"n": 1}).findings == []
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": path}
+    program = [sys.executable, "-m", "amplifier_core.validation", *arguments]
+    return subprocess.run(program, capture_output=True, text=True, timeout=60, env=environment)
+
+
+def test_the_command_checks_an_installed_package(tmp_path: pathlib.Path) -> None:
+    ended = command("hooks-path-guard", path=str(installed.install_example(tmp_path)))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, hook, last = ended.stdout.splitlines()
+    assert first == (
+        "module hooks-path-guard, from amplifier_module_path_guard:mount of package amplifier-module-path-guard"
+    )
+    assert hook.startswith("  hook path_guard at tool:pre, priority 5: ")
+    assert last == "ok: 0 errors, 0 warnings"
+
+
+def test_the_command_prints_json_and_tells_by_its_exit_code(tmp_path: pathlib.Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(f"def hook(event, data): return 7\n{AROUND}")
+    ended = command(str(bad), "--json")
+    report = json.loads(ended.stdout)
+    assert (ended.returncode, ended.stderr, report["ok"]) == (1, "", False)
+    assert [(finding["code"], finding["hook"]) for finding in report["findings"]] == [("answer", "hook")]
+    empty = tmp_path / "empty.py"
+    empty.write_text("def mount(coordinator, config): ...")
+    assert command(str(empty)).returncode == 0
+    assert command(str(empty), "--deny-warnings").returncode == 1
+    gone = command("no_such_module")
+    assert (gone.returncode, gone.stdout.splitlines()[-1]) == (2, "not ok: 1 error, 0 warnings")
+    for wrong in (["--config", "[]"], ["--config", "{"], ["--slow", "no"], ["--timeout", "0"]):
+        assert command(str(bad), *wrong).returncode == 2
