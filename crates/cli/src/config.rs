@@ -333,7 +333,7 @@ impl Config {
         let chosen = |name: &str, entry: &Option<String>| {
             given(name).map(|setting| setting.value.clone()).or_else(|| entry.clone()).unwrap_or_default()
         };
-        who(provider, &chosen("model", model), &chosen("base_url", base_url), chosen("script", script).into())
+        who(provider.as_str(), &chosen("model", model), &chosen("base_url", base_url), chosen("script", script).into())
     }
 
     fn setting(&self, name: &str) -> Option<&Setting> {

@@ -182,7 +182,7 @@ fn editors_get_a_schema_and_people_a_warning_about_events_that_nobody_emits() {
     let Ran { code, out, error } = place.amplifier(&["hooks", "validate", "b.yaml"]);
     assert_eq!((code, out.as_str()), (0, "b.yaml: 1 hook in 1 file, no mistakes, 1 warning\n"));
     assert!(
-        error.starts_with("warning: b.yaml:2:5: there is no event `tool:prre`; did you mean `tool:pre`?\n"),
+        error.starts_with("warning: b.yaml:3:5: there is no event `tool:prre`; did you mean `tool:pre`?\n"),
         "{error}"
     );
 }

@@ -195,7 +195,7 @@ fn a_hook_that_cannot_be_made_is_pointed_at_and_none_is_registered() {
             deny: no
         "#,
     );
-    assert_eq!((error.line, error.column, error.text.as_str()), (5, 5, "  - rule: guard"));
+    assert_eq!((error.line, error.column, error.text.as_str()), (7, 5, "    when: tool_nam == \"Bash\""));
     assert!(error.message.contains("did you mean `tool_name`?"), "{error}");
     let error = problem("hooks:\n  - rule: x\n    on: nonsense\n    deny: no\n");
     assert!(error.message.contains("`nonsense`") && error.message.contains("amplifier events"), "{error}");
@@ -230,4 +230,54 @@ fn a_time_for_answers_that_makes_no_sense_is_told() {
         let expected = format!("b.yaml: `session.approval_timeout` is {shown}: give seconds, above zero");
         assert_eq!(error.to_string().trim_end(), expected);
     }
+}
+
+#[test]
+fn what_is_wrong_under_a_key_is_told_where_the_key_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |text: &str| {
+        let error = registered(folder.path(), text).map(drop).unwrap_err();
+        (error.line, error.column, error.text)
+    };
+    let expected = |line: usize, column: usize, text: &str| (line, column, text.to_owned());
+    let rule = "
+        hooks:
+          - rule: a
+            on: tool:pre
+            when: tool_nam == 'Bash'
+            deny: no
+        ";
+    assert_eq!(place(rule), expected(4, 5, "    when: tool_nam == 'Bash'"));
+    let template = "
+        hooks:
+          - on: tool:pre
+            rule: a
+            # Not yet.
+
+            deny: '{{ nobody }}'
+        ";
+    assert_eq!(place(template), expected(6, 5, "    deny: '{{ nobody }}'"));
+    let braces = "
+        hooks:
+          - { rule: a, on: tool:pre, deny: x, when: nobody }
+        ";
+    assert_eq!(place(braces).1, 39);
+    let event = "
+        hooks:
+          - rule: a
+            deny: x
+            on: 'tool pre'
+          - rule: b
+            deny: x
+            on: tool:pre
+        ";
+    assert_eq!(place(event), expected(4, 5, "    on: 'tool pre'"));
+    let option = "
+        hooks:
+          - module: hooks-bash-guard
+            priority: 3
+            config:
+              destructive: perhaps
+        ";
+    assert_eq!(place(option), expected(4, 5, "    config:"));
 }

@@ -86,6 +86,7 @@ fn mistakes_in_settings_are_told_with_their_place() {
         ("session:\n  audit: never\n", ":2:"),
         ("tools:\n  onyl: [Read]\n", ":2:3: unknown key `onyl`; did you mean `only`?"),
         ("providers:\n  - model: x\n", ":2:"),
+        ("providers:\n  - provider: opnai\n", "did you mean `openai`?"),
     ];
     for (text, expected) in table {
         write(folder.path(), "b.yaml", text);

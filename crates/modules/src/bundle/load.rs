@@ -53,7 +53,7 @@ impl Loaded {
         let doubt = |placed: &Placed, event: &str| {
             let suggestion = did_you_mean(event, known()).filter(|_| !event.contains('*'))?;
             let is_known = event.parse::<EventName>().is_ok_and(|name| known().any(|known| known == name.canonical()));
-            (!is_known).then(|| placed.problem(format!("there is no event `{event}`; {suggestion}")))
+            (!is_known).then(|| placed.problem_in("on", format!("there is no event `{event}`; {suggestion}")))
         };
         let events = self.hooks.iter().flat_map(|placed| {
             placed.entry.on.iter().flat_map(OneOrMany::all).map(move |event| (placed, event.as_str()))
@@ -77,8 +77,8 @@ pub struct Placed {
     pub location: Location,
     /// The hook.
     pub entry: HookEntry,
-    /// The line in the file, for whoever is told about a mistake.
-    pub(crate) line: String,
+    /// What stands in the file, for whoever is told about a mistake.
+    pub(crate) source: Arc<str>,
     /// The files that its program needs to be as they were trusted.
     pub(crate) held: Option<Arc<Held>>,
 }
@@ -104,18 +104,43 @@ impl Placed {
         ];
         let (answer, _) = answers.into_iter().find(|(_, given)| *given)?;
         let is_observer = entry.role == Some(HookRole::Observer);
-        is_observer.then(|| self.problem(format!("`{answer}` does nothing with `role: observer`; leave `role` out")))
+        is_observer.then(|| {
+            self.problem_in("role", format!("`{answer}` does nothing with `role: observer`; leave `role` out"))
+        })
     }
 
     /// Something that is wrong with it.
     pub(crate) fn problem(&self, message: impl Into<String>) -> BundleError {
-        BundleError {
-            file: self.file.clone(),
-            line: self.location.line() as usize,
-            column: self.location.column() as usize,
-            message: message.into(),
-            text: self.line.clone(),
+        BundleError::at(self.location, message, &self.source, &self.file)
+    }
+
+    /// Something that is wrong with what stands under a key of it.
+    pub(crate) fn problem_in(&self, key: &str, message: impl Into<String>) -> BundleError {
+        let whole = self.problem(message);
+        match self.place_of(key) {
+            Some((line, column, text)) => BundleError { line, column, text: text.to_owned(), ..whole },
+            None => whole,
         }
+    }
+
+    /// The line and the column of a key. The reader gives places for entries, not for their keys.
+    fn place_of(&self, key: &str) -> Option<(usize, usize, &str)> {
+        let (first, indent) = ((self.location.line() as usize).checked_sub(1)?, self.location.column() as usize - 1);
+        let lines = self.source.lines().enumerate().skip(first);
+        let own = lines.take_while(|(number, line)| {
+            let is_within = line.len() - line.trim_start().len() >= indent;
+            *number == first || is_within || line.trim().is_empty()
+        });
+        own.filter_map(|(number, line)| Some((number, line, line.get(indent..)?))).find_map(|(number, line, rest)| {
+            // The first key stands behind the dash, or all of them within braces.
+            let at = match rest.starts_with('{') {
+                true => ["{", "{ ", ", ", ","]
+                    .iter()
+                    .find_map(|before| rest.find(&format!("{before}{key}:")).map(|at| at + before.len()))?,
+                false => rest.strip_prefix(key)?.starts_with(':').then_some(0)?,
+            };
+            Some((number + 1, indent + at + 1, line))
+        })
     }
 }
 
@@ -197,9 +222,13 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Read
         ProviderEntry { script, ..provider }
     });
     loaded.providers.splice(0..0, providers);
-    loaded.hooks.extend(bundle.hooks.into_iter().map(|Spanned { value: entry, referenced: location, .. }| {
-        let line = text.lines().nth((location.line() as usize).saturating_sub(1)).unwrap_or_default().to_owned();
-        Placed { file: file.to_owned(), location, entry, line, held: None }
+    let source: Arc<str> = text.as_str().into();
+    loaded.hooks.extend(bundle.hooks.into_iter().map(|Spanned { value: entry, referenced: location, .. }| Placed {
+        file: file.to_owned(),
+        location,
+        entry,
+        source: source.clone(),
+        held: None,
     }));
     loaded.tests.extend(bundle.tests.into_iter().map(|case| (file.to_owned(), case.value)));
     loaded.files.push(file.to_owned());

@@ -18,7 +18,7 @@ pub use level::{BundleLevel, Levels};
 pub use live::{FOLLOWER, Live};
 pub use load::{Loaded, Placed, load, load_pinned};
 pub use schema::schema;
-pub use settings::{Loop, McpServer, ProviderEntry, Questions, SessionSettings, Tools};
+pub use settings::{Loop, McpServer, ProviderEntry, ProviderKind, Questions, SessionSettings, Tools};
 
 use std::collections::BTreeMap;
 use std::path::Path;

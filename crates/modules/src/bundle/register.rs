@@ -11,9 +11,9 @@ use amplifier_core::{
 
 use super::{BundleError, HookKind, Loaded, OneOrMany, Placed};
 use crate::builtin::{AnyHook, Place};
-use crate::condition::{Condition, Scope};
+use crate::condition::{Condition, ConditionError, Scope};
 use crate::host::Host;
-use crate::rule::Rule;
+use crate::rule::{Rule, RuleError};
 use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
 #[cfg(feature = "wasm")]
 use crate::transport::{WasmHook, WasmOptions};
@@ -72,7 +72,7 @@ fn register(hooks: &HookRegistry, placed: &Placed, part: &Part, event: &str) -> 
         .on_error(entry.on_error.unwrap_or(part.on_error))
         .timeout(part.timeout.filter(|_| entry.timeout.is_none()).unwrap_or_else(|| timeout(placed)))
         .handler(part.hook.clone())
-        .map_err(|error| placed.problem(format!("{error}; `amplifier events` lists all events")))
+        .map_err(|error| placed.problem_in("on", format!("{error}; `amplifier events` lists all events")))
 }
 
 fn timeout(placed: &Placed) -> Duration {
@@ -107,7 +107,8 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
     let kind = entry.kind().map_err(|error| placed.problem(error))?;
     // A rule looks at its condition itself.
     let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
-    let condition = || when.map(Condition::compile).transpose().map_err(|error| problem(&error));
+    let mistaken = |error: ConditionError| placed.problem_in("when", error.to_string());
+    let condition = || when.map(Condition::compile).transpose().map_err(mistaken);
     let hook = |answers| {
         Ok(Arc::new(BundleHook {
             condition: condition()?,
@@ -121,7 +122,8 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
         HookKind::Module(module) => {
             let none = Map::new();
             let place = Place { host, folder: placed.folder(), held: placed.held.clone(), who };
-            let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place).map_err(|error| problem(&error))?;
+            let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place);
+            let parts = parts.map_err(|error| placed.problem_in("config", error))?;
             let parts = parts.into_iter().map(|part| {
                 let (priority, role, on_error, timeout) = (part.priority, part.role, part.on_error, part.timeout);
                 let hook = hook(Answers::Module(part.hook))?;
@@ -130,7 +132,8 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
             return parts.collect();
         }
         HookKind::Rule(_) => {
-            let rule = Rule::new(entry.rule_options(), host.scope.clone()).map_err(|error| problem(&error))?;
+            let rule = Rule::new(entry.rule_options(), host.scope.clone());
+            let rule = rule.map_err(|error| placed.problem_in(key_of(&error), error.to_string()))?;
             Answers::Rule(Box::new(rule))
         }
         HookKind::Command(command) => {
@@ -172,6 +175,16 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
     // A rule that fails must not let through what it stands against.
     let on_error = if matches!(answers, Answers::Rule(_)) { OnError::Deny } else { OnError::Continue };
     Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error, timeout: None }])
+}
+
+/// The key of a bundle under which a rule is wrong.
+fn key_of(error: &RuleError) -> &str {
+    match error.field_name().and_then(|field| field.split('.').next()) {
+        Some("timeout") => "ask_timeout",
+        Some("role") => "inject_role",
+        Some(field) => field,
+        None => "rule",
+    }
 }
 
 /// A text is a line for the shell, a list is a program with its arguments.

@@ -82,8 +82,8 @@ pub struct McpServer {
 pub struct ProviderEntry {
     /// What it is called here, for `--provider`; the word of `provider` unless given.
     pub name: Option<String>,
-    /// Whose it is: `anthropic`, `openai`, `gemini` or `scripted`.
-    pub provider: String,
+    /// Whose it is.
+    pub provider: ProviderKind,
     /// Which.
     pub model: Option<String>,
     /// Where, if not at the usual place.
@@ -92,10 +92,36 @@ pub struct ProviderEntry {
     pub script: Option<String>,
 }
 
+/// Whose a model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// Anthropic's.
+    Anthropic,
+    /// OpenAI's, or one that speaks the same way.
+    OpenAi,
+    /// Google's.
+    Gemini,
+    /// A file.
+    Scripted,
+}
+
+impl ProviderKind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::Gemini => "gemini",
+            Self::Scripted => "scripted",
+        }
+    }
+}
+
 impl ProviderEntry {
     /// What it is called.
     pub fn shown_name(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.provider)
+        self.name.as_deref().unwrap_or(self.provider.as_str())
     }
 }
 
