@@ -224,6 +224,6 @@ mod tests {
         assert_eq!(shown, expected);
         assert!(!decision.text().contains(['\x1b', '\r', '\u{202e}']));
         let waiting = decision.waiting(Some(Duration::from_secs(61))).render(false);
-        assert_eq!(waiting, "╰─ press 1–2, t, n · Esc: not now · not now in 1:01");
+        assert_eq!(waiting, "╰─ press 1–2, n · Esc: not now · not now in 1:01");
     }
 }
