@@ -231,28 +231,37 @@ impl Appender {
         mut more: impl FnMut(&mut Vec<Entry>),
     ) -> Result<(), AuditError> {
         let mut kept = 0;
-        let result = self.locked(|log| {
-            for index in 0.. {
-                if index == entries.len() {
-                    more(entries);
-                }
-                let Some(entry) = entries.get(index) else { break };
-                if log.tail.offset >= log.settings.segment_bytes {
-                    log.sync()?;
-                    log.begin_segment()?;
-                    kept = index;
-                }
-                log.put(entry)?;
-                if log.settings.durability == Durability::Record {
-                    log.sync()?;
-                    kept = index + 1;
-                }
+        let result = self.storage.lock().doing("locked").and_then(|_lock| {
+            // The file is locked for those who are expected, but looked at when they are there: not a moment before it is written to.
+            if entries.is_empty() {
+                more(entries);
             }
-            match log.settings.durability {
-                Durability::Async => log.write(),
-                Durability::Group if !entries.is_empty() => log.sync(),
-                Durability::Group | Durability::Record => Ok(()),
+            if entries.is_empty() {
+                return Ok(());
             }
+            self.alone(|log| {
+                for index in 0.. {
+                    if index == entries.len() {
+                        more(entries);
+                    }
+                    let Some(entry) = entries.get(index) else { break };
+                    if log.tail.offset >= log.settings.segment_bytes {
+                        log.sync()?;
+                        log.begin_segment()?;
+                        kept = index;
+                    }
+                    log.put(entry)?;
+                    if log.settings.durability == Durability::Record {
+                        log.sync()?;
+                        kept = index + 1;
+                    }
+                }
+                match log.settings.durability {
+                    Durability::Async => log.write(),
+                    Durability::Group => log.sync(),
+                    Durability::Record => Ok(()),
+                }
+            })
         });
         let counts = entries[kept..].iter().map(|entry| (entry.kind(), 1));
         match &result {
@@ -380,6 +389,11 @@ impl Appender {
     /// Does something that appends, while no other process does, at the end as it is now. If it fails, nothing of it stays.
     fn locked(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
+        self.alone(append)
+    }
+
+    /// The same, while the lock is held.
+    fn alone(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
         self.catch_up()?;
         self.begins = self.tail.clone();
         let result = append(self);

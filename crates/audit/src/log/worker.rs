@@ -167,7 +167,7 @@ impl Worker {
         }
         self.append(&mut entries, &mut flushes);
         self.answer(&mut flushes);
-        // Those who waited are likely to be back sooner than a thread that fell asleep, and find the file locked and looked at.
+        // Those who waited are likely to be back sooner than a thread that fell asleep, and find the file locked.
         while self.last_waiters > 0 && self.failed().is_none() && !self.is_checkpoint_due() {
             self.append(&mut entries, &mut flushes);
             self.answer(&mut flushes);
