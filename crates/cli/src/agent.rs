@@ -52,14 +52,17 @@ pub async fn prepare(
     cancel: &Cancel,
 ) -> Result<Prepared> {
     let mut bundles = Bundles::find(config, home)?;
-    let provider = provider(config.who(&bundles.levels())?)?;
+    let levels = bundles.levels();
+    let provider = provider(config.who(&levels)?)?;
+    // What holds until it is settled whether the project's bundle counts.
+    let settled = config.under(&levels);
     let workspace = Workspace::new(&config.workspace)
         .with_context(|| format!("the workspace `{}` cannot be used", config.workspace.display()))?;
-    let log = open_log(&config.under(&bundles.levels()), home)?;
+    let log = open_log(&settled, home)?;
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
     if let Some(project) = &mut bundles.project {
-        let asked = match config.approvals {
-            Approvals::Ask if screen.can_ask() => Asked::Person(screen, config.approval_timeout),
+        let asked = match settled.approvals {
+            Approvals::Ask if screen.can_ask() => Asked::Person(screen, settled.approval_timeout),
             _ => Asked::Nobody(screen),
         };
         trust::settle(project, &home.trust_store(), &log, asked, cancel).await?;
