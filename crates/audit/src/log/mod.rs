@@ -1,6 +1,7 @@
 //! The handle of a log: the kernel's audit port.
 
 mod queue;
+mod vigil;
 mod worker;
 
 use std::sync::atomic::AtomicUsize;
@@ -12,6 +13,7 @@ use futures::channel::oneshot;
 use serde::Serialize;
 
 use self::queue::{Done, Job, Shared};
+use self::vigil::Vigil;
 use self::worker::Worker;
 use crate::anchor::{Anchor, AnchorState};
 use crate::appender::{Appender, Entry, Settings};
@@ -70,8 +72,9 @@ impl Log {
         let queue = Mutex::default();
         let arrived = Condvar::new();
         let waiting = AtomicUsize::new(0);
+        let vigil = Vigil::default();
         let shared =
-            Arc::new(Shared { durability, writer, redaction, redaction_key, blob_above, queue, arrived, waiting });
+            Arc::new(Shared { durability, writer, redaction, redaction_key, blob_above, queue, arrived, waiting, vigil });
         let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
         let thread =
@@ -213,7 +216,7 @@ impl Log {
     async fn answered(&self, push: impl FnOnce(Done) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let (sender, receiver) = oneshot::channel();
         push(Box::new(move |result| _ = sender.send(result)))?;
-        receiver.await.unwrap_or(Err(AuditError::Closed))
+        self.handle.shared.vigil.keep(receiver).await.unwrap_or(Err(AuditError::Closed))
     }
 }
 

@@ -8,6 +8,7 @@ use amplifier_core::{AuditEntry, AuditRecord, Receipt};
 use serde::Serialize;
 
 use super::Status;
+use super::vigil::Vigil;
 use crate::appender::{Counts, Entry};
 use crate::error::AuditError;
 use crate::keys::SigningKey;
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub(super) arrived: Condvar,
     /// The queue's `waiters`, to look at without its lock: a hint.
     pub(super) waiting: AtomicUsize,
+    pub(super) vigil: Vigil,
 }
 
 #[derive(Default)]

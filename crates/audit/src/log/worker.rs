@@ -191,6 +191,7 @@ impl Worker {
         let queue = self.shared.lock();
         let answers: Vec<_> = flushes.drain(..).map(|(since, done)| (queue.lost_since(since), done)).collect();
         drop(queue);
+        self.shared.vigil.expect(answers.len(), self.appender.last_sync().min(AWAKE));
         answers.into_iter().for_each(|(result, done)| done(result));
     }
 
