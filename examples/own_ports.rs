@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::{
-    Approval, ApprovalError, ApprovalRequest, ApprovalSystem, AuditLog, AuditRecord, Coordinator, HookRegistry,
+    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalSystem, AuditLog, AuditRecord, Coordinator, HookRegistry,
     HookResult, PortError, Receipt, TOOL_PRE, ToolPre, data,
 };
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
@@ -33,7 +33,7 @@ impl Terminal {
 }
 
 impl ApprovalSystem for Terminal {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         if !std::io::stdin().is_terminal() {
             return Err(ApprovalError::Closed);
         }
@@ -47,10 +47,10 @@ impl ApprovalSystem for Terminal {
         loop {
             let typed = tokio::select! {
                 typed = lines.recv() => typed.ok_or(ApprovalError::Closed)?,
-                () = request.closed() => return Err(ApprovalError::TimedOut),
+                _ = request.closed() => return Err(ApprovalError::TimedOut),
             };
             match request.option(&typed) {
-                Some(option) => return Ok(option.label.clone()),
+                Some(option) => return Ok(option.label.as_str().into()),
                 None => println!("please type one of the numbers"),
             }
         }

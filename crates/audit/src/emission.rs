@@ -1,5 +1,6 @@
 //! What a log says about one emission of an event.
 
+use amplifier_core::Answerer;
 use amplifier_core::{Answers, EventName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -95,6 +96,9 @@ pub struct RecordedApproval {
     pub basis: Option<String>,
     /// The same in words.
     pub reason: Option<String>,
+    /// Who answered, where somebody did and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Answerer>,
     /// How long the decision took from the question on, in milliseconds.
     pub waited_ms: Option<u64>,
     /// An answer that came too late.

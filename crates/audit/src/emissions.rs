@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use amplifier_core::Answerer;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -61,6 +62,7 @@ struct Decided {
     granted: bool,
     basis: String,
     reason: String,
+    by: Option<Answerer>,
 }
 
 #[derive(Deserialize)]
@@ -228,7 +230,7 @@ fn asks(emission: &RecordedEmission, hook: &str) -> bool {
 }
 
 fn decide(open: &mut VecDeque<RecordedEmission>, event: &str, decided: Decided, time: &str) -> bool {
-    let Decided { id, hook, granted, basis, reason } = decided;
+    let Decided { id, hook, granted, basis, reason, by } = decided;
     let mut of_event = open.iter_mut().filter(|emission| emission.event == event);
     let approval = match id {
         Some(id) => {
@@ -245,6 +247,7 @@ fn decide(open: &mut VecDeque<RecordedEmission>, event: &str, decided: Decided, 
     approval.granted = Some(granted);
     approval.basis = Some(basis);
     approval.reason = Some(reason);
+    approval.by = by;
     true
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use amplifier_audit::{
     Emissions, Folder, Kept, Log, Operations, RecordedEmission, StrayRecord, Traced, has_marker, read_records,
 };
-use amplifier_core::{AuditEntry, AuditRecord, EventData, EventName, Level, TOOL_PRE, data};
+use amplifier_core::{Answerer, AuditEntry, AuditRecord, EventData, EventName, Level, TOOL_PRE, data};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -161,6 +161,7 @@ fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
         granted: true,
         basis: "answer",
         reason: "User allowed: Sure?".to_owned(),
+        by: Some(Answerer { name: "ann".to_owned(), via: "console".to_owned() }),
     };
     let ask = AuditEntry::Event { data: data! {}, decision: "ask_user", denied_by: None, reason: None };
     let mut records = vec![record("tool:pre", ask), record("tool:pre", report), record("tool:pre", request)];
@@ -168,6 +169,7 @@ fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
     records.push(AuditRecord { at: SystemTime::UNIX_EPOCH + Duration::from_secs(5), ..record("tool:pre", decision) });
     let (found, _) = traced(&log(&records));
     let approval = &found[0].approvals[0];
+    assert_eq!(approval.by.as_ref().map(|by| (by.name.as_str(), by.via.as_str())), Some(("ann", "console")));
     let decided = (approval.granted, approval.basis.as_deref(), approval.waited_ms, approval.prompt.as_deref());
     assert_eq!((found.len(), decided), (31, (Some(true), Some("answer"), Some(5000), Some("Sure?"))));
 }

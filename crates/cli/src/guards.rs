@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    Approval, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError, TOOL_PRE,
-    ToolPre,
+    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError,
+    TOOL_PRE, ToolPre,
 };
 use amplifier_modules::shell::{Analysis, analyse};
 
@@ -83,7 +83,7 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
 pub struct NobodyIsAsked;
 
 impl ApprovalSystem for NobodyIsAsked {
-    async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         Err(ApprovalError::Failed("nobody is asked, because `approvals` is `deny`".into()))
     }
 }

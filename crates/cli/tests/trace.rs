@@ -197,8 +197,9 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
         granted: false,
         basis: "timeout",
         reason: "Approval timed out, denied by default: Sure\u{202e}?".to_owned(),
+        by: None,
     };
-    let late = AuditEntry::LateAnswer { id: 7, hook: "guard".to_owned(), answer: "Allow once".to_owned() };
+    let late = AuditEntry::LateAnswer { id: 7, hook: "guard".to_owned(), answer: "Allow once".to_owned(), by: None };
     let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: Some("b".to_owned()) };
     for record in [
         call(10, "a", "first \u{1b}[31m", "ask_user"),

@@ -19,8 +19,8 @@ pub use event::events::*;
 pub use event::*;
 pub use ports::PortError;
 pub use ports::approval::{
-    ApprovalError, ApprovalInbox, ApprovalRequest, ApprovalSystem, ChannelApprovals, PendingApproval, TooLate,
-    approval_channel,
+    Answer, Answerer, ApprovalError, ApprovalInbox, ApprovalRequest, ApprovalSystem, ChannelApprovals, PendingApproval,
+    Settled, TooLate, approval_channel,
 };
 pub use ports::audit::{AuditEntry, AuditLog, AuditRecord, MemoryAudit, Receipt};
 pub use ports::clock::{Clock, SystemClock};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use amplifier_core::{
-    ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, Coordinator, Display, DisplayMessage, EventData,
-    HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, PortError, TOOL_PRE, ToolPre, Verdict,
+    Answer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, Coordinator, Display, DisplayMessage,
+    EventData, HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, PortError, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -111,9 +111,9 @@ impl Display for Inside {
 }
 
 impl ApprovalSystem for Inside {
-    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let inner = self.emit().await;
-        Ok(if inner.is_proceed() { "Allow" } else { "Deny" }.to_owned())
+        Ok(if inner.is_proceed() { "Allow" } else { "Deny" }.into())
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use amplifier_core::testing::CollectingDisplay;
 use amplifier_core::{
-    ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditLog, AuditRecord, ContextManager, Coordinator,
-    CoordinatorBuilder, Display, DisplayMessage, EventData, HookRegistry, HookResult, InjectedMessage, Level, Map,
-    MemoryAudit, PortError, Receipt, SESSION_END, SessionConfig, TOOL_PRE, ToolPre, Verdict,
+    Answer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditLog, AuditRecord, ContextManager,
+    Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData, HookRegistry, HookResult, InjectedMessage,
+    Level, Map, MemoryAudit, PortError, Receipt, SESSION_END, SessionConfig, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -94,9 +94,12 @@ impl AuditLog for Broken {
 }
 
 impl ApprovalSystem for Broken {
-    fn request_approval(&self, _: Arc<ApprovalRequest>) -> impl Future<Output = Result<String, ApprovalError>> + Send {
+    fn request_approval(&self, _: Arc<ApprovalRequest>) -> impl Future<Output = Result<Answer, ApprovalError>> + Send {
         let acting = self.act();
-        async { acting.await.map_err(|error: PortError| ApprovalError::Failed(error.to_string())) }
+        async {
+            let label: Result<String, PortError> = acting.await;
+            label.map(Answer::from).map_err(|error| ApprovalError::Failed(error.to_string()))
+        }
     }
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
 use amplifier_core::{
-    Approval, ApprovalOption, ApprovalRules, Contribution, ContributorRegistration, Conversation, Coordinator,
-    CoordinatorBuilder, Display, DisplayMessage, Effect, FailedContribution, HookRegistry, HookResult, InvalidRules,
-    Level, Map, OverBudget, PortError, SessionConfig, TOOL_PRE, TokenCounter, ToolPre, Verdict, approval_channel, data,
+    Answer, Answerer, Approval, ApprovalOption, ApprovalRules, AuditEntry, Contribution, ContributorRegistration,
+    Conversation, Coordinator, CoordinatorBuilder, Display, DisplayMessage, Effect, FailedContribution, HookRegistry,
+    HookResult, InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError, SessionConfig, Settled, TOOL_PRE,
+    TokenCounter, ToolPre, Verdict, approval_channel, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -384,4 +385,72 @@ fn rules_from_a_file_answer_for_the_person() {
         let session = answering(HookResult::ask(prompt)).approval_rules(rules.clone()).build();
         assert_eq!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed(), proceeds, "{prompt}");
     }
+}
+
+// ---- who answered --------------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn who_answered_is_told_recorded_and_remembered_until_it_is_taken_back() {
+    let audit = MemoryAudit::new();
+    let (approvals, mut inbox) = approval_channel();
+    let session = answering(HookResult::ask(Approval::new("Really?").options(["Allow always", "Deny"])))
+        .approvals(approvals)
+        .audit(audit.clone())
+        .build();
+    let person = tokio::spawn(async move {
+        let question = inbox.next().await.unwrap();
+        let request = question.request.clone();
+        question.answer(Answer::by("Allow always", "ann", "console")).unwrap();
+        (request.closed().await, inbox)
+    });
+    assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
+    let ann = Answerer { name: "ann".to_owned(), via: "console".to_owned() };
+    let (settled, mut inbox) = person.await.unwrap();
+    let expected =
+        Settled { granted: true, basis: "answer", reason: "User allowed: Really?".to_owned(), by: Some(ann.clone()) };
+    assert_eq!(settled, expected);
+
+    // The same question again is not asked, and the record says whose answer counts.
+    assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
+    let decisions: Vec<_> = audit
+        .records()
+        .into_iter()
+        .filter_map(|record| match record.entry {
+            AuditEntry::ApprovalDecision { basis, by, .. } => Some((basis, by)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(decisions, [("answer", Some(ann.clone())), ("remembered", Some(ann.clone()))]);
+
+    let standing = session.standing_answers();
+    assert_eq!(
+        standing.iter().map(|answer| (answer.prompt.as_str(), answer.granted)).collect::<Vec<_>>(),
+        [("Really?", true)]
+    );
+    assert!(session.forget_answer(&standing[0]));
+    assert!(!session.forget_answer(&standing[0]), "it is taken back already");
+    let again = tokio::spawn(async move { inbox.next().await.unwrap().answer("Deny").unwrap() });
+    assert!(!session.emit(TOOL_PRE, tool_pre()).await.is_proceed(), "the person is asked again");
+    again.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_that_is_withdrawn_is_closed_as_cancelled() {
+    let (approvals, mut inbox) = approval_channel();
+    let session = answering(HookResult::ask("Really?")).approvals(approvals).build();
+    let asking = tokio::spawn(async move { session.emit(TOOL_PRE, tool_pre()).await });
+    let question = inbox.next().await.unwrap();
+    asking.abort();
+    let settled = question.request.closed().await;
+    assert_eq!((settled.granted, settled.basis), (false, "cancelled"));
+}
+
+#[test]
+fn rules_can_be_put_in_force_while_a_session_runs() {
+    let session = answering(HookResult::ask("Really?")).build();
+    let allowed = |session: &Coordinator| session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed();
+    assert!(!allowed(&session), "nobody can be asked");
+    let child = session.child().build();
+    session.set_approval_rules(ApprovalRules::from_json(r#"{ "hook:Really?": "allow" }"#).unwrap());
+    assert!(allowed(&session) && allowed(&child));
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{
-    ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage, InjectedMessage,
+    Answer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage, InjectedMessage,
     Placement, PortError, Receipt,
 };
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -103,7 +103,7 @@ impl Display for PyDisplay {
 pub(crate) struct PyApprovals(pub(crate) Arc<Port>);
 
 impl ApprovalSystem for PyApprovals {
-    async fn request_approval(&self, request: Arc<amplifier_core::ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, request: Arc<amplifier_core::ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let pending = Python::attach(|py| {
             let system = self.0.object(py)?;
             let question = ApprovalRequest(request.clone());
@@ -120,7 +120,7 @@ impl ApprovalSystem for PyApprovals {
         let answer = awaited(pending).await;
         Python::attach(|py| match answer {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
-                Ok(label) => Ok(label.to_string_lossy().into_owned()),
+                Ok(label) => Ok(label.to_string_lossy().into_owned().into()),
                 Err(_) => {
                     let found = crate::fields::type_name(answer.bind(py));
                     Err(ApprovalError::Failed(format!("the answer must be the label of an option; found {found}")))

@@ -73,8 +73,17 @@ impl Log {
         let arrived = Condvar::new();
         let waiting = AtomicUsize::new(0);
         let vigil = Vigil::default();
-        let shared =
-            Arc::new(Shared { durability, writer, redaction, redaction_key, blob_above, queue, arrived, waiting, vigil });
+        let shared = Arc::new(Shared {
+            durability,
+            writer,
+            redaction,
+            redaction_key,
+            blob_above,
+            queue,
+            arrived,
+            waiting,
+            vigil,
+        });
         let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
         let thread =

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -46,12 +46,12 @@ impl ApprovalSystem for TerminalApprovals {
     /// # Cancel safety
     /// Dropping the future takes the question away and gives the keyboard back before it returns, which takes the
     /// fraction of a second that a key is waited for.
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let deadline = Instant::now().checked_add(request.timeout.saturating_sub(MARGIN));
         let asking = self.screen.asking();
         let _turn = tokio::select! {
             turn = asking.lock() => turn,
-            () = request.closed() => {
+            _ = request.closed() => {
                 let hook = &request.hook;
                 self.screen.note(&format!("a question of hook {hook} ran out of time while another one was open"));
                 return Err(ApprovalError::TimedOut);
@@ -75,7 +75,7 @@ impl ApprovalSystem for TerminalApprovals {
         let shown = Shown { ended, thread: Some(thread) };
         tokio::select! {
             answered = answered => answered.unwrap_or(Err(ApprovalError::Closed)),
-            () = request.closed() => {
+            _ = request.closed() => {
                 // Whoever cancels drops this future, so it is time that has closed the question.
                 let _ = shown.ended.set(Ended::OutOfTime);
                 Err(ApprovalError::TimedOut)
@@ -119,7 +119,7 @@ struct Asking {
 }
 
 impl Asking {
-    fn run(self) -> Result<String, ApprovalError> {
+    fn run(self) -> Result<Answer, ApprovalError> {
         let request = &*self.request;
         let action = Action::of(request.event.as_str(), &request.data, &self.root);
         let draw = |all| question::rows(request, &action, self.screen.size(), all);
@@ -169,7 +169,7 @@ impl Asking {
                 None => None,
             };
             if let Some(option) = option {
-                break (question::answered(option.effect), Ok(option.label.clone()));
+                break (question::answered(option.effect), Ok(Answer::by(&option.label, person(), "terminal")));
             }
         };
         floor.rows(&[ending])?;
@@ -177,12 +177,17 @@ impl Asking {
     }
 }
 
+/// Who sits at the terminal, as the system knows.
+fn person() -> String {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".to_owned())
+}
+
 /// Where nobody can be asked: every question is denied, and the reason says what to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadlessApprovals;
 
 impl ApprovalSystem for HeadlessApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
         // A `*` in the question would stand for any text in the rule.
         let hint = match request.prompt.contains('*') {

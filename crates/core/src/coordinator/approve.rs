@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::EventName;
-use crate::ports::approval::ApprovalError;
+use crate::ports::approval::{Answer, Answerer, ApprovalError, Settled};
 use crate::result::{Approval, DefaultDecision};
 use crate::wildcard;
 
@@ -20,27 +20,32 @@ pub(super) struct Ruling {
     pub(super) reason: String,
     /// Whether the same question is answered the same way for the rest of the session.
     pub(super) lasting: bool,
+    /// Who answered, where that is known.
+    pub(super) by: Option<Answerer>,
 }
 
 impl Ruling {
     fn new(granted: bool, basis: &'static str, reason: String) -> Self {
-        Self { granted, basis, reason, lasting: false }
+        Self { granted, basis, reason, lasting: false, by: None }
     }
 
     /// What the answer means, or its absence. Everything that is not a clear yes is a no.
     pub(super) fn on_answer(
         approval: &Approval,
-        answer: Result<String, ApprovalError>,
+        answer: Result<Answer, ApprovalError>,
         forbid_default_allow: bool,
     ) -> Self {
         let prompt = &approval.prompt;
         match answer {
-            Ok(answer) => match approval.offered().iter().find(|option| option.label == answer) {
-                Some(option) => {
-                    Self { lasting: option.effect.is_lasting(), ..Self::by_person(option.effect.allows(), prompt) }
-                }
-                None => Self::new(false, "not_offered", format!("Answer `{answer}` was not offered: {prompt}")),
-            },
+            Ok(Answer { label, by }) => {
+                let ruling = match approval.offered().iter().find(|option| option.label == label) {
+                    Some(option) => {
+                        Self { lasting: option.effect.is_lasting(), ..Self::by_person(option.effect.allows(), prompt) }
+                    }
+                    None => Self::new(false, "not_offered", format!("Answer `{label}` was not offered: {prompt}")),
+                };
+                Self { by, ..ruling }
+            }
             Err(ApprovalError::TimedOut) => {
                 if approval.default == DefaultDecision::Allow && !forbid_default_allow {
                     Self::new(true, "timeout", format!("Approval timed out, allowed by default: {prompt}"))
@@ -70,10 +75,37 @@ impl Ruling {
     }
 }
 
+impl From<&Ruling> for Settled {
+    fn from(Ruling { granted, basis, reason, by, .. }: &Ruling) -> Self {
+        Self { granted: *granted, basis, reason: reason.clone(), by: by.clone() }
+    }
+}
+
 /// The lasting answers of one session. Kept by the kernel: hooks ask, they cannot grant.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    lasting: HashMap<Question, bool>,
+    lasting: HashMap<Question, Lasting>,
+}
+
+#[derive(Debug)]
+struct Lasting {
+    granted: bool,
+    by: Option<Answerer>,
+}
+
+/// An answer that lasts for a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingAnswer {
+    /// The hook that asked.
+    pub hook: Arc<str>,
+    /// The event at which it asked.
+    pub event: EventName,
+    /// The question.
+    pub prompt: String,
+    /// Whether it was a yes.
+    pub granted: bool,
+    /// Who gave it, where that is known.
+    pub by: Option<Answerer>,
 }
 
 /// What a lasting answer is remembered by.
@@ -87,14 +119,30 @@ pub(super) struct Question {
 impl Ledger {
     pub(super) fn remember(&mut self, question: Question, ruling: &Ruling) {
         if ruling.lasting {
-            self.lasting.insert(question, ruling.granted);
+            self.lasting.insert(question, Lasting { granted: ruling.granted, by: ruling.by.clone() });
         }
     }
 
     /// The answer that was given before and lasts.
     pub(super) fn recall(&self, question: &Question) -> Option<Ruling> {
-        let granted = *self.lasting.get(question)?;
-        Some(Ruling { basis: "remembered", ..Ruling::by_person(granted, &question.prompt) })
+        let Lasting { granted, by } = self.lasting.get(question)?;
+        Some(Ruling { basis: "remembered", by: by.clone(), ..Ruling::by_person(*granted, &question.prompt) })
+    }
+
+    /// All of them, in the order of their questions.
+    pub(super) fn all(&self) -> Vec<StandingAnswer> {
+        let all = self.lasting.iter().map(|(question, lasting)| {
+            let Question { hook, event, prompt } = question.clone();
+            StandingAnswer { hook, event, prompt, granted: lasting.granted, by: lasting.by.clone() }
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_by(|a, b| (&a.hook, a.event.as_str(), &a.prompt).cmp(&(&b.hook, b.event.as_str(), &b.prompt)));
+        all
+    }
+
+    /// Takes one back. False if there is none.
+    pub(super) fn forget(&mut self, question: &Question) -> bool {
+        self.lasting.remove(question).is_some()
     }
 
     pub(super) fn clear(&mut self) {

@@ -18,7 +18,7 @@ use crate::event::events::{
 use crate::event::{EventData, EventKey};
 use crate::guard::{Contained, Waited, wait};
 use crate::ports::BoxFuture;
-use crate::ports::approval::{ApprovalError, ApprovalRequest};
+use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Settled};
 use crate::ports::audit::AuditEntry;
 use crate::registry::{self, FromHook};
 use crate::result::{Approval, DefaultDecision};
@@ -68,7 +68,7 @@ impl Coordinator {
     /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
     async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
         let question = asked.question;
-        let known = self.shared.rules.answer(question);
+        let known = lock(&self.shared.rules).answer(question);
         let known = known.or_else(|| lock(&self.shared.ledger).recall(question));
         let (id, ruling) = match known {
             Some(ruling) => (None, ruling),
@@ -90,7 +90,7 @@ impl Coordinator {
         };
         let forbids_default = self.shared.config.forbid_default_allow;
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
-        let (open, still_open) = watch::channel(());
+        let (open, still_open) = watch::channel(None);
         let request = Arc::new(ApprovalRequest {
             id,
             hook: question.hook.clone(),
@@ -139,8 +139,9 @@ impl Coordinator {
             }
         };
         cancelled.disarm();
-        drop(open);
-        (Some(id), Ruling::on_answer(approval, answer, forbids_default))
+        let ruling = Ruling::on_answer(approval, answer, forbids_default);
+        open.send_replace(Some(Settled::from(&ruling)));
+        (Some(id), ruling)
     }
 
     /// A late answer changes nothing, but it is recorded.
@@ -148,15 +149,15 @@ impl Coordinator {
         &self,
         id: u64,
         question: Question,
-        mut waiting: Contained<BoxFuture<'static, Result<String, ApprovalError>>>,
+        mut waiting: Contained<BoxFuture<'static, Result<Answer, ApprovalError>>>,
     ) {
         let (session, clock) = (Arc::downgrade(&self.shared), self.shared.hooks.clock().clone());
         let watch = async move {
             let waited = wait(&*clock, LATE, &mut waiting).await;
-            if let (Waited::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
+            if let (Waited::Done(Ok(Answer { label: answer, by })), Some(shared)) = (waited, session.upgrade()) {
                 let session = Coordinator { shared };
                 tracing::warn!({ hook.name = %question.hook }, "an approval was answered too late");
-                let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer };
+                let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer, by };
                 if let Err(error) = session.record(&question.event, entry) {
                     super::route::log("audit", &error);
                 }
@@ -198,6 +199,7 @@ fn decision(id: Option<u64>, question: &Question, ruling: &Ruling) -> AuditEntry
         granted: ruling.granted,
         basis: ruling.basis,
         reason: ruling.reason.clone(),
+        by: ruling.by.clone(),
     }
 }
 

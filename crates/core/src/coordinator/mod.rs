@@ -9,7 +9,7 @@ mod record;
 mod route;
 mod verdict;
 
-pub use approve::{ApprovalRules, InvalidRules};
+pub use approve::{ApprovalRules, InvalidRules, StandingAnswer};
 pub use channels::{
     Contribution, Contributions, ContributorAnswer, ContributorRegistration, FailedContribution, IntoContribution,
 };
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::task::JoinSet;
 
-use self::approve::Ledger;
+use self::approve::{Ledger, Question};
 use self::channels::Channels;
 use self::inject::{Budget, Fate};
 use self::route::{Routing, TOOL_CALL_ID};
@@ -73,9 +73,9 @@ struct Shared {
     display: Option<Arc<dyn AnyDisplay>>,
     audit: Option<Arc<dyn AnyAuditLog>>,
     tokens: Arc<dyn TokenCounter>,
-    rules: Arc<ApprovalRules>,
     config: SessionConfig,
     // Std locks: nothing awaits while they are held. What is in an `Arc` is shared with sub-sessions.
+    rules: Arc<Mutex<ApprovalRules>>,
     ledger: Arc<Mutex<Ledger>>,
     budget: Arc<Mutex<Budget>>,
     channels: Arc<Channels>,
@@ -127,7 +127,7 @@ impl CoordinatorBuilder {
 
     /// The person's standing answers.
     pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
-        self.shared.rules = Arc::new(rules);
+        self.shared.rules = Arc::new(Mutex::new(rules));
         self
     }
 
@@ -235,6 +235,22 @@ impl Coordinator {
     /// The hooks of the session.
     pub fn hooks(&self) -> &HookRegistry {
         &self.shared.hooks
+    }
+
+    /// Puts other standing answers of the person in force, for sub-sessions as well.
+    pub fn set_approval_rules(&self, rules: ApprovalRules) {
+        *lock(&self.shared.rules) = rules;
+    }
+
+    /// The answers that last for this session.
+    pub fn standing_answers(&self) -> Vec<StandingAnswer> {
+        lock(&self.shared.ledger).all()
+    }
+
+    /// Takes back an answer that lasts: the next time, the person is asked again. False if there is no such answer.
+    pub fn forget_answer(&self, answer: &StandingAnswer) -> bool {
+        let StandingAnswer { hook, event, prompt, .. } = answer.clone();
+        lock(&self.shared.ledger).forget(&Question { hook, event, prompt })
     }
 
     /// Emits an event, routes what the hooks said, and says whether the operation may run.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::BoxFuture;
@@ -15,7 +16,8 @@ use crate::result::{ApprovalOption, DefaultDecision};
 /// Hooks ask, the person answers, the kernel decides: it owns what each option does, the time limit and the memory of
 /// lasting answers, whatever a system does.
 pub trait ApprovalSystem: Send + Sync + 'static {
-    /// Asks, and gives back the label of the option that the person chose. Anything else denies.
+    /// Asks, and gives back the label of the option that the person chose, with who that was if it is known. Any other label
+    /// denies.
     ///
     /// # Errors
     /// If no answer can be had; the operation is then denied.
@@ -26,16 +28,66 @@ pub trait ApprovalSystem: Send + Sync + 'static {
     fn request_approval(
         &self,
         request: Arc<ApprovalRequest>,
-    ) -> impl Future<Output = Result<String, ApprovalError>> + Send;
+    ) -> impl Future<Output = Result<Answer, ApprovalError>> + Send;
 }
 
 impl<T: ApprovalSystem> ApprovalSystem for Arc<T> {
     fn request_approval(
         &self,
         request: Arc<ApprovalRequest>,
-    ) -> impl Future<Output = Result<String, ApprovalError>> + Send {
+    ) -> impl Future<Output = Result<Answer, ApprovalError>> + Send {
         T::request_approval(self, request)
     }
+}
+
+/// What a person answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The label of an option.
+    pub label: String,
+    /// Who answered, where that is known. It is recorded.
+    pub by: Option<Answerer>,
+}
+
+/// Who answered a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answerer {
+    /// The name that the approval system knows the person by.
+    pub name: String,
+    /// From where: `terminal`, `console`, `api`, …
+    pub via: String,
+}
+
+impl Answer {
+    /// That label, chosen by somebody.
+    pub fn by(label: impl Into<String>, name: impl Into<String>, via: impl Into<String>) -> Self {
+        Self { label: label.into(), by: Some(Answerer { name: name.into(), via: via.into() }) }
+    }
+}
+
+impl From<String> for Answer {
+    fn from(label: String) -> Self {
+        Self { label, by: None }
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(label: &str) -> Self {
+        label.to_owned().into()
+    }
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Whether the operation may run.
+    pub granted: bool,
+    /// What that rests on, in a word: `answer`, `timeout`, `not_offered`, `failed`, `cancelled`.
+    pub basis: &'static str,
+    /// The reason, in words.
+    pub reason: String,
+    /// Who answered, where somebody did and that is known.
+    pub by: Option<Answerer>,
 }
 
 /// Why there is no answer.
@@ -89,7 +141,7 @@ pub struct ApprovalRequest {
     /// The digest of that data.
     pub digest: Digest,
     // The coordinator holds the other end while the question is open.
-    pub(crate) open: watch::Receiver<()>,
+    pub(crate) open: watch::Receiver<Option<Settled>>,
 }
 
 impl ApprovalRequest {
@@ -105,20 +157,27 @@ impl ApprovalRequest {
         })
     }
 
-    /// Returns when the question is no longer open: answered, out of time, or cancelled. Whoever shows it can then
-    /// take it away.
-    pub async fn closed(&self) {
+    /// Returns when the question is no longer open, with what became of it: answered, out of time, or cancelled. Whoever shows it can
+    /// then take it away.
+    pub async fn closed(&self) -> Settled {
         let mut open = self.open.clone();
         while open.changed().await.is_ok() {}
+        let settled = open.borrow().clone();
+        settled.unwrap_or_else(|| Settled {
+            granted: false,
+            basis: "cancelled",
+            reason: format!("Cancelled: {}", self.prompt),
+            by: None,
+        })
     }
 }
 
 pub(crate) trait AnyApprovalSystem: Send + Sync {
-    fn request(self: Arc<Self>, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Result<String, ApprovalError>>;
+    fn request(self: Arc<Self>, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Result<Answer, ApprovalError>>;
 }
 
 impl<T: ApprovalSystem> AnyApprovalSystem for T {
-    fn request(self: Arc<Self>, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Result<String, ApprovalError>> {
+    fn request(self: Arc<Self>, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Result<Answer, ApprovalError>> {
         Box::pin(async move { self.request_approval(request).await })
     }
 }
@@ -164,7 +223,7 @@ pub struct ApprovalInbox {
 pub struct PendingApproval {
     /// The question.
     pub request: Arc<ApprovalRequest>,
-    answer: oneshot::Sender<String>,
+    answer: oneshot::Sender<Answer>,
 }
 
 /// An answer to a question that nobody waits for any more.
@@ -184,13 +243,13 @@ impl PendingApproval {
     ///
     /// # Errors
     /// If the question is closed.
-    pub fn answer(self, label: impl Into<String>) -> Result<(), TooLate> {
-        self.answer.send(label.into()).map_err(|_| TooLate)
+    pub fn answer(self, answer: impl Into<Answer>) -> Result<(), TooLate> {
+        self.answer.send(answer.into()).map_err(|_| TooLate)
     }
 }
 
 impl ApprovalSystem for ChannelApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(PendingApproval { request, answer }).map_err(|_| ApprovalError::Closed)?;
         answered.await.map_err(|_| ApprovalError::Closed)

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
+use super::approval::Answerer;
 use super::{BoxFuture, PortError};
 use crate::event::{Digest, EventData, EventName};
 use crate::result::{ApprovalOption, DefaultDecision, Level, Placement, Role};
@@ -125,6 +126,9 @@ pub enum AuditEntry {
         basis: &'static str,
         /// The reason, in words.
         reason: String,
+        /// Who answered, where somebody did and that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
     },
     /// An answer came when the question was no longer open. It changed nothing.
     LateAnswer {
@@ -134,6 +138,9 @@ pub enum AuditEntry {
         hook: String,
         /// The answer.
         answer: String,
+        /// Who gave it, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
     },
     /// A hook added to what the agent knows, or tried to.
     Injection {

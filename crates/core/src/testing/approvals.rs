@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ports::approval::{ApprovalError, ApprovalRequest, ApprovalSystem};
+use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use crate::ports::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, lock};
 
@@ -73,7 +73,7 @@ impl ScriptedApprovals {
 }
 
 impl ApprovalSystem for ScriptedApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<String, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let asked = {
             let mut requests = lock(&self.requests);
             requests.push(request);
@@ -81,10 +81,10 @@ impl ApprovalSystem for ScriptedApprovals {
         };
         let entry = self.script.get(asked - 1).or(self.script.last());
         match entry.cloned().unwrap_or(Scripted::Silence) {
-            Scripted::Answer(answer) => Ok(answer),
+            Scripted::Answer(answer) => Ok(answer.into()),
             Scripted::After(delay, answer) => {
                 self.clock.sleep(delay).await;
-                Ok(answer)
+                Ok(answer.into())
             }
             Scripted::Silence => std::future::pending().await,
             Scripted::Error(error) => Err(error),

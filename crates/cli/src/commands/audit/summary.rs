@@ -45,9 +45,13 @@ pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
                 Some(true) => (Weight::Good, "granted"),
                 _ => (Weight::Bad, "refused"),
             };
-            (weight, format!("#{} {word} to {} ({}){}", text("id"), text("hook"), text("basis"), said("reason")))
+            let by = by(&body["by"]);
+            (weight, format!("#{} {word} to {} ({}{by}){}", text("id"), text("hook"), text("basis"), said("reason")))
         }
-        Kind::LateAnswer => (Weight::Plain, format!("#{} to {}, too late{}", text("id"), text("hook"), said("answer"))),
+        Kind::LateAnswer => {
+            let by = by(&body["by"]);
+            (Weight::Plain, format!("#{} to {}, too late{by}{}", text("id"), text("hook"), said("answer")))
+        }
         Kind::Injection => {
             let placed = format!("{} as {}, {}", text("hook"), text("role"), text("placement"));
             (Weight::Plain, format!("{placed}, {} tokens, {}{}", text("tokens"), text("fate"), said("text")))
@@ -73,6 +77,14 @@ pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
         Kind::Genesis | Kind::KeyRotation => (Weight::Plain, format!("public key {}", text("public_key"))),
         Kind::Segment | Kind::Checkpoint => (Weight::Plain, format!("covers {} records", record.seq)),
         Kind::PolicyChange => (Weight::Plain, plain(&body)),
+    }
+}
+
+/// Who answered, if the record says.
+fn by(by: &Value) -> String {
+    match (by["name"].as_str(), by["via"].as_str()) {
+        (Some(name), Some(via)) => format!(", {name} by {via}"),
+        _ => String::new(),
     }
 }
 
