@@ -19,6 +19,8 @@ mod production_guard;
 mod rate_limit;
 #[path = "guards/server.rs"]
 mod server;
+#[path = "guards/session_rules.rs"]
+mod session_rules;
 
 use std::path::{Path, PathBuf};
 

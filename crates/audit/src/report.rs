@@ -272,7 +272,9 @@ impl fmt::Display for Report {
             Verdict::Unsound => "UNSOUND",
             Verdict::Unreadable => "UNREADABLE",
         };
-        writeln!(f, "{word}: {} records in {} segments, log {}", self.records, self.segments, harmless(&self.log))?;
+        let counted = |number: u64, thing: &str| format!("{number} {thing}{}", if number == 1 { "" } else { "s" });
+        let (records, segments) = (counted(self.records, "record"), counted(self.segments, "segment"));
+        writeln!(f, "{word}: {records} in {segments}, log {}", harmless(&self.log))?;
         for finding in &self.findings {
             let place = match (&finding.file, finding.line) {
                 (Some(file), Some(line)) => format!("{file}:{line}: "),

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::bundles::{self, Bundles};
-use crate::config::{Approvals, Config, Who};
+use crate::config::{Approvals, Config, Who, audit_word};
 use crate::confine::Protection;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
@@ -69,7 +69,15 @@ pub async fn prepare(
     }
     let levels = bundles.levels();
     let config = &config.under(&levels);
-    let host = naming(bundles::host(&config.workspace)?, home.sessions(), screen.clone());
+    // A project that was trusted just now may want the record kept more safely.
+    let log = match config.audit == settled.audit {
+        true => log,
+        false => {
+            log.close().context("the audit log")?;
+            open_log(config, home)?
+        }
+    };
+    let host = naming(bundles::host(&config.workspace, home)?, home.sessions(), screen.clone());
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
     bundles.follow(config, home, &hooks, host, &log, &protection)?;
     levels.apply(&mut limits);
@@ -97,7 +105,7 @@ pub async fn prepare(
         tools.extend(server.tools());
         servers.push(server);
     }
-    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name).chain(["Task".to_owned()]).collect();
+    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name).chain([TASK.to_owned()]).collect();
     if let Some(unknown) = config.only.iter().flatten().find(|name| !names.contains(name)) {
         bail!("a bundle has `{unknown}` under `tools`, but there are only {}", names.join(", "));
     }
@@ -106,6 +114,7 @@ pub async fn prepare(
     let plan = json!({
         "workspace": config.workspace.to_string_lossy(),
         "approvals": match config.approvals { Approvals::Ask => "ask", Approvals::Deny => "deny" },
+        "audit": audit_word(config.audit),
         "mcp": config.mcp.keys().collect::<Vec<_>>(),
     });
     let builder = Session::builder(provider)
@@ -136,6 +145,14 @@ pub async fn prepare(
     };
     Ok(Prepared { builder, watcher, log, servers })
 }
+
+/// The names of the tools that there are without a server.
+pub fn tool_names(workspace: &Workspace) -> Vec<String> {
+    standard(workspace).iter().map(|tool| tool.spec().name).chain([TASK.to_owned()]).collect()
+}
+
+/// The tool with which an agent delegates: it is part of every session.
+const TASK: &str = "Task";
 
 /// Keeps the names that hooks give to sessions. A session whose name cannot be kept is a session all the same.
 fn naming(host: Host, sessions: Store, screen: Screen) -> Host {

@@ -1,12 +1,13 @@
 //! The bundles of a session: which there are, and whether the project's may be used.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use amplifier_audit::Log;
-use amplifier_core::HookRegistry;
+use amplifier_core::{EXECUTION_START, HookRegistry, PROVIDER_REQUEST};
 use amplifier_modules::bundle::{BundleError, BundleLevel, FOLLOWER, Levels, Live, Loaded, load, load_pinned};
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
-use amplifier_modules::{Host, Scope};
+use amplifier_modules::{COUNTER, Host, Scope};
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use crate::home::Home;
 /// Where a project has its bundle.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Hooks that are there without a bundle: none of a bundle can pass for them.
-const TAKEN: [&str; 4] = [CONFIRM, PROTECT, FOLLOWER, "json"];
+const TAKEN: [&str; 5] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, "json"];
 
 /// The bundles that there are.
 #[derive(Debug, Default)]
@@ -100,13 +101,13 @@ impl Bundles {
             State::Trusted(bundle, pinned) => Some((project.file.clone(), bundle.clone(), pinned.clone())),
             State::Untrusted(..) | State::Unusable(_) => None,
         });
-        let has_user = self.user.is_some();
+        let (user_bundle, has_user) = (home.user_bundle(), AtomicBool::new(self.user.is_some()));
         let (config, home, protection) = (config.clone(), home.clone(), protection.clone());
         let load = move || {
             let mut bundles = Self::find(&config, &home)?;
             // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
             let gone = |file: &Path| BundleError::whole(file, "it is gone; to do without it, start a new session");
-            if has_user && bundles.user.is_none() {
+            if has_user.load(Ordering::Relaxed) && bundles.user.is_none() {
                 return Err(gone(&home.user_bundle()));
             }
             // What the person has changed counts, whatever became of the project's.
@@ -123,16 +124,12 @@ impl Bundles {
                 }
             }
             let levels = bundles.levels().withholding(withheld);
-            match protection.lacks(&levels) {
-                Some((bundle, file)) => Err(BundleError::whole(
-                    bundle,
-                    format!("`{}` is not protected from the tools of this session; start a new one", file.display()),
-                )),
-                None => Ok(levels),
-            }
+            protection.check(&levels)?;
+            has_user.store(bundles.user.is_some(), Ordering::Relaxed);
+            Ok(levels)
         };
         let log = log.clone();
-        Live::start(&self.levels(), hooks, host, load)?.follow(move |levels| {
+        Live::start(&self.levels(), hooks, host, load)?.expecting(user_bundle).follow(move |levels| {
             let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
             // The hooks say to the person what has changed; that the record lacks it is told by the log's own failure.
             _ = log.policy_change(&json!({ "bundles": files }));
@@ -196,8 +193,8 @@ impl Project {
 ///
 /// # Errors
 /// If there is a mistake in one of the bundles.
-pub fn register(levels: &Levels, workspace: &Path, hooks: &HookRegistry) -> Result<()> {
-    levels.register(hooks, &host(workspace)?)?;
+pub fn register(levels: &Levels, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<()> {
+    levels.register(hooks, &host(workspace, home)?)?;
     Ok(())
 }
 
@@ -205,19 +202,26 @@ pub fn register(levels: &Levels, workspace: &Path, hooks: &HookRegistry) -> Resu
 ///
 /// # Errors
 /// If there is a mistake in it.
-pub fn register_alone(bundle: &Loaded, workspace: &Path, hooks: &HookRegistry) -> Result<()> {
-    bundle.register(hooks, &host(workspace)?)?;
+pub fn register_alone(bundle: &Loaded, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<()> {
+    bundle.register(hooks, &host(workspace, home)?)?;
     Ok(())
+}
+
+/// Names the hooks that follow bundles, for whoever lists hooks: they are part of every session, and do nothing outside of one.
+pub fn name_follower(hooks: &HookRegistry) {
+    hooks.hook(EXECUTION_START).named(FOLLOWER).observer().run(|_| {});
+    hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().run(|_| {});
 }
 
 /// What hooks of bundles find around them.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn host(workspace: &Path) -> Result<Host> {
+pub fn host(workspace: &Path, home: &Home) -> Result<Host> {
     let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
     let place = scope.workspace().to_owned();
-    Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place)))
+    let keys = Protection::keys(home);
+    Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place, &keys)))
 }
 
 /// The bundle of the project in a folder, by a name that does not depend on how the folder is spelt; none if there is none.

@@ -383,7 +383,7 @@ fn read(path: &Path, is_named: bool) -> Result<File> {
     toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))
 }
 
-fn audit_word(level: Durability) -> &'static str {
+pub(crate) fn audit_word(level: Durability) -> &'static str {
     match level {
         Durability::Async => "async",
         Durability::Group => "group",

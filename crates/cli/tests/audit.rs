@@ -249,7 +249,7 @@ fn what_cannot_be_read_ends_with_code_three() {
     fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
     let Ran { code, out, error } = place.audit("show", &["--from", "2"]);
     assert_eq!((code, numbers(&out)), (3, vec![2, 3]), "what comes before is shown");
-    let told = "error: line 5 of `seg-000001.jsonl`; `amplifier audit verify` says what that means: its bytes do not have the hash \
+    let told = "amplifier: line 5 of `seg-000001.jsonl`; `amplifier audit verify` says what that means: its bytes do not have the hash \
                 it carries\n";
     assert_eq!(error, told);
 
@@ -263,7 +263,7 @@ fn what_cannot_be_read_ends_with_code_three() {
 fn verifying_says_what_is_proved_and_what_is_not() {
     let place = sample();
     let said = place.audit("verify", &[]).fine();
-    assert!(said.starts_with("sound: 11 records in 1 segments, log "), "{said}");
+    assert!(said.starts_with("sound: 11 records in 1 segment, log "), "{said}");
     for part in ["say which key", "compare with an anchor", "1 sessions sealed, 1 not"] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -344,7 +344,7 @@ fn statistics_count_what_there_is() {
 
     let table = place.audit("stats", &["--session", "s-2"]).fine();
     for line in [
-        "records    3 in 1 segments",
+        "records    3 in 1 segment",
         "first      1970-01-01T00:00:14.000000Z",
         "last       1970-01-01T00:00:16.000000Z",
         "decisions  0 allow, 1 deny, 0 asked, 0 cancelled",
@@ -380,7 +380,7 @@ fn a_record_can_be_proved_to_someone_who_has_only_the_key() {
     assert_eq!(check(&proof, &[]).code, 2, "a proof without a key proves nothing");
 
     let Ran { code, error, .. } = place.audit("prove", &["--record", "10"]);
-    let told = "error: record 10 is not there, or no checkpoint covers it yet\n";
+    let told = "amplifier: record 10 is not there, or no checkpoint covers it yet\n";
     assert_eq!((code, error.as_str()), (3, told));
 }
 
@@ -411,7 +411,7 @@ fn a_log_can_be_proved_to_continue_an_earlier_one() {
     );
 
     let Ran { code, error, .. } = place.audit("prove", &["--from", "9"]);
-    let told = "error: no checkpoint covers exactly 9 records; the nearest covers 10\n";
+    let told = "amplifier: no checkpoint covers exactly 9 records; the nearest covers 10\n";
     assert_eq!((code, error.as_str()), (3, told));
 }
 
@@ -440,7 +440,7 @@ fn a_file_is_replaced_only_by_force_and_only_as_a_whole() {
     assert_eq!(fs::read_to_string(&file).unwrap(), whole);
 
     let Ran { code, error, .. } = place.audit("export", &["--output", &file, "--kind", "seal"]);
-    let told = format!("error: `{file}` is already there; use `--force` to replace it\n");
+    let told = format!("amplifier: `{file}` is already there; use `--force` to replace it\n");
     assert_eq!((code, error), (3, told));
 
     fs::write(place.segment(), format!("{whole}{{")).unwrap();

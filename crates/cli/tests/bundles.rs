@@ -186,3 +186,20 @@ fn editors_get_a_schema_and_people_a_warning_about_events_that_nobody_emits() {
         "{error}"
     );
 }
+
+#[test]
+fn a_bundle_of_the_user_that_appears_counts_while_the_session_runs() {
+    let place = Place::with(
+        json!([bash("echo > ready; while [ ! -e go ]; do sleep 0.02; done"), bash("touch made"), { "text": "Done." }]),
+    );
+    place.rules(json!({ "confirm:*": "allow" }));
+    let running = Running::start(place.scripted(&["run", "Make it"]));
+    while !place.at("workspace/ready").exists() {
+        std::thread::yield_now();
+    }
+    place.write("home/bundle.yaml", GUARD);
+    place.write("workspace/go", "");
+    let ran = running.end();
+    assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists());
+}

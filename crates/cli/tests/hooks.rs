@@ -43,7 +43,7 @@ fn a_bundle_is_validated_listed_tested_and_tried_before_it_is_trusted() {
     let listed = place.amplifier(&["hooks", "list", "--json", "--bundle", &file]).fine();
     let names: Vec<Value> =
         listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
-    assert_eq!(names, ["no-destructive-shell", "confirm"]);
+    assert_eq!(names, ["no-destructive-shell", "confirm", "bundle", "bundle"]);
     let tested = place.amplifier(&["hooks", "test", &file]).fine();
     assert_eq!(tested, "test deleting is denied ... ok\ntest listing is not ... ok\n\n2 passed; 0 failed\n");
     let data = r#"{"tool_name": "Bash", "tool_input": {"command": "rm -rf ."}}"#;
@@ -166,4 +166,45 @@ fn a_component_to_begin_with_says_how_it_is_built() {
     };
     assert_eq!(early.code, 1);
     assert!(early.error.contains(expected), "{}", early.error);
+}
+
+#[test]
+fn a_test_says_what_has_happened_before_and_has_a_session_of_its_own() {
+    let bundle = r#"
+hooks:
+  - rule: enough
+    on: tool:pre
+    when: session_count("tool:pre", "Bash") > 20
+    ask: "Bash was used {{ session_count('tool:pre', 'Bash') }} times. Go on?"
+tests:
+  - name: twenty commands are fine
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: ls } }
+    before: [{ event: tool:pre, data: { tool_name: Bash, tool_input: { command: ls } }, times: 19 }]
+    expect: { decision: continue }
+  - name: the next one is asked about
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: ls } }
+    before:
+      - { event: tool:pre, data: { tool_name: Bash, tool_input: { command: ls } }, times: 20 }
+      - { event: tool:pre, data: { tool_name: Read, tool_input: {} } }
+    expect: { decision: ask_user, says: Bash was used 21 times }
+"#;
+    let (place, file) = place(bundle);
+    let tested = place.amplifier(&["hooks", "test", &file]).fine();
+    assert!(tested.ends_with("2 passed; 0 failed\n"), "{tested}");
+    std::fs::write(&file, bundle.replace("times: 19", "times: 1001")).unwrap();
+    let ran = place.amplifier(&["hooks", "validate", &file]);
+    assert!(ran.code == 1 && ran.error.contains("`times` is 1001: an event happens 1 to 1,000 times"), "{ran:?}");
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_a_mistake() {
+    let (place, file) = place("tools:\n  only: [Read, Grpe]\n");
+    let ran = place.amplifier(&["hooks", "validate", &file]);
+    ran.check_failed(&format!(
+        "amplifier: {file}:2:16: there is no tool `Grpe`; did you mean `Grep`?\n 2 |   only: [Read, Grpe]\n   |                ^"
+    ));
+    std::fs::write(&file, "tools:\n  only: [Read, Task, mcp__files__list]\n").unwrap();
+    place.amplifier(&["hooks", "validate", &file]).fine();
 }

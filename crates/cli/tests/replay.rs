@@ -340,3 +340,40 @@ fn an_empty_log_changes_nothing_and_what_cannot_be_done_is_told_apart() {
     assert!(mistake.error.contains("unknown key `wen`; did you mean `when`?"), "{}", mistake.error);
     assert_eq!(place.amplifier(&["hooks", "replay"]).code, 2);
 }
+
+#[test]
+fn what_came_before_in_the_session_counts_also_where_it_is_not_compared() {
+    let place = session(BUNDLE);
+    let candidate = r#"
+hooks:
+  - rule: one-command
+    on: tool:pre
+    when: tool_name == "Bash" && session_count("tool:pre", "Bash") > 1 && turn() == 1
+    deny: "one command is enough"
+  - rule: after-the-first
+    on: tool:post
+    when: session_count("tool:pre") > 2
+    deny: "no more"
+"#;
+    let expected = ["tool:pre  Bash echo hello", "    ask_user by confirm → deny by one-command"];
+    for arguments in [&["--event", "tool:pre"][..], &["--event", "tool:p*"]] {
+        let ran = replay(&place, candidate, arguments);
+        let changed = changes(&ran);
+        let at = changed.iter().position(|line| line == expected[0]).unwrap();
+        assert_eq!(changed[at + 1], expected[1]);
+        assert_eq!(changed.iter().filter(|line| line.contains("one-command")).count(), 1, "{changed:?}");
+    }
+    // The events that were counted are not compared: the third call alone is told about.
+    let ran = replay(&place, candidate, &["--event", "tool:post"]);
+    let changed = changes(&ran);
+    assert_eq!(changed.iter().filter(|line| line.contains("after-the-first")).count(), 1, "{changed:?}");
+    assert!(changed.iter().all(|line| !line.starts_with("tool:pre")), "{changed:?}");
+}
+
+#[test]
+fn what_goes_wrong_is_said_as_everywhere_else() {
+    let place = Place::with(json!([]));
+    let ran = replay(&place, BUNDLE, &["nowhere"]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""));
+    assert!(ran.error.starts_with("amplifier: "), "{}", ran.error);
+}

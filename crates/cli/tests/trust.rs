@@ -121,7 +121,8 @@ fn a_bundle_that_is_named_needs_no_trust_and_counts_once() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .map(|hook| (hook["name"].clone(), hook["level"].clone()))
         .collect();
-    assert_eq!(hooks, [(json!("note"), json!("named")), (json!("confirm"), json!("built in"))]);
+    let own = |name: &str| (json!(name), json!("built in"));
+    assert_eq!(hooks, [(json!("note"), json!("named")), own("confirm"), own("bundle"), own("bundle")]);
 }
 
 #[test]
@@ -216,9 +217,10 @@ fn text_of_a_bundle_cannot_steer_a_terminal() {
 #[test]
 fn without_a_terminal_trust_needs_to_be_agreed_to() {
     let place = place(BUNDLE);
-    let nobody =
-        "amplifier: there is no terminal to ask on; run it in a terminal, or agree to what it shows with --yes";
-    place.amplifier(&["hooks", "trust"]).check_usage(nobody);
+    let asked = place.amplifier(&["hooks", "trust"]);
+    let nobody = "amplifier: it is not trusted: there is no terminal to ask on; look at what is shown, and run this in a terminal, or with --yes to agree\n";
+    assert_eq!((asked.code, asked.error.as_str()), (2, nobody));
+    assert!(asked.out.contains("command: sh ./note.sh") && asked.out.contains("sha256"), "{}", asked.out);
     let other = place.at("other.yaml").display().to_string();
     let usage = format!(
         "amplifier: only `.amplifier/bundle.yaml` of a project needs trust; use `{other}` by naming it: --bundle {other}"

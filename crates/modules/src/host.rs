@@ -37,8 +37,8 @@ impl Host {
         self
     }
 
-    /// How programs are confined that are to be: the words to put before their commands, or why it is not possible. Without this, such
-    /// hooks cannot be registered.
+    /// How programs are confined that are to be: the words to put before their commands, or why it is not possible. Without this, hooks that are to be
+    /// confined cannot be registered, and programs of modules that are confined wherever it is possible are not.
     #[must_use]
     pub fn confine(
         mut self,
@@ -57,6 +57,11 @@ impl Host {
             counted.insert(who.to_owned(), new.clone());
             new
         })
+    }
+
+    /// Whether programs can be confined at all.
+    pub(crate) fn confines(&self) -> bool {
+        self.confine.is_some()
     }
 
     /// What to put before the command of a program that is to be confined.

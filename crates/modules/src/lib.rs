@@ -3,6 +3,7 @@
 mod builtin;
 pub mod bundle;
 mod condition;
+mod counts;
 mod host;
 pub mod replay;
 mod rule;
@@ -14,6 +15,7 @@ pub mod trust;
 
 pub use builtin::{MODULES, Module};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
+pub use counts::COUNTER;
 pub use host::Host;
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};

@@ -73,13 +73,20 @@ impl Rule {
         if message.is_none() && matches!(answer, Answer::Proceed) {
             return Err(RuleError::Empty);
         }
-        Ok(Self {
+        let rule = Self {
             when: options.when.as_deref().map(Condition::compile).transpose().map_err(RuleError::expression("when"))?,
             answer,
             message: message.map(|template| (options.level.unwrap_or_default(), template)),
             reason: template("reason", options.reason.as_deref())?,
             scope,
-        })
+        };
+        let counts = rule.scope.counts();
+        counts.want(rule.when.iter().flat_map(Condition::counted));
+        let texts = [rule.message.as_ref().map(|(_, message)| message), rule.reason.as_ref()];
+        for text in texts.into_iter().flatten().chain(rule.answer.templates()) {
+            counts.want(text.counted());
+        }
+        Ok(rule)
     }
 
     /// What the rule answers to an event.
@@ -122,6 +129,15 @@ impl Answer {
             }
             _ => Self::Proceed,
         })
+    }
+
+    /// The texts that it is made of.
+    fn templates(&self) -> Vec<&Template> {
+        match self {
+            Self::Proceed => Vec::new(),
+            Self::Deny(text) | Self::Ask(text, _) | Self::Inject(text, ..) => vec![text],
+            Self::Modify(modification) => modification.templates(),
+        }
     }
 
     /// None if there is nothing to do after all.

@@ -62,6 +62,15 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// The events whose counts its expressions ask about.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &String> {
+        let conditions = self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Expression(expression) => Some(expression),
+        });
+        conditions.flat_map(Condition::counted)
+    }
+
     /// The text for an event, to be read.
     ///
     /// # Errors

@@ -269,11 +269,23 @@ fn unknown_names_and_functions_are_found_when_compiled() {
         ("path_matches(prompt, ['a/[b'])", "`a/[b` is not a pattern for paths: unclosed character class"),
         ("path_matches(prompt, [1])", "patterns are a text or a list of texts at column 22"),
         ("b'a' == b'a'", "bytes are not supported at column 1: write a text"),
-        ("has(prompt)", "syntax error"),
+        ("has(prompt)", "syntax error, `has` takes a field of something"),
         ("1 +", "syntax error"),
         ("prompt ? 1", "syntax error, the expression is incomplete at column 1"),
-        ("'ü日' == )", "syntax error, mismatched input ')' at column 9"),
-        ("'open", "syntax error"),
+        ("'ü日' == )", "syntax error, this `)` closes nothing at column 9"),
+        ("tool_name == 'open", "syntax error, this text is never closed at column 14: end it with `'`"),
+        ("tool_name = 'a'", "syntax error, `=` means nothing here at column 11: write `==`"),
+        ("tool_name === 'a'", "syntax error, `===` means nothing here at column 11: write `==`"),
+        ("tool_name <> 'a'", "syntax error, `<>` means nothing here at column 11: write `!=`"),
+        ("prompt == 'a & b' & prompt == 'c'", "syntax error, `&` means nothing here at column 19: write `&&`"),
+        ("prompt == 'a' | prompt == 'c'", "syntax error, `|` means nothing here at column 15: write `||`"),
+        ("prompt == 'a' and prompt == 'c'", "syntax error, `and` means nothing here at column 15: write `&&`"),
+        ("prompt == 'a' or prompt == 'c'", "syntax error, `or` means nothing here at column 15: write `||`"),
+        ("not prompt", "syntax error, `not` means nothing here at column 1: write `!`"),
+        ("size(prompt > 1", "syntax error, this `(` is never closed at column 5"),
+        ("size(prompt] > 1", "syntax error, this `]` does not close `(` at column 12"),
+        ("prompt prompt", "syntax error, `prompt` does not belong here at column 8"),
+        ("prompt ==", "syntax error, the expression ends too early at column 10: something is missing after `==`"),
         ("", "the expression is empty"),
         ("timestamp('x') == 1", "unknown function `timestamp`"),
     ];
@@ -555,4 +567,97 @@ fn the_schema_knows_every_field() {
         ]
     );
     assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+/// The hooks of rules that deny when these conditions hold, each named by its condition.
+fn counting(scope: Scope, event: &str, conditions: &[&str]) -> HookRegistry {
+    let hooks = HookRegistry::new();
+    let scope = Arc::new(scope);
+    for condition in conditions {
+        let options = serde_json::from_value(json!({ "when": condition, "deny": condition })).unwrap();
+        let rule = Rule::new(options, scope.clone()).unwrap();
+        hooks.hook(event).named(*condition).on_error(OnError::Deny).handler(rule).unwrap();
+    }
+    scope.count(&hooks);
+    hooks
+}
+
+fn call(session: &str, tool: &str) -> EventData {
+    data! { "session_id": session, "tool_name": tool, "tool_input": {} }
+}
+
+#[tokio::test]
+async fn a_rule_knows_what_has_happened_in_its_session() {
+    let condition = "session_count('tool:pre', tool_name) > 2";
+    let hooks = counting(scope(), "tool:pre", &[condition]);
+    let denied =
+        async |session: &str, tool: &str| hooks.emit(TOOL_PRE, call(session, tool)).await.flat().reason.is_some();
+    assert!(!denied("one", "Bash").await);
+    assert!(!denied("one", "Bash").await);
+    assert!(!denied("one", "Write").await, "another tool");
+    assert!(!denied("two", "Bash").await, "another session");
+    assert!(denied("one", "Bash").await);
+    assert!(denied("one", "Bash").await, "what is denied counts, too");
+
+    // Delegating gets nobody around it.
+    let child = data! { "session_id": "child", "mount_plan": { "parent_session_id": "one" }, "source": "startup" };
+    hooks.emit("session:start", child).await.unwrap();
+    assert!(denied("child", "Bash").await);
+
+    // The counts end with the session.
+    let end = data! { "session_id": "one", "reason": "complete", "duration_ms": 1, "stats": {} };
+    hooks.emit("session:end", end).await.unwrap();
+    assert!(!denied("one", "Bash").await);
+}
+
+#[tokio::test]
+async fn a_rule_knows_the_turn_and_how_long_the_session_lasts() {
+    let clock = ManualClock::new();
+    let conditions =
+        ["turn() > 1", "session_minutes() >= 30", "session_count('prompt:submit') == 2 && size(prompt) > 1"];
+    let hooks = counting(scope().clock(clock.clone()), "prompt:submit", &conditions);
+    let session = |fields: Value| {
+        let mut data = EventData::from(fields.as_object().unwrap().clone());
+        data.insert("session_id", "s");
+        data
+    };
+    hooks.emit("session:start", session(json!({ "mount_plan": {}, "source": "startup" }))).await.unwrap();
+    let prompt = async |text: &str| {
+        let outcome = hooks.emit("prompt:submit", session(json!({ "prompt": text }))).await.unwrap();
+        outcome.flat().reason
+    };
+    assert_eq!(prompt("a").await, None);
+    assert_eq!(prompt("a").await.as_deref(), Some("turn() > 1"));
+    clock.advance(Duration::from_secs(30 * 60));
+    let hooks = counting(scope().clock(clock.clone()), "prompt:submit", &conditions[1..2]);
+    hooks.emit("session:start", session(json!({ "mount_plan": {}, "source": "startup" }))).await.unwrap();
+    let prompt = async || hooks.emit("prompt:submit", session(json!({ "prompt": "a" }))).await.unwrap().flat().reason;
+    clock.advance(Duration::from_secs(30 * 60 - 1));
+    assert_eq!(prompt().await, None);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(prompt().await.as_deref(), Some("session_minutes() >= 30"));
+}
+
+#[test]
+fn what_nobody_counts_is_a_failure_and_not_nothing() {
+    let scope = scope();
+    for source in ["session_count('tool:pre') > 3", "turn() > 3", "session_minutes() > 3"] {
+        let failed = Condition::compile(source).unwrap().holds("tool:pre", &bash("ls"), &scope).unwrap_err();
+        assert!(failed.to_string().contains("nobody counts `"), "{failed}");
+    }
+}
+
+#[test]
+fn what_is_counted_has_to_be_written_out() {
+    let cases = [
+        ("session_count(event)", "`session_count` needs the name of an event at column 1: write `session_count("),
+        ("session_count()", "`session_count` takes an event, and a tool if you like at column 1"),
+        ("session_count('tool:per')", "there is no event `tool:per` at column 15: did you mean `tool:pre`?"),
+        ("session_count('tool:*')", "`tool:*` is no event name"),
+        ("turn(1)", "`turn` takes 0 arguments, not 1"),
+    ];
+    for (source, expected) in cases {
+        let error = refused(source);
+        assert!(error.starts_with(expected), "{source}: {error}");
+    }
 }

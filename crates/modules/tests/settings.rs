@@ -265,3 +265,106 @@ async fn a_session_follows_its_bundle_and_the_person_is_told() {
     assert_eq!(*versions.lock().unwrap(), 1);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
 }
+
+/// A worker that denies everything with the number of its process.
+const WORKER: &str = r#"while read -r line; do
+  id=${line#*\"id\":}
+  printf '{"id":%s,"result":{"action":"deny","reason":"process %s"}}\n' "${id%%,*}" "$$"
+done
+"#;
+
+#[tokio::test]
+async fn a_hook_that_did_not_change_goes_on_where_another_one_did() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "worker.sh", WORKER);
+    let bundle = |seconds: u32, text: &str| {
+        format!(
+            "hooks:\n  - worker: [sh, worker.sh]\n    on: tool:pre\n    timeout: {seconds}\n  - rule: guard\n    on: prompt:submit\n    deny: {text}\n"
+        )
+    };
+    write(folder.path(), "b.yaml", &bundle(10, "one"));
+    let hooks = HookRegistry::new();
+    let mut live = live(&hooks, folder.path(), folder.path().join("b.yaml"));
+    let first = is_denied(&hooks).await.unwrap();
+    assert!(first.starts_with("process "), "{first}");
+
+    write(folder.path(), "b.yaml", &bundle(10, "two"));
+    assert!(live.refresh().unwrap().is_ok());
+    let prompt = hooks.emit("prompt:submit", data! { "prompt": "x" }).await.unwrap();
+    assert_eq!(prompt.flat().reason.as_deref(), Some("two"));
+    assert_eq!(is_denied(&hooks).await.unwrap(), first, "its entry is the same");
+    assert_eq!(hooks.list_handlers().len(), 2);
+
+    write(folder.path(), "b.yaml", &bundle(11, "two"));
+    assert!(live.refresh().unwrap().is_ok());
+    let second = is_denied(&hooks).await.unwrap();
+    assert_ne!(second, first, "its entry is another one");
+
+    write(folder.path(), "worker.sh", &format!("# new\n{WORKER}"));
+    write(folder.path(), "b.yaml", &bundle(11, "three"));
+    assert!(live.refresh().unwrap().is_ok());
+    assert_ne!(is_denied(&hooks).await.unwrap(), second, "its program is another one");
+}
+
+#[tokio::test]
+async fn what_a_module_counts_is_not_lost_when_another_hook_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = |text: &str| {
+        format!(
+            "hooks:\n  - module: hooks-metrics\n    config: {{ file: metrics.prom }}\n  - rule: guard\n    on: tool:pre\n    deny: {text}\n"
+        )
+    };
+    write(folder.path(), "b.yaml", &bundle("one"));
+    let hooks = HookRegistry::new();
+    let mut live = live(&hooks, folder.path(), folder.path().join("b.yaml"));
+    is_denied(&hooks).await.unwrap();
+    write(folder.path(), "b.yaml", &bundle("two"));
+    assert!(live.refresh().unwrap().is_ok());
+    is_denied(&hooks).await.unwrap();
+    let end = data! { "session_id": "s", "reason": "complete", "duration_ms": 1, "stats": {} };
+    hooks.emit("session:end", end).await.unwrap();
+    let metrics = std::fs::read_to_string(folder.path().join("metrics.prom")).unwrap();
+    assert!(metrics.contains("amplifier_events_total{event=\"tool:pre\"} 2\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_bundle_that_is_expected_counts_as_soon_as_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let hooks = HookRegistry::new();
+    let file = folder.path().join("later.yaml");
+    let wanted = file.clone();
+    let load = move || {
+        let there = wanted.exists().then(|| bundle::load(&wanted)).transpose()?;
+        Ok(Levels::new(there.map(|bundle| (BundleLevel::User, bundle)), &[]))
+    };
+    let live = Live::start(&load().unwrap(), &hooks, host(folder.path()), load).unwrap();
+    let mut live = live.expecting(&file);
+    assert!(live.refresh().is_none());
+    write(folder.path(), "later.yaml", "hoks: []\n");
+    assert!(live.refresh().unwrap().unwrap_err().to_string().contains("did you mean `hooks`?"));
+    assert!(live.refresh().is_none(), "a mistake is told once");
+    write(folder.path(), "later.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: now\n");
+    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("now"));
+    assert!(live.refresh().is_none());
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = ["Read", "Bash"].map(str::to_owned);
+    let check = |text: &str| {
+        write(folder.path(), "b.yaml", text);
+        let told = load(&folder.path().join("b.yaml")).unwrap().check_tools(&known);
+        told.map_err(|error| (error.line, error.column, error.message))
+    };
+    assert_eq!(check("tools: { only: [Read, mcp__files__list] }\n"), Ok(()));
+    assert_eq!(check("tools: { mcp: {} }\n"), Ok(()));
+    let told = |line, column, text: &str| Err((line, column, text.to_owned()));
+    let expected = told(4, 7, "there is no tool `Bsah`; did you mean `Bash`?");
+    assert_eq!(check("tools:\n  only:\n    - Read\n    - Bsah\n"), expected);
+    let expected = told(1, 17, "there is no tool `Compiler`; there are Read, Bash, and `mcp__SERVER__TOOL`");
+    assert_eq!(check("tools: { only: [Compiler] }\n"), expected);
+    write(folder.path(), "inner.yaml", "tools: { only: [Raed] }\n");
+    assert_eq!(check("includes: [inner.yaml]\n"), told(1, 17, "there is no tool `Raed`; did you mean `Read`?"));
+}

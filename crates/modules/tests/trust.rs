@@ -246,16 +246,21 @@ async fn a_folder_that_is_turned_elsewhere_while_a_session_runs_is_noticed() {
 fn what_cannot_be_looked_through_is_not_trusted() {
     let check = |bundle: &str, problem: &str| {
         let project = Project::new(bundle);
-        for number in 0..20 {
+        for number in 0..70 {
             fs::create_dir_all(project.at(&format!(".amplifier/folder{number}"))).unwrap();
         }
         let error = project.load().pin().unwrap_err().to_string();
         assert!(error.ends_with(problem), "{error}");
     };
-    let too_much = "hook `program` names too much to look for files in it; please put it into a script";
-    check(&command(&"x".repeat(70_000)), too_much);
-    check(&command(&(0..5_000).map(|number| format!("word{number} ")).collect::<String>()), too_much);
-    check(&command(&(0..20).map(|number| format!("folder{number} ")).collect::<String>()), too_much);
+    let too_much = |what: &str| {
+        let begin = "hook `program` names too much to look for files in it";
+        format!("{begin}: {what}; please put it into a script, and name that")
+    };
+    let words = |word: &str, count| command(&(0..count).map(|number| format!("{word}{number} ")).collect::<String>());
+    check(&command(&"x".repeat(70_000)), &too_much("a text of 70000 bytes, where 65536 are looked at"));
+    check(&words("word", 5_000), &too_much("more than 4000 words"));
+    let folders = "more than 64 folders, in each of which its other words may be files";
+    check(&words("folder", 70), &too_much(folders));
     let folder = command("true") + "    files: [folder1]\n";
     check(&folder, "folder1` cannot be pinned: it is a folder; name its files");
 }
@@ -482,4 +487,28 @@ fn a_project_can_only_make_settings_stricter() {
     check("500 warn", "100 truncate", " ", (100, OverBudget::Truncate));
     check("500 drop", " ", "900 warn", (500, OverBudget::Drop));
     check(" ", "300 ", "900 truncate", (300, OverBudget::Truncate));
+}
+
+#[test]
+fn what_trust_pins_is_what_tools_must_not_change() {
+    let bundle = "hooks:\n  - command: sh -c 'cd tools && sh ./check.sh'\n    name: check\n    on: tool:pre\n    env: { RULES: rules.json }\n\
+                  \x20 - module: hooks-linter\n    config: { linters: [{ files: '*.py', command: [sh, lint.sh, '{file}'] }] }\n\
+                  \x20 - module: hooks-production-guard\n    config: { paths: [live.env] }\n";
+    let project = Project::new(bundle);
+    fs::create_dir_all(project.at(".amplifier/tools")).unwrap();
+    for file in [".amplifier/tools/check.sh", ".amplifier/rules.json", "lint.sh"] {
+        project.write(file, "exit 0\n");
+    }
+    let mut loaded = project.load();
+    let pinned: Vec<PathBuf> = loaded.pin().unwrap().files.into_keys().collect();
+    let named = loaded.named_files(&project.at("")).unwrap();
+    let mut named: Vec<PathBuf> = named.iter().map(|file| file.canonicalize().unwrap()).collect();
+    named.sort();
+    named.dedup();
+    assert_eq!(named, pinned);
+    assert_eq!(pinned.len(), 4, "{pinned:?}");
+    // A pattern for what the agent does is no part of the hook.
+    project.write(".amplifier/live.env", "");
+    assert!(loaded.pin().unwrap().files.keys().any(|file| file.ends_with("live.env")));
+    assert!(!loaded.named_files(&project.at("")).unwrap().iter().any(|file| file.ends_with("live.env")));
 }

@@ -82,7 +82,7 @@ impl Doctor {
 fn bundles(config: &Config, home: &Home) -> Result<String> {
     let bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
-    bundles::register(&levels, &config.workspace, &HookRegistry::new())?;
+    bundles::register(&levels, &config.workspace, home, &HookRegistry::new())?;
     let project = bundles.project.as_ref();
     if let Some(Project { state: State::Unusable(_), .. }) = project {
         bail!(project.and_then(Project::warning).unwrap_or_default());

@@ -49,5 +49,5 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Says on the standard error what went wrong.
 pub(crate) fn complain(error: &anyhow::Error) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "error: {}", visible(&format!("{error:#}"), Reading::Exact))
+    writeln!(io::stderr().lock(), "amplifier: {}", visible(&format!("{error:#}"), Reading::Exact))
 }

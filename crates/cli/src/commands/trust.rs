@@ -39,8 +39,9 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Conf
     } else {
         let screen = Screen::new();
         if !screen.can_ask() {
+            writeln!(out, "{}\n", shown.text())?;
             return Err(usage(
-                "there is no terminal to ask on; run it in a terminal, or agree to what it shows with --yes",
+                "it is not trusted: there is no terminal to ask on; look at what is shown, and run this in a terminal, or with --yes to agree",
             ));
         }
         drop(out);

@@ -30,7 +30,7 @@ pub use protection::Protection;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use amplifier_modules::bundle::{Confine, MayWrite};
@@ -73,7 +73,8 @@ fn confined(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Faile
     namespace::enter(&policy).map_err(Failed::Confine)?;
     // Without a program, it was asked whether all this is possible.
     let Some(program) = command.next() else { return Ok(ExitCode::SUCCESS) };
-    let error = Command::new(&program).args(command).exec();
+    let variable = policy.temporary.map(|folder| ("TMPDIR", folder));
+    let error = Command::new(&program).args(command).envs(variable).exec();
     Err(Failed::Start(program, error))
 }
 
@@ -109,16 +110,28 @@ fn this() -> Result<OsString> {
     bail!("this system has no namespaces")
 }
 
-/// The words to put before the command of a hook that is to be confined.
+/// Folders that few keep anything in, one of which a program has as its own for temporary files.
+const TEMPORARY: [&str; 2] = ["/dev/shm", "/mnt"];
+
+/// The words to put before the command of a hook that is to be confined. No hook needs the keys that sign for what happens.
 ///
 /// # Errors
 /// In words, if this system cannot do it.
-pub fn for_hook(confine: &Confine, workspace: &Path) -> Result<Vec<OsString>, String> {
+pub fn for_hook(confine: &Confine, workspace: &Path, keys: &[PathBuf]) -> Result<Vec<OsString>, String> {
+    let temporary = match confine.write {
+        MayWrite::Temporary => {
+            let is_free = |folder: &&Path| folder.is_dir() && !workspace.starts_with(folder);
+            let folder = TEMPORARY.iter().map(Path::new).find(is_free);
+            Some(folder.ok_or("there is no place for a temporary folder")?.to_owned())
+        }
+        MayWrite::Nothing | MayWrite::Workspace | MayWrite::All => None,
+    };
     let writable = match confine.write {
-        MayWrite::Nothing => Some(Vec::new()),
+        MayWrite::Nothing | MayWrite::Temporary => Some(Vec::new()),
         MayWrite::Workspace => Some(vec![workspace.to_owned()]),
         MayWrite::All => None,
     };
-    let policy = Policy { writable, network: confine.network, ..Policy::default() };
+    let (network, hidden) = (confine.network, keys.to_vec());
+    let policy = Policy { writable, temporary, network, hidden, ..Policy::default() };
     policy.launcher().map_err(|error| format!("{error:#}"))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{StatVfsMountFlags, statvfs};
-use rustix::mount::{MountFlags, mount_bind, mount_remount};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
 /// Options that a remount has to repeat: it may not take them away.
 const KEPT: [(&str, MountFlags); 3] =
@@ -36,6 +36,12 @@ pub(super) fn hide(file: &Path) -> Result<()> {
     mount_bind("/dev/null", file)?;
     let kept = KEPT.iter().map(|(_, flag)| *flag).collect::<MountFlags>();
     Ok(mount_remount(file, MountFlags::BIND | MountFlags::RDONLY | kept, "")?)
+}
+
+/// Puts an empty folder in the place of one, of a bounded size: it is memory.
+pub(super) fn empty(folder: &Path) -> Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount("tmpfs", folder, "tmpfs", flags, c"mode=0700,size=256m")?)
 }
 
 /// Fails unless a path is on a read-only mount.

@@ -45,6 +45,9 @@ pub(super) fn enter(policy: &Policy) -> Result<()> {
     for file in policy.hidden.iter().filter(|file| file.exists()) {
         mounts::hide(file).with_context(|| format!("`{}` cannot be hidden", file.display()))?;
     }
+    if let Some(folder) = &policy.temporary {
+        mounts::empty(folder).with_context(|| format!("`{}` cannot be a temporary folder", folder.display()))?;
+    }
     std::env::set_current_dir(&folder).context("the current folder")?;
     give_up_rights()
 }

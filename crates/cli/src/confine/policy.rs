@@ -14,6 +14,9 @@ pub struct Policy {
     pub hidden: Vec<PathBuf>,
     /// If given, it can change nothing but what is in these folders.
     pub writable: Option<Vec<PathBuf>>,
+    /// A folder that is empty for it, which it can write to, and which is gone when it has ended; others see what was there. It is told of
+    /// it as `TMPDIR`.
+    pub temporary: Option<PathBuf>,
     /// Whether it has a network.
     pub network: bool,
 }
@@ -21,7 +24,7 @@ pub struct Policy {
 /// Everything is allowed.
 impl Default for Policy {
     fn default() -> Self {
-        Self { read_only: Vec::new(), hidden: Vec::new(), writable: None, network: true }
+        Self { read_only: Vec::new(), hidden: Vec::new(), writable: None, temporary: None, network: true }
     }
 }
 
@@ -29,6 +32,7 @@ const READ_ONLY: &str = "--read-only";
 const HIDDEN: &str = "--hidden";
 const WRITABLE: &str = "--writable";
 const NOTHING_WRITABLE: &str = "--nothing-writable";
+const TEMPORARY: &str = "--temporary";
 const NO_NETWORK: &str = "--no-network";
 const END: &str = "--";
 
@@ -45,6 +49,7 @@ impl Policy {
             arguments.push(NOTHING_WRITABLE.into());
             arguments.extend(paths(WRITABLE, writable));
         }
+        arguments.extend(paths(TEMPORARY, self.temporary.as_slice()));
         if !self.network {
             arguments.push(NO_NETWORK.into());
         }
@@ -67,6 +72,8 @@ impl Policy {
                 policy.hidden.push(path()?);
             } else if option == OsStr::new(WRITABLE) {
                 policy.writable.get_or_insert_default().push(path()?);
+            } else if option == OsStr::new(TEMPORARY) {
+                policy.temporary = Some(path()?);
             } else if option == OsStr::new(NOTHING_WRITABLE) {
                 policy.writable.get_or_insert_default();
             } else if option == OsStr::new(NO_NETWORK) {

@@ -6,9 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
-use amplifier_modules::bundle::{Levels, Loaded, OneOrMany, Placed};
+use amplifier_modules::bundle::{BundleError, Levels};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use super::Policy;
 use crate::config::Config;
@@ -40,8 +39,11 @@ impl Protection {
         let mut places = folders.places;
         places.push(project(&workspace.join(PROJECT))?);
         let given = [&config.file].into_iter().filter(|file| file.exists());
-        let files = levels.bundles().flat_map(|(_, bundle)| files(bundle, workspace));
-        for file in given.cloned().chain(files) {
+        let mut files: Vec<PathBuf> = given.cloned().collect();
+        for (_, bundle) in levels.bundles() {
+            files.extend(bundle.named_files(workspace).context("what hooks name cannot be protected")?);
+        }
+        for file in files {
             places.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
         }
         places.sort();
@@ -50,15 +52,25 @@ impl Protection {
         Ok(Self { places, keys: folders.keys, workspace: workspace.to_owned() })
     }
 
-    /// A file of bundles that is not protected, with its bundle: what is protected is settled when a session begins.
-    pub fn lacks<'a>(&self, levels: &'a Levels) -> Option<(&'a Path, PathBuf)> {
+    /// Fails if a file of bundles is not protected: what is protected is settled when a session begins.
+    ///
+    /// # Errors
+    /// Names the bundle and the file.
+    pub fn check(&self, levels: &Levels) -> Result<(), BundleError> {
         let is_protected = |file: &PathBuf| {
             file.canonicalize().is_ok_and(|file| self.places.iter().any(|place| file.starts_with(place)))
         };
-        levels.bundles().find_map(|(_, bundle)| {
-            let file = files(bundle, &self.workspace).find(|file| !is_protected(file))?;
-            Some((bundle.files.last()?.as_path(), file))
-        })
+        for (_, bundle) in levels.bundles() {
+            let of = bundle.files.last().map_or(Path::new(""), PathBuf::as_path);
+            let files = bundle.named_files(&self.workspace);
+            let files = files.map_err(|error| BundleError::whole(of, error.to_string()))?;
+            if let Some(file) = files.iter().find(|file| !is_protected(file)) {
+                let file = file.display();
+                let problem = format!("`{file}` is not protected from the tools of this session; start a new one");
+                return Err(BundleError::whole(of, problem));
+            }
+        }
+        Ok(())
     }
 
     /// What is protected whatever the workspace: all that is kept and configured.
@@ -72,10 +84,15 @@ impl Protection {
             let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
             made.with_context(|| format!("the folder `{}`", folder.display()))
         });
+        Ok(Self { places: places.collect::<Result<_>>()?, keys: Self::keys(home), workspace: PathBuf::new() })
+    }
+
+    /// The files that no program of a session reads: the keys that sign for what happens in it.
+    pub fn keys(home: &Home) -> Vec<PathBuf> {
         let key = home.audit_key();
         let mut old = OsString::from(&key);
         old.push(".old");
-        Ok(Self { places: places.collect::<Result<_>>()?, keys: vec![key, old.into()], workspace: PathBuf::new() })
+        vec![key, old.into()]
     }
 
     /// Protects it from the tools that use files.
@@ -105,32 +122,4 @@ fn project(folder: &Path) -> Result<PathBuf> {
         bail!("`{}` is a symbolic link, which could be replaced by another; make it a folder", folder.display());
     }
     Ok(folder.to_owned())
-}
-
-/// The files of a bundle: those that it was read from, and those that its hooks name.
-fn files<'a>(bundle: &'a Loaded, workspace: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
-    bundle.files.iter().cloned().chain(bundle.hooks.iter().flat_map(|placed| programs(placed, workspace)))
-}
-
-/// The files that a hook is made of. The words of commands are looked at, not their grammar: rather one file too many.
-fn programs(placed: &Placed, workspace: &Path) -> Vec<PathBuf> {
-    let folder = placed.file.parent().unwrap_or(Path::new(""));
-    let entry = &placed.entry;
-    let is_between = |c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c);
-    let mut lines: Vec<OneOrMany> = [&entry.command, &entry.worker].into_iter().flatten().cloned().collect();
-    lines.extend(entry.wasm.iter().map(|file| OneOrMany::Many(vec![file.clone()])));
-    lines.extend([&entry.files, &entry.env.values().cloned().collect()].map(|files| OneOrMany::Many(files.clone())));
-    // Those of modules: of `hooks-notify`, and of `hooks-linter`, which run in the workspace.
-    let option = |name: &str| entry.config.as_ref().and_then(|config| config.get(name));
-    let linters = option("linters").and_then(Value::as_array).into_iter().flatten();
-    let of_modules = option("command").into_iter().chain(linters.filter_map(|linter| linter.get("command")));
-    lines.extend(of_modules.filter_map(|command| serde_json::from_value(command.clone()).ok()));
-    let words = lines.iter().flat_map(|line| match line {
-        OneOrMany::One(line) => line.split(is_between).collect::<Vec<_>>(),
-        OneOrMany::Many(words) => words.iter().map(String::as_str).collect(),
-    });
-    let words = words.filter(|word| !word.is_empty());
-    let is_module = entry.module.is_some();
-    let files = words.flat_map(|word| [Some(folder.join(word)), is_module.then(|| workspace.join(word))]);
-    files.flatten().filter(|file| file.is_file()).collect()
 }

@@ -61,6 +61,7 @@ fn a_hook_can_do_what_its_confinement_leaves() {
         ("", "network yes, workspace yes, elsewhere yes"),
         ("    confine: {}\n", "network no, workspace no, elsewhere no"),
         ("    confine: { network: false, write: none }\n", "network no, workspace no, elsewhere no"),
+        ("    confine: { write: temporary }\n", "network no, workspace no, elsewhere no"),
         ("    confine: { network: true }\n", "network yes, workspace no, elsewhere no"),
         ("    confine: { write: workspace }\n", "network no, workspace yes, elsewhere no"),
         ("    confine: { write: all }\n", "network no, workspace yes, elsewhere yes"),
@@ -86,4 +87,83 @@ fn a_mistake_in_confine_is_told() {
     check("command: x\n    confine: { netwrok: false }", "unknown key `netwrok`; did you mean `network`?");
     check("command: x\n    confine: { write: some }", "some");
     check("http: http://127.0.0.1:1\n    confine: {}", "`confine` belongs to a hook of the kind `command`");
+}
+
+/// A linter that tries everything, and finds what it could do.
+const LINTER: &str = r#"
+import os, socket, tempfile
+
+def tried(what):
+    try:
+        what().close()
+        return "yes"
+    except OSError:
+        return "no"
+
+network = tried(lambda: socket.create_connection(("127.0.0.1", PORT), 5))
+workspace = tried(lambda: open("made", "w"))
+temporary = tried(lambda: tempfile.NamedTemporaryFile())
+left = sorted(os.listdir(os.environ.get("TMPDIR", "/nowhere"))) if "TMPDIR" in os.environ else "none"
+try:
+    open(os.path.join(os.environ["TMPDIR"], "left"), "w").close()
+except (OSError, KeyError):
+    pass
+key = "yes" if os.path.getsize("HOME/audit.key") else "no"
+print(f"network {network}, workspace {workspace}, temporary {temporary}, found {left}, key {key}")
+"#;
+
+/// What the model reads of a linter that is confined in this way, after two writes.
+fn linted(config: &str) -> Vec<String> {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let write = |file: &str| json!({ "text": "I write.", "tools": [{ "name": "Write", "input": { "file_path": file, "content": "x" } }] });
+    let place = Place::with(json!([write("a.txt"), write("b.txt"), { "text": "Done." }]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let linter = LINTER
+        .replace("PORT", &server.local_addr().unwrap().port().to_string())
+        .replace("HOME", &place.at("home").display().to_string());
+    place.write("linter.py", &linter);
+    let program = place.at("linter.py").display().to_string();
+    place.write(
+        "home/bundle.yaml",
+        &format!(
+            "hooks:\n  - module: hooks-linter\n    config:\n{config}      linters: [{{ name: tries, files: '*.txt', command: [python3, '{program}', '{{file}}'] }}]\n"
+        ),
+    );
+    let ran = place.run(&["Write"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let exported = place.amplifier(&["sessions", "export", "last", "--format", "jsonl"]).fine();
+    let found = exported.lines().filter_map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let (_, said) = line.pointer("/message/content")?.as_str()?.split_once(".txt:\n")?;
+        Some(said.to_owned())
+    });
+    found.collect()
+}
+
+#[test]
+fn linters_are_confined_unless_that_is_switched_off() {
+    if !is_possible() {
+        return;
+    }
+    let confined = "network no, workspace no, temporary yes, found [], key no";
+    assert_eq!(linted(""), [confined; 2]);
+    let free = "network yes, workspace yes, temporary yes, found none, key yes";
+    assert_eq!(linted("      confine: false\n"), [free; 2]);
+    let some = "network yes, workspace yes, temporary yes, found none, key no";
+    assert_eq!(linted("      confine: { network: true, write: workspace }\n"), [some; 2]);
+}
+
+#[test]
+fn a_mistake_in_the_confinement_of_a_module_is_told() {
+    let place = Place::with(json!([]));
+    let file = place.at("bundle.yaml").display().to_string();
+    let check = |module: &str, config: &str, problem: &str| {
+        place.write("bundle.yaml", &format!("hooks:\n  - module: {module}\n    config: {config}\n"));
+        let ran = place.amplifier(&["hooks", "validate", &file]);
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+        assert!(ran.error.contains(problem), "{}", ran.error);
+    };
+    check("hooks-linter", "{ confine: true }", "write what it may do, such as `{ network: true }`, or `false`");
+    check("hooks-linter", "{ confine: { netwrok: true } }", "unknown field `netwrok`");
+    check("hooks-notify", "{ confine: {} }", "`confine` is for a `command`, which is not there");
 }

@@ -126,3 +126,15 @@ fn the_command_asks_and_says_how_it_ended() {
     assert_eq!(run(&place, None).0, 0);
     assert!(noted(&place));
 }
+
+#[test]
+fn a_safer_record_counts_in_the_session_that_trusts_it() {
+    let place = place();
+    let bundle = place.read("workspace/.amplifier/bundle.yaml");
+    place.write("workspace/.amplifier/bundle.yaml", &format!("session: {{ audit: record }}\n{bundle}"));
+    let (code, seen) = run(&place, Some("1"));
+    assert!(code == 0 && noted(&place), "{seen}");
+    let shown = place.amplifier(&["audit", "show", "--event", "session:start", "--json"]).fine();
+    assert!(shown.contains(r#""audit":"record""#), "{shown}");
+    place.check_sealed(1);
+}

@@ -9,7 +9,7 @@ use super::settings::lock;
 
 /// Something for each session; sub-agents share that of the session that they work for.
 #[derive(Debug, Default)]
-pub(super) struct Families<T> {
+pub(crate) struct Families<T> {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State<T>>,
 }
@@ -23,7 +23,7 @@ struct State<T> {
 
 impl<T: Default> Families<T> {
     /// Takes note of a session that begins: a sub-agent says which session delegated to it.
-    pub(super) fn begin(&self, data: &EventData) {
+    pub(crate) fn begin(&self, data: &EventData) {
         let Some((parent, child)) = data.text_at("/mount_plan/parent_session_id").zip(data.session_id()) else {
             return;
         };
@@ -36,7 +36,7 @@ impl<T: Default> Families<T> {
     }
 
     /// Works with what is kept for the session of an event.
-    pub(super) fn with<R>(&self, data: &EventData, work: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn with<R>(&self, data: &EventData, work: impl FnOnce(&mut T) -> R) -> R {
         let mut state = lock(&self.state);
         let State { roots, kept } = &mut *state;
         let session = data.session_id().unwrap_or_default();
@@ -45,12 +45,12 @@ impl<T: Default> Families<T> {
     }
 
     /// Whether the event is one of a sub-agent.
-    pub(super) fn is_child(&self, data: &EventData) -> bool {
+    pub(crate) fn is_child(&self, data: &EventData) -> bool {
         data.session_id().is_some_and(|session| lock(&self.state).roots.contains_key(session))
     }
 
     /// Takes note of a session that ends, and gives back what was kept for it. A sub-agent leaves nothing.
-    pub(super) fn end(&self, data: &EventData) -> Option<T> {
+    pub(crate) fn end(&self, data: &EventData) -> Option<T> {
         let session = data.session_id().unwrap_or_default();
         let mut state = lock(&self.state);
         if state.roots.remove(session).is_some() {

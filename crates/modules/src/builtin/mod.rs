@@ -33,6 +33,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use self::families::Families;
+pub(crate) use self::sessions::Sessions;
+pub(crate) use self::settings::lock;
 use crate::condition::did_you_mean;
 use crate::host::Host;
 use crate::trust::Held;

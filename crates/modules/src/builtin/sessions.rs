@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use amplifier_core::EventData;
 
 /// A state for each session, from the first event that needs one until it is forgotten.
-pub(super) struct Sessions<T> {
+#[derive(Debug)]
+pub(crate) struct Sessions<T> {
     // A std lock: nothing awaits while it is held.
     states: Mutex<HashMap<String, T>>,
 }
@@ -19,12 +20,12 @@ impl<T> Default for Sessions<T> {
 
 impl<T: Default> Sessions<T> {
     /// Works with the state of the session that the event belongs to.
-    pub(super) fn of<R>(&self, data: &EventData, act: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn of<R>(&self, data: &EventData, act: impl FnOnce(&mut T) -> R) -> R {
         act(self.lock().entry(id(data).to_owned()).or_default())
     }
 
     /// Forgets the session that the event belongs to.
-    pub(super) fn forget(&self, data: &EventData) {
+    pub(crate) fn forget(&self, data: &EventData) {
         self.lock().remove(id(data));
     }
 

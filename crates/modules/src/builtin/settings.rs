@@ -41,6 +41,6 @@ pub(super) fn cut(text: &str, most: usize) -> (&str, bool) {
 }
 
 /// Locks, also after a panic elsewhere: what the locks of modules hold is whole after every statement.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// What the program of a hook may do. `confine: {}` is the strictest: it writes nothing and has no network.
 ///
@@ -15,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Confine {
     /// Whether it has a network.
     pub network: bool,
-    /// What it may write to: `none`, `workspace` or `all`.
+    /// What it may write to: `none`, `temporary`, `workspace` or `all`.
     pub write: MayWrite,
 }
 
@@ -27,6 +28,8 @@ pub enum MayWrite {
     #[default]
     #[serde(rename = "none")]
     Nothing,
+    /// A folder of its own, `TMPDIR`, which is empty when it starts and gone when it has ended.
+    Temporary,
     /// What is in the workspace.
     Workspace,
     /// Whatever its user can.
@@ -39,4 +42,25 @@ pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     given.map(Some).ok_or_else(|| {
         serde::de::Error::custom("`confine` is empty; write `confine: {}` for no network and no writing")
     })
+}
+
+/// What the programs of a module may do, as its options have it: what `confine` of a hook says, or `false`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Confinement {
+    /// `false`: whatever their user can.
+    Off(#[schemars(extend("const" = false))] bool),
+    /// That and nothing else.
+    To(Confine),
+}
+
+impl<'de> Deserialize<'de> for Confinement {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = Value::deserialize(deserializer)?;
+        match given {
+            Value::Bool(false) => Ok(Self::Off(false)),
+            Value::Object(_) => Confine::deserialize(given).map(Self::To).map_err(serde::de::Error::custom),
+            _ => Err(serde::de::Error::custom("write what it may do, such as `{ network: true }`, or `false`")),
+        }
+    }
 }

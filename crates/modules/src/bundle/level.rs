@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use amplifier_core::{HookRegistry, OverBudget, Registration, SessionConfig};
 
 use super::load::Digest;
+use super::register::Running;
 use super::{BundleError, Loaded, ProviderEntry, SessionSettings, Tools};
 use crate::host::Host;
 
@@ -101,9 +102,19 @@ impl Levels {
     /// # Errors
     /// If one cannot be made; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
-        let mut registrations = Vec::new();
+        self.register_over(hooks, host, &mut Running::default())
+    }
+
+    /// The same, where hooks that run already go on. Whatever runs afterwards takes their place.
+    pub(super) fn register_over(
+        &self,
+        hooks: &HookRegistry,
+        host: &Host,
+        running: &mut Running,
+    ) -> Result<Vec<Registration>, BundleError> {
+        let (mut registrations, mut now) = (Vec::new(), Running::default());
         for bundle in self.bundles.values() {
-            match bundle.register(hooks, host) {
+            match bundle.register_over(hooks, host, running, &mut now) {
                 Ok(registered) => registrations.extend(registered),
                 Err(error) => {
                     registrations.iter().for_each(Registration::unregister);
@@ -111,6 +122,7 @@ impl Levels {
                 }
             }
         }
+        *running = now;
         Ok(registrations)
     }
 

@@ -9,12 +9,14 @@ use amplifier_core::{
 };
 
 use super::load::{Digest, digest_of};
+use super::register::Running;
 use super::{BundleError, Levels};
 use crate::host::Host;
 
 /// Bundles that are registered, and read anew when one of their files has changed.
 ///
-/// A version with a mistake in it changes nothing: the hooks of the last good one stay.
+/// A version with a mistake in it changes nothing: the hooks of the last good one stay. A hook that is in both versions, with the same settings and the same
+/// files, goes on as it is: its worker is not started anew, and what it counts is not lost.
 pub struct Live {
     hooks: HookRegistry,
     host: Host,
@@ -22,6 +24,10 @@ pub struct Live {
     registrations: Vec<Registration>,
     /// The files of the version in force, and what was in them.
     seen: Vec<(PathBuf, Digest)>,
+    /// Bundles that count as soon as they are there.
+    expected: Vec<PathBuf>,
+    /// What runs, so that it need not begin anew.
+    running: Running,
     /// What is wrong with a newer version.
     broken: Option<BundleError>,
 }
@@ -39,9 +45,17 @@ impl Live {
         host: Host,
         load: impl Fn() -> Result<Levels, BundleError> + Send + 'static,
     ) -> Result<Self, BundleError> {
-        let registrations = levels.register(hooks, &host)?;
-        let seen = levels.contents();
-        Ok(Self { hooks: hooks.clone(), host, load: Box::new(load), registrations, seen, broken: None })
+        let mut running = Running::default();
+        let registrations = levels.register_over(hooks, &host, &mut running)?;
+        let (hooks, seen, load) = (hooks.clone(), levels.contents(), Box::new(load));
+        Ok(Self { hooks, host, load, registrations, seen, expected: Vec::new(), running, broken: None })
+    }
+
+    /// Looks for a bundle, too, that need not be there yet.
+    #[must_use]
+    pub fn expecting(mut self, file: impl Into<PathBuf>) -> Self {
+        self.expected.push(file.into());
+        self
     }
 
     /// Looks at the files, and takes over what has changed. `None` if nothing has.
@@ -52,8 +66,10 @@ impl Live {
         // A few small files: this takes microseconds. What is in them counts, because clocks are coarse.
         let is_same =
             self.seen.iter().all(|(file, digest)| fs::read(file).is_ok_and(|text| digest_of(&text) == *digest));
+        let is_new =
+            |file: &PathBuf| file.symlink_metadata().is_ok() && !self.seen.iter().any(|(seen, _)| seen == file);
         // The mistake may be in a file that the version in force does not have.
-        if is_same && self.broken.is_none() {
+        if is_same && self.broken.is_none() && !self.expected.iter().any(is_new) {
             return None;
         }
         // The new hooks first: nothing happens without a hook in between.
@@ -62,7 +78,7 @@ impl Live {
             match levels.withheld() {
                 // All that is new is what cannot be used.
                 Some(error) if levels.contents() == self.seen => Err(error.clone()),
-                _ => Ok((levels.register(&self.hooks, &self.host)?, levels)),
+                _ => Ok((levels.register_over(&self.hooks, &self.host, &mut self.running)?, levels)),
             }
         });
         match renewed {

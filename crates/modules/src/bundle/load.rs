@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_core::{EventName, HookRole, catalog};
+use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 use sha2::{Digest as _, Sha256};
 
@@ -34,8 +35,32 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
     /// What was in each of them.
     digests: Vec<Digest>,
+    /// Every name under `tools: only`, with the place that it comes from.
+    named_tools: Vec<NamedTool>,
     /// What those files were when they were read, if somebody wants to trust them.
     pub(crate) pins: BTreeMap<PathBuf, Pin>,
+}
+
+/// A tool that a bundle names, and where.
+#[derive(Clone, Debug)]
+struct NamedTool {
+    name: String,
+    file: PathBuf,
+    location: Location,
+    source: Arc<str>,
+}
+
+/// As much of a bundle as tells where tools are named.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ToolPlaces {
+    tools: OnlyPlaces,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OnlyPlaces {
+    only: Option<Vec<Spanned<String>>>,
 }
 
 /// The SHA-256 of what is in a file.
@@ -60,6 +85,22 @@ impl Loaded {
         });
         let events = events.filter_map(|(placed, event)| doubt(placed, event));
         events.chain(self.hooks.iter().filter_map(Placed::doubt)).collect()
+    }
+
+    /// Looks for names under `tools: only` that are none of these. Tools of MCP servers are known to their servers alone, so their names,
+    /// `mcp__SERVER__TOOL`, are taken as they are.
+    ///
+    /// # Errors
+    /// The first such name, with its place and a suggestion.
+    pub fn check_tools(&self, known: &[String]) -> Result<(), BundleError> {
+        let is_known = |tool: &&NamedTool| known.contains(&tool.name) || tool.name.starts_with("mcp__");
+        let Some(NamedTool { name, file, location, source }) = self.named_tools.iter().find(|tool| !is_known(tool))
+        else {
+            return Ok(());
+        };
+        let hint = did_you_mean(name, known.iter().map(String::as_str));
+        let hint = hint.unwrap_or_else(|| format!("there are {}, and `mcp__SERVER__TOOL`", known.join(", ")));
+        Err(BundleError::at(*location, format!("there is no tool `{name}`; {hint}"), source, file))
     }
 
     /// The files that were read, and what was in them.
@@ -214,6 +255,18 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Read
         add(loaded, &path, above, reading)?;
     }
     above.pop();
+    let source: Arc<str> = text.as_str().into();
+    if bundle.tools.only.is_some() {
+        let places: ToolPlaces =
+            serde_saphyr::from_str(&text).map_err(|error| BundleError::yaml(&error, &text, file))?;
+        let named = places.tools.only.into_iter().flatten();
+        loaded.named_tools.extend(named.map(|Spanned { value: name, referenced: location, .. }| NamedTool {
+            name,
+            file: file.to_owned(),
+            location,
+            source: source.clone(),
+        }));
+    }
     loaded.session.overlay(bundle.session);
     loaded.tools.join(bundle.tools);
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -222,7 +275,6 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Read
         ProviderEntry { script, ..provider }
     });
     loaded.providers.splice(0..0, providers);
-    let source: Arc<str> = text.as_str().into();
     loaded.hooks.extend(bundle.hooks.into_iter().map(|Spanned { value: entry, referenced: location, .. }| Placed {
         file: file.to_owned(),
         location,

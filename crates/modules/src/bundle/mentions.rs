@@ -32,6 +32,16 @@ const NO_FILES: [&str; 19] = [
 /// Options of modules that name a file to write to: it is different after each session.
 const WRITTEN: [(&str, &str); 2] = [("hooks-logging", "path"), ("hooks-metrics", "file")];
 
+/// Options of modules that are patterns for what the agent does. A file that fits one is no part of the hook: tools may change it if the hooks let them. Trust
+/// pins such files all the same, because that costs a question at most.
+const PATTERNS: [(&str, &str); 5] = [
+    ("hooks-approval", "rules"),
+    ("hooks-bash-guard", "allow"),
+    ("hooks-bash-guard", "deny"),
+    ("hooks-production-guard", "paths"),
+    ("hooks-redaction", "patterns"),
+];
+
 impl HookEntry {
     /// Every key that is set, with its value as JSON, or as it is if it is a text.
     pub fn settings(&self) -> Vec<(String, String)> {
@@ -44,7 +54,24 @@ impl HookEntry {
 
     /// Every text of the hook that may name a file which is run or read on its behalf; none if that cannot be told.
     pub(crate) fn mentions(&self) -> Option<Vec<String>> {
+        self.clone().searched()
+    }
+
+    /// The same without patterns for what the agent does: what the hook is made of.
+    pub(crate) fn made_of(&self) -> Option<Vec<String>> {
         let mut entry = self.clone();
+        if let (Some(module), Some(config)) = (&entry.module, &mut entry.config) {
+            config.retain(|option, _| !PATTERNS.contains(&(module.as_str(), option.as_str())));
+            let linters = config.get_mut("linters").filter(|_| module == "hooks-linter").and_then(Value::as_array_mut);
+            for linter in linters.into_iter().flatten().filter_map(Value::as_object_mut) {
+                linter.remove("files");
+            }
+        }
+        entry.searched()
+    }
+
+    fn searched(mut self) -> Option<Vec<String>> {
+        let entry = &mut self;
         if let (Some(module), Some(config)) = (&entry.module, &mut entry.config) {
             config.retain(|option, _| !WRITTEN.contains(&(module.as_str(), option.as_str())));
         }

@@ -11,6 +11,7 @@ mod register;
 mod schema;
 mod settings;
 
+pub(crate) use confine::Confinement;
 pub use confine::{Confine, MayWrite};
 pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
@@ -63,8 +64,30 @@ pub struct Case {
     /// Its data.
     #[serde(default)]
     pub data: Map,
+    /// What has happened before it in the session. Each test has a session of its own.
+    #[serde(default)]
+    pub before: Vec<Before>,
     /// What should come of it.
     pub expect: Expected,
+}
+
+/// An event that has happened before the one that a test is about.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    /// The event.
+    pub event: String,
+    /// Its data.
+    #[serde(default)]
+    pub data: Map,
+    /// How often, up to 1,000 times; once.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub times: u16,
+}
+
+fn once() -> u16 {
+    1
 }
 
 /// What should come of an event.
@@ -103,6 +126,10 @@ impl Bundle {
             }
         }
         for case in &bundle.tests {
+            if let Some(before) = case.value.before.iter().find(|before| !(1..=1000).contains(&before.times)) {
+                let problem = format!("`times` is {}: an event happens 1 to 1,000 times before a test", before.times);
+                return Err(BundleError::at(case.referenced, problem, text, file));
+            }
             let decision = case.value.expect.decision.as_deref();
             if let Some(unknown) = decision.filter(|decision| !DECISIONS.contains(decision)) {
                 let hint = did_you_mean(unknown, DECISIONS);

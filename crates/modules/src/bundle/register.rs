@@ -1,6 +1,7 @@
 //! Hooks of a bundle, registered.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use amplifier_core::{
     Registration,
 };
 
-use super::{BundleError, HookKind, Loaded, OneOrMany, Placed};
+use super::{BundleError, HookEntry, HookKind, Loaded, OneOrMany, Placed};
 use crate::builtin::{AnyHook, Place};
 use crate::condition::{Condition, ConditionError, Scope};
 use crate::host::Host;
@@ -17,6 +18,7 @@ use crate::rule::{Rule, RuleError};
 use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
 #[cfg(feature = "wasm")]
 use crate::transport::{WasmHook, WasmOptions};
+use crate::trust::{Held, Stamp};
 
 impl Loaded {
     /// Registers every hook that is not switched off, in order. Programs run in the folder of the bundle that names them.
@@ -24,18 +26,36 @@ impl Loaded {
     /// # Errors
     /// If one cannot be made; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
+        self.register_over(hooks, host, &Running::default(), &mut Running::default())
+    }
+
+    /// The same, where hooks that run already go on. What runs afterwards is added to `now`.
+    pub(super) fn register_over(
+        &self,
+        hooks: &HookRegistry,
+        host: &Host,
+        running: &Running,
+        now: &mut Running,
+    ) -> Result<Vec<Registration>, BundleError> {
         let (mut made, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
             let name = placed.entry.shown_name();
             let earlier = namesakes.entry(name.clone()).or_default();
             let who = format!("{name} {earlier}");
             *earlier += 1;
-            made.extend(parts(placed, &who, host)?.into_iter().map(|part| (placed, part)));
+            let sameness = Sameness::of(placed, host.scope.workspace());
+            let parts = match running.hooks.get(&who).filter(|(before, _)| before.is_same(&sameness)) {
+                Some((_, parts)) => parts.clone(),
+                None => parts(placed, &who, host)?,
+            };
+            now.hooks.insert(who, (sameness, parts.clone()));
+            made.extend(parts.into_iter().map(|part| (placed, part)));
         }
         // Made from files, some of them: what was trusted is still what is there.
         for placed in &self.hooks {
             placed.held.as_ref().map_or(Ok(()), |held| held.check()).map_err(|why| placed.problem(why))?;
         }
+        host.scope.count(hooks);
         let mut registrations = Vec::new();
         for (placed, part) in &made {
             for event in &part.events {
@@ -52,7 +72,46 @@ impl Loaded {
     }
 }
 
+/// The hooks that run, by who they are.
+#[derive(Default)]
+pub(super) struct Running {
+    hooks: HashMap<String, (Sameness, Vec<Part>)>,
+}
+
+/// All that decides how a hook is made.
+struct Sameness {
+    entry: HookEntry,
+    folder: PathBuf,
+    held: Option<Arc<Held>>,
+    /// The files that it names, as they are; none if they cannot be told, which is never the same.
+    files: Option<Vec<(PathBuf, Option<Stamp>)>>,
+}
+
+impl Sameness {
+    fn of(placed: &Placed, workspace: &Path) -> Self {
+        let files = placed.named_files(workspace).ok().map(|files| {
+            let stamp = |file: PathBuf| {
+                let stamp = file.metadata().ok().map(|metadata| Stamp::of(&metadata));
+                (file, stamp)
+            };
+            files.into_iter().map(stamp).collect()
+        });
+        Self { entry: placed.entry.clone(), folder: placed.folder().to_owned(), held: placed.held.clone(), files }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let are_held_alike = match (&self.held, &other.held) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (None, None) => true,
+            _ => false,
+        };
+        let are_files_alike = self.files.is_some() && self.files == other.files;
+        self.entry == other.entry && self.folder == other.folder && are_held_alike && are_files_alike
+    }
+}
+
 /// A hook of an entry, with what holds unless the entry says something else.
+#[derive(Clone)]
 struct Part {
     events: Vec<String>,
     hook: Arc<BundleHook>,
@@ -110,12 +169,9 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
     let mistaken = |error: ConditionError| placed.problem_in("when", error.to_string());
     let condition = || when.map(Condition::compile).transpose().map_err(mistaken);
     let hook = |answers| {
-        Ok(Arc::new(BundleHook {
-            condition: condition()?,
-            ephemeral: entry.ephemeral,
-            scope: host.scope.clone(),
-            answers,
-        }))
+        let condition = condition()?;
+        host.scope.counts().want(condition.iter().flat_map(Condition::counted));
+        Ok(Arc::new(BundleHook { condition, ephemeral: entry.ephemeral, scope: host.scope.clone(), answers }))
     };
     let name = entry.shown_name();
     let answers = match kind {

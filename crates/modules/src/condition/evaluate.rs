@@ -36,7 +36,7 @@ pub(super) fn fail<T>(span: Span, message: impl Into<String>) -> Evaluated<T> {
 /// One evaluation: the event, what may be asked, and what is left of the budget.
 pub(super) struct Evaluation<'a> {
     event: &'a str,
-    data: &'a EventData,
+    pub(super) data: &'a EventData,
     pub(super) scope: &'a Scope,
     items: Vec<Operand<'a>>,
     left: usize,
@@ -131,6 +131,7 @@ impl<'a> Evaluation<'a> {
                 let text = self.value(text)?;
                 truth(self.search(&text, regex, span)?)
             }
+            Kind::SessionCount(event, tool) => return self.session_count(event, tool.as_deref(), span),
             Kind::PathMatches(path, globs) => {
                 let path = self.value(path)?;
                 truth(self.path_matches(&path, globs, span)?)

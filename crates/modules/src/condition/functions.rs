@@ -14,6 +14,7 @@ use super::lower::{regex, texts};
 use super::node::{Function, Node};
 use super::operate::describe;
 use super::path::{self, LONGEST_PATTERN};
+use crate::counts::{BEGIN, TURN};
 
 /// What asking the file system, compiling a pattern or analysing a command costs.
 const EXPENSIVE: usize = 5_000;
@@ -96,8 +97,40 @@ impl<'a> Evaluation<'a> {
             Function::Hour => Cow::Owned(self.now(span)?.hour().into()),
             Function::Minute => Cow::Owned(self.now(span)?.minute().into()),
             Function::Weekday => Cow::Owned(name_of(self.now(span)?.weekday()).into()),
+            Function::Turn => {
+                self.counted(TURN, span)?;
+                Cow::Owned(self.scope.counts.turn(self.data).into())
+            }
+            Function::SessionMinutes => {
+                self.counted(BEGIN, span)?;
+                Cow::Owned(self.scope.counts.minutes(self.data, self.scope.timer().wall()).into())
+            }
+            // Lowered to a kind of its own.
+            Function::SessionCount => return fail(span, "the event has to be written out"),
             Function::Workspace => Cow::Owned(self.scope.workspace().to_string_lossy().into()),
         })
+    }
+
+    /// How often an event has happened in the session.
+    pub(super) fn session_count(&mut self, event: &str, tool: Option<&'a Node>, span: Span) -> Evaluated<Operand<'a>> {
+        self.counted(event, span)?;
+        let counts = &self.scope.counts;
+        let count = match tool {
+            None => counts.of(self.data, event),
+            Some(tool) => {
+                let name = self.value(tool)?;
+                text(&name, tool.span)?.map_or(0, |name| counts.of_tool(self.data, event, name))
+            }
+        };
+        Ok(Cow::Owned(count.into()))
+    }
+
+    /// Fails where an event is not counted: a zero would let through what a rule stands against.
+    fn counted(&self, event: &str, span: Span) -> Evaluated<()> {
+        match self.scope.counts.counts(event) {
+            true => Ok(()),
+            false => fail(span, format!("nobody counts `{event}` here")),
+        }
     }
 
     fn now(&self, span: Span) -> Evaluated<Zoned> {

@@ -1,8 +1,9 @@
 //! Checks what the parser made: every name, every function, every literal pattern.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use amplifier_core::catalog;
+use amplifier_core::{EventName, catalog};
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue, SelectExpr,
     SourceInfo, operators,
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 use super::error::{ConditionError, Span};
 use super::node::{Body, Function, Kind, Loop, Node, Operator, SHELL_FIELDS};
 use super::{did_you_mean, path};
+use crate::counts::{BEGIN, TURN};
 
 /// So deep may an expression be nested, operators counted: it keeps the evaluator's stack small.
 const DEEPEST: usize = 100;
@@ -31,9 +33,15 @@ static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
 
 const LOOPS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
 
-/// Turns a parsed expression into one that can be evaluated.
-pub(super) fn lower(source: &str, info: &SourceInfo, expression: IdedExpr) -> Result<Node, ConditionError> {
-    Lowering { source, info, items: Vec::new(), depth: 0 }.node(expression)
+/// Turns a parsed expression into one that can be evaluated, with the events whose counts it asks about.
+pub(super) fn lower(
+    source: &str,
+    info: &SourceInfo,
+    expression: IdedExpr,
+) -> Result<(Node, BTreeSet<String>), ConditionError> {
+    let mut lowering = Lowering { source, info, items: Vec::new(), depth: 0, counted: BTreeSet::new() };
+    let node = lowering.node(expression)?;
+    Ok((node, lowering.counted))
 }
 
 /// Compiles a regular expression of bounded size.
@@ -57,6 +65,8 @@ struct Lowering<'a> {
     /// The names of the loops around this place, from the outside.
     items: Vec<String>,
     depth: usize,
+    /// The events that have to be counted.
+    counted: BTreeSet<String>,
 }
 
 type Lowered<T> = Result<T, ConditionError>;
@@ -224,6 +234,14 @@ impl Lowering<'_> {
             let help = did_you_mean(&func_name, Function::ALL.iter().map(|(name, ..)| *name).chain(LOOPS));
             return self.fail(span, format!("unknown function `{func_name}`"), help);
         };
+        if function == Function::SessionCount {
+            return self.session_count(arguments, span);
+        }
+        self.counted.extend(match function {
+            Function::Turn => Some(TURN.to_owned()),
+            Function::SessionMinutes => Some(BEGIN.to_owned()),
+            _ => None,
+        });
         if count != expected {
             return self.fail(span, format!("`{name}` takes {expected} arguments, not {count}"), None);
         }
@@ -245,6 +263,31 @@ impl Lowering<'_> {
             Some(kind) => Ok((kind, span)),
             None => self.fail(span, "the expression is incomplete", None),
         }
+    }
+
+    /// `session_count(event)` or `session_count(event, tool)`. The event is written out, so that it is known what has to be counted.
+    fn session_count(&mut self, mut arguments: Vec<Node>, span: Span) -> Lowered<(Kind, Span)> {
+        if !matches!(arguments.len(), 1 | 2) {
+            let help = "write `session_count('tool:pre', 'Bash')`";
+            return self.fail(span, "`session_count` takes an event, and a tool if you like", Some(help.into()));
+        }
+        let tool = (arguments.len() == 2).then(|| arguments.pop()).flatten().map(Box::new);
+        let Some(Node { kind: Kind::Constant(Value::String(event)), span: place }) = arguments.pop() else {
+            let help = "write `session_count('tool:pre')`";
+            return self.fail(span, "`session_count` needs the name of an event", Some(help.into()));
+        };
+        let name = match event.parse::<EventName>() {
+            Ok(name) => name.canonical().to_owned(),
+            Err(error) => return self.fail(place, error.to_string(), None),
+        };
+        let known = || catalog().iter().map(|spec| spec.name);
+        if !known().any(|known| known == name)
+            && let Some(help) = did_you_mean(&name, known())
+        {
+            return self.fail(place, format!("there is no event `{event}`"), Some(help));
+        }
+        self.counted.insert(name.clone());
+        Ok((Kind::SessionCount(name, tool), span))
     }
 
     fn fail<T>(&self, span: Span, message: impl Into<String>, help: Option<String>) -> Lowered<T> {

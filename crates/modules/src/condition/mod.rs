@@ -15,7 +15,9 @@ mod parse;
 mod path;
 mod scope;
 mod suggest;
+mod syntax;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use amplifier_core::{EventData, HookError};
@@ -47,6 +49,8 @@ use self::node::Node;
 pub struct Condition {
     source: String,
     node: Node,
+    /// The events whose counts it asks about.
+    counted: BTreeSet<String>,
 }
 
 impl Condition {
@@ -55,12 +59,18 @@ impl Condition {
     /// # Errors
     /// Says what is wrong, where, and which known name is near.
     pub fn compile(source: &str) -> Result<Self, ConditionError> {
-        Ok(Self { node: parse::parse(source)?, source: source.to_owned() })
+        let (node, counted) = parse::parse(source)?;
+        Ok(Self { node, counted, source: source.to_owned() })
     }
 
     /// What was compiled.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The events whose counts it asks about: they have to be counted.
+    pub(crate) fn counted(&self) -> &BTreeSet<String> {
+        &self.counted
     }
 
     /// Whether the condition holds for an event. A `null` counts as false.

@@ -40,6 +40,8 @@ pub(super) enum Kind {
     Call(Function, Vec<Node>),
     /// `matches` with a pattern that was known when the expression was compiled.
     Matches(Box<Node>, Regex),
+    /// How often an event has happened in the session, with whatever tool or with one.
+    SessionCount(String, Option<Box<Node>>),
     /// `path_matches` with patterns that were known when the expression was compiled.
     PathMatches(Box<Node>, GlobSet),
 }
@@ -110,17 +112,20 @@ pub(super) enum Function {
     Matches,
     Minute,
     PathMatches,
+    SessionCount,
+    SessionMinutes,
     Shell,
     Size,
     StartsWith,
     String,
+    Turn,
     Weekday,
     Workspace,
 }
 
 impl Function {
     /// Every function, its name and how many arguments it takes. `a.f(b)` is `f(a, b)`.
-    pub(super) const ALL: [(&str, Self, usize); 17] = [
+    pub(super) const ALL: [(&str, Self, usize); 20] = [
         ("contains", Self::Contains, 2),
         ("date", Self::Date, 0),
         ("endsWith", Self::EndsWith, 2),
@@ -132,10 +137,14 @@ impl Function {
         ("matches", Self::Matches, 2),
         ("minute", Self::Minute, 0),
         ("path_matches", Self::PathMatches, 2),
+        // The tool may be left out.
+        ("session_count", Self::SessionCount, 2),
+        ("session_minutes", Self::SessionMinutes, 0),
         ("shell", Self::Shell, 1),
         ("size", Self::Size, 1),
         ("startsWith", Self::StartsWith, 2),
         ("string", Self::String, 1),
+        ("turn", Self::Turn, 0),
         ("weekday", Self::Weekday, 0),
         ("workspace", Self::Workspace, 0),
     ];

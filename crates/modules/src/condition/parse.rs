@@ -1,5 +1,6 @@
 //! From text to a checked expression, without trusting the text.
 
+use std::collections::BTreeSet;
 use std::thread;
 
 use cel::parser::{ParseErrors, Parser};
@@ -7,6 +8,7 @@ use cel::parser::{ParseErrors, Parser};
 use super::error::{ConditionError, Span};
 use super::lower::{TOO_DEEP, lower};
 use super::node::Node;
+use super::syntax::explain;
 
 /// The longest expression, in bytes.
 pub(super) const LONGEST: usize = 2048;
@@ -17,8 +19,8 @@ const PARSER_DEPTH: u16 = 100;
 /// The parser recurses a dozen calls deep for each bracket and each operator: 2 KB of text can need megabytes.
 const STACK: usize = 64 << 20;
 
-/// Parses and checks an expression.
-pub(super) fn parse(source: &str) -> Result<Node, ConditionError> {
+/// Parses and checks an expression; gives it with the events whose counts it asks about.
+pub(super) fn parse(source: &str) -> Result<(Node, BTreeSet<String>), ConditionError> {
     check_size(source)?;
     let compile = || {
         // The brackets were counted already, but only the parser knows for sure what is a bracket.
@@ -104,12 +106,5 @@ fn syntax_error(source: &str, errors: &ParseErrors) -> ConditionError {
     if error.msg.contains("Recursion limit") {
         return ConditionError::new(source, Span::new(offset, length), TOO_DEEP);
     }
-    // The parser's own words for a tree with holes.
-    if error.msg.contains("Context") {
-        return ConditionError::new(source, Span::new(offset, length), "syntax error, the expression is incomplete");
-    }
-    let message = error.msg.trim_start_matches("Syntax error: ");
-    // The parser lists every token that could follow; the place says more.
-    let message = message.split(" expecting ").next().unwrap_or(message);
-    ConditionError::new(source, Span::new(offset, length), format!("syntax error, {message}"))
+    explain(source, offset, &error.msg)
 }

@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_audit::Redaction;
-use amplifier_core::{Clock, SystemClock};
+use amplifier_core::{Clock, HookRegistry, SystemClock};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
-
-use crate::shell::{Analysis, analyse};
 use soft_canonicalize::soft_canonicalize;
+
+use crate::counts::Counts;
+use crate::shell::{Analysis, analyse};
 
 /// Says what a shell command does: an object with `analysable`, `programs`, `writes`, `network`, `destructive`, `readonly` and
 /// `why`.
 pub type ShellAnalysis = fn(&str) -> Value;
 
-/// What expressions may ask about, beside the event: the workspace, the time, shell commands and secrets.
+/// What expressions may ask about, beside the event: the workspace, the time, the session, shell commands and secrets. Clones count together.
 #[derive(Clone)]
 pub struct Scope {
     workspace: PathBuf,
@@ -28,6 +29,7 @@ pub struct Scope {
     pub(super) shell: ShellAnalysis,
     redaction: Redaction,
     redaction_key: [u8; 32],
+    pub(super) counts: Arc<Counts>,
 }
 
 impl Scope {
@@ -43,6 +45,7 @@ impl Scope {
             shell: analysis,
             redaction: Redaction::standard(),
             redaction_key: random_key(),
+            counts: Arc::default(),
         })
     }
 
@@ -79,6 +82,41 @@ impl Scope {
     /// Where the workspace really is.
     pub fn workspace(&self) -> &Path {
         &self.workspace
+    }
+
+    /// Counts, with these hooks, what rules that were made with this scope ask about their session. Bundles do that when they are registered; who makes
+    /// rules without a bundle does it once they are made.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use amplifier_core::{data, HookRegistry, TOOL_PRE};
+    /// use amplifier_modules::{Rule, RuleOptions, Scope};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let scope = Arc::new(Scope::new(".")?);
+    /// let options: RuleOptions = serde_json::from_value(serde_json::json!({
+    ///     "when": "session_count('tool:pre') > 1",
+    ///     "deny": "one is enough",
+    /// }))?;
+    /// let hooks = HookRegistry::new();
+    /// hooks.hook(TOOL_PRE).named("one").handler(Rule::new(options, scope.clone())?);
+    /// scope.count(&hooks);
+    ///
+    /// let call = || hooks.emit(TOOL_PRE, data! { "session_id": "s", "tool_name": "Bash", "tool_input": {} });
+    /// assert_eq!(call().await.flat().reason, None);
+    /// assert_eq!(call().await.flat().reason.as_deref(), Some("one is enough"));
+    /// # Ok(()) }
+    /// ```
+    pub fn count(&self, hooks: &HookRegistry) {
+        // Every name was checked when its expression was compiled.
+        if let Err(error) = self.counts.register(&self.clock, hooks) {
+            tracing::error!(%error, "an event cannot be counted");
+        }
+    }
+
+    /// What is counted.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Replaces the secrets in a value by markers.

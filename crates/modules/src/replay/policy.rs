@@ -1,9 +1,10 @@
 //! A bundle that judges recorded events.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use amplifier_core::{EventData, HookRegistry, InvalidEventName};
+use amplifier_core::{EventData, EventName, HookRegistry, InvalidEventName, SESSION_END};
 use serde::Serialize;
 
 use super::clock::RecordedClock;
@@ -33,6 +34,7 @@ use crate::host::Host;
 #[derive(Debug)]
 pub struct Policy {
     hooks: HookRegistry,
+    scope: Arc<Scope>,
     clock: RecordedClock,
     skipped: Vec<SkippedHook>,
 }
@@ -66,8 +68,9 @@ impl Policy {
                 false
             });
         }
-        bundle.register(&hooks, &Host::new(scope.clock(clock.clone())))?;
-        Ok(Self { hooks, clock, skipped })
+        let host = Host::new(scope.clock(clock.clone()));
+        bundle.register(&hooks, &host)?;
+        Ok(Self { hooks, scope: host.scope, clock, skipped })
     }
 
     /// The hooks, to which others can be added that stand in every session.
@@ -80,7 +83,24 @@ impl Policy {
         &self.skipped
     }
 
-    /// What the policy makes of an event that happened then.
+    /// The events whose counts in a session its rules ask about.
+    pub fn counted(&self) -> Vec<String> {
+        self.scope.counts().wanted()
+    }
+
+    /// Counts an event that happened then and is not judged, so that rules know what came before those that are.
+    pub fn count(&self, event: &str, data: &EventData, at: SystemTime) {
+        let Ok(event) = event.parse::<EventName>() else { return };
+        let (event, counts) = (event.canonical(), self.scope.counts());
+        if counts.counts(event) {
+            counts.see(event, data, at);
+        }
+        if event == SESSION_END.as_str() {
+            counts.forget(data);
+        }
+    }
+
+    /// What the policy makes of an event that happened then. It is counted, too.
     ///
     /// One event is judged at a time: the clock is the same for all hooks.
     ///

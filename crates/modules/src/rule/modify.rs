@@ -46,6 +46,11 @@ impl Modification {
         Ok(modification)
     }
 
+    /// The templates that it is made of.
+    pub(super) fn templates(&self) -> Vec<&Template> {
+        self.set.iter().flat_map(|(_, wanted)| wanted.templates()).collect()
+    }
+
     /// The change for an event; none if the data is as wanted already. All templates see the data as it was before.
     pub(super) fn answer(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Option<HookResult>, HookError> {
         let mut changed = Changes { data, fields: Vec::new() };
@@ -76,6 +81,15 @@ fn redact(pointer: &Pointer, value: &mut Value, scope: &Scope) {
 }
 
 impl Wanted {
+    fn templates(&self) -> Vec<&Template> {
+        match self {
+            Self::Value(_) => Vec::new(),
+            Self::Template(template) => vec![template],
+            Self::List(items) => items.iter().flat_map(Self::templates).collect(),
+            Self::Object(fields) => fields.iter().flat_map(|(_, value)| value.templates()).collect(),
+        }
+    }
+
     fn new(field: &str, value: &Value) -> Result<Self, RuleError> {
         Ok(match value {
             Value::String(text) if text.contains("{{") => {

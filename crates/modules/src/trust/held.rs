@@ -18,7 +18,7 @@ pub(crate) struct Held {
 }
 
 /// A file that a hook names.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct HeldFile {
     /// By which name.
     pub(super) name: PathBuf,
@@ -31,6 +31,11 @@ pub(super) struct HeldFile {
 impl Held {
     pub(super) fn new(files: Vec<HeldFile>, absent: Vec<PathBuf>) -> Self {
         Self { files, absent, seen: Mutex::default() }
+    }
+
+    /// Whether the same files are to be as they were.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.files == other.files && self.absent == other.absent
     }
 
     /// Looks at the files, and says what has changed. It blocks: a file that was touched is hashed.

@@ -35,7 +35,7 @@ use std::path::PathBuf;
 pub use change::{Change, Difference, Verdict};
 pub(crate) use held::Held;
 pub use pin::Pin;
-pub(crate) use pin::read_pinned;
+pub(crate) use pin::{Stamp, read_pinned};
 pub use pinned::Pinned;
 pub use store::{TrustStore, TrustedBundle};
 
@@ -52,10 +52,12 @@ pub enum TrustError {
         why: std::io::Error,
     },
     /// A hook with more text than is searched for files.
-    #[error("hook `{hook}` names too much to look for files in it; please put it into a script")]
+    #[error("hook `{hook}` names too much to look for files in it: {what}; please put it into a script, and name that")]
     TooMuch {
         /// The hook.
         hook: String,
+        /// Of what there is too much, and how much there may be.
+        what: String,
     },
     /// The store is not what it was written as, so nothing is trusted.
     #[error("the trust store `{}` is damaged, so it trusts nothing: {why}; please remove it and trust again what you trust", file.display())]

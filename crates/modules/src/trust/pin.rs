@@ -31,7 +31,7 @@ pub struct Pin {
 /// What the system tells of a file without reading it. Nobody can set the time of change at will, so a file with the same stamp has the same
 /// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -41,7 +41,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),

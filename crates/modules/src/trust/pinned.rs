@@ -1,6 +1,6 @@
 //! Everything that trust in a bundle pins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,20 +62,56 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// Every file that the bundle is made of: those that it was read from, and those that its hooks name and are there, seen from the workspace in
+    /// which modules run programs. Tools must not change these. Trust pins them, and what patterns of modules name.
+    ///
+    /// # Errors
+    /// If a hook names too much to look at.
+    pub fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
+        let mut files: BTreeSet<PathBuf> = self.files.iter().cloned().collect();
+        for placed in &self.hooks {
+            files.extend(placed.named_files(workspace)?);
+        }
+        Ok(files)
+    }
+}
+
+impl Placed {
+    /// The files that the hook is made of, and are there.
+    pub(crate) fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
+        Ok(self.meant(self.entry.made_of(), workspace)?.files)
+    }
+
+    /// What texts of the hook mean: relative to the folder of its bundle, or, for programs that run there, to the workspace.
+    fn meant(&self, texts: Option<Vec<String>>, workspace: &Path) -> Result<Meant, TrustError> {
+        let hook = self.entry.shown_name();
+        let texts = texts.ok_or_else(|| TrustError::TooMuch {
+            hook: hook.clone(),
+            what: "settings that cannot be written as JSON".to_owned(),
+        })?;
+        let mut all = meant(&texts, self.folder(), &hook)?;
+        let Meant { files, absent, special } = meant(&self.entry.mentions_in_workspace(), workspace, &hook)?;
+        all.files.extend(files);
+        all.absent.extend(absent);
+        all.special.extend(special);
+        Ok(all)
+    }
+}
+
 /// Pins the files that a hook names.
 fn hold(placed: &Placed, workspace: &Path, files: &mut BTreeMap<PathBuf, Pin>) -> Result<Held, TrustError> {
-    let (folder, hook) = (placed.folder(), placed.entry.shown_name());
+    let folder = placed.folder();
     if let Some(file) = placed.entry.files.iter().map(|file| folder.join(file)).find(|file| file.is_dir()) {
         return Err(TrustError::Pin {
             file,
             why: io::Error::new(ErrorKind::IsADirectory, "it is a folder; name its files"),
         });
     }
-    let texts = placed.entry.mentions().ok_or_else(|| TrustError::TooMuch { hook: hook.clone() })?;
-    let Meant { files: mut named, mut absent } = meant(&texts, folder, &hook)?;
-    let there = meant(&placed.entry.mentions_in_workspace(), workspace, &hook)?;
-    named.extend(there.files);
-    absent.extend(there.absent);
+    let Meant { files: named, absent, special } = placed.meant(placed.entry.mentions(), workspace)?;
+    if let Some((file, what)) = special.into_iter().next() {
+        return Err(TrustError::Pin { file, why: io::Error::new(ErrorKind::InvalidInput, what) });
+    }
     let mut held = Vec::new();
     for name in named {
         let unpinned = |why| TrustError::Pin { file: name.clone(), why };

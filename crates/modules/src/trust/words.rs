@@ -3,7 +3,7 @@
 //! Too many are harmless: a file that is pinned without need asks a person once more. One too few would run unseen. So nothing is understood here; a
 //! text is taken apart in every way in which a shell or a program could, and what is there by one of these names is meant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileType;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
@@ -15,8 +15,8 @@ use super::TrustError;
 const LONGEST: usize = 64 * 1024;
 /// How many words a text may come to.
 const MOST_WORDS: usize = 4_000;
-/// How many folders files are looked for in.
-const MOST_FOLDERS: usize = 16;
+/// How many folders files are looked for in: every word is looked for in every folder that a word names.
+const MOST_FOLDERS: usize = 64;
 /// What the system makes up when it is read, and devices.
 const MADE_UP: [&str; 3] = ["/dev", "/proc", "/sys"];
 
@@ -28,22 +28,24 @@ const AROUND: &str = ";|&<>(){}[]$`\"'\\=,:!@*?~#^%+";
 pub(super) struct Meant {
     pub(super) files: BTreeSet<PathBuf>,
     pub(super) absent: BTreeSet<PathBuf>,
+    /// What is no file that could be pinned, and why.
+    pub(super) special: BTreeMap<PathBuf, &'static str>,
 }
 
 /// The files that texts mean, relative to a folder, and to every folder that the texts mean: a line may change to it first.
 ///
 /// # Errors
-/// If there is too much to look at, or something that cannot be pinned. The hook is named in errors.
+/// If there is too much to look at. The hook is named in errors.
 pub(super) fn meant(texts: &[String], folder: &Path, hook: &str) -> Result<Meant, TrustError> {
-    let too_much = || TrustError::TooMuch { hook: hook.to_owned() };
+    let too_much = |what: String| Err(TrustError::TooMuch { hook: hook.to_owned(), what });
     let mut words = BTreeSet::new();
     for text in texts {
         if text.len() > LONGEST {
-            return Err(too_much());
+            return too_much(format!("a text of {} bytes, where {LONGEST} are looked at", text.len()));
         }
         take_apart(text, &mut words);
         if words.len() > MOST_WORDS {
-            return Err(too_much());
+            return too_much(format!("more than {MOST_WORDS} words"));
         }
     }
     let mut meant = Meant::default();
@@ -52,10 +54,12 @@ pub(super) fn meant(texts: &[String], folder: &Path, hook: &str) -> Result<Meant
     while let Some(folder) = folders.get(next).cloned() {
         next += 1;
         if folders.len() > MOST_FOLDERS {
-            return Err(too_much());
+            return too_much(format!(
+                "more than {MOST_FOLDERS} folders, in each of which its other words may be files"
+            ));
         }
         for path in words.iter().map(|word| folder.join(word)) {
-            folders.extend(meant.look(path)?.filter(|new| !folders.contains(new)));
+            folders.extend(meant.look(path).filter(|new| !folders.contains(new)));
         }
     }
     Ok(meant)
@@ -96,27 +100,27 @@ fn unquoted(text: &str) -> Vec<String> {
 
 impl Meant {
     /// Looks at what is there by a name; gives the folder, if it is one.
-    fn look(&mut self, path: PathBuf) -> Result<Option<PathBuf>, TrustError> {
+    fn look(&mut self, path: PathBuf) -> Option<PathBuf> {
         if MADE_UP.iter().any(|made_up| path.starts_with(made_up)) {
-            return Ok(None);
+            return None;
         }
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => _ = self.files.insert(path),
-            Ok(metadata) if metadata.is_dir() => return Ok(path.canonicalize().ok()),
-            Ok(metadata) => special(metadata.file_type(), path)?,
+            Ok(metadata) if metadata.is_dir() => return path.canonicalize().ok(),
+            Ok(metadata) => self.special.extend(special(metadata.file_type()).map(|what| (path, what))),
             // No system has such names.
             Err(error) if error.kind() == ErrorKind::InvalidFilename => {}
             Err(_) => _ = self.absent.insert(path),
         }
-        Ok(None)
+        None
     }
 }
 
 /// What comes out of a pipe or a device is different each time. A socket cannot be run or read as a file.
-fn special(kind: FileType, file: PathBuf) -> Result<(), TrustError> {
-    if kind.is_socket() {
-        return Ok(());
+fn special(kind: FileType) -> Option<&'static str> {
+    match (kind.is_socket(), kind.is_fifo()) {
+        (true, _) => None,
+        (false, true) => Some("it is a pipe"),
+        (false, false) => Some("it is a device"),
     }
-    let what = if kind.is_fifo() { "it is a pipe" } else { "it is a device" };
-    Err(TrustError::Pin { file, why: std::io::Error::new(ErrorKind::InvalidInput, what) })
 }

@@ -144,7 +144,10 @@ impl fmt::Display for Numbers {
         let Decisions { allow, deny, asked, cancelled } = self.decisions;
         let Approvals { granted, refused } = self.approvals;
         for (title, text) in [
-            ("records", format!("{} in {} segments", self.records, self.segments)),
+            (
+                "records",
+                format!("{} in {} segment{}", self.records, self.segments, if self.segments == 1 { "" } else { "s" }),
+            ),
             ("on disk", HumanBytes(self.bytes).to_string()),
             ("first", time(&self.first_time)),
             ("last", time(&self.last_time)),

@@ -24,6 +24,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::audit::text::padded;
 use super::trust;
+use crate::agent;
 use crate::bundles::{self, Bundles, State};
 use crate::config::{Config, Flags};
 use crate::guards;
@@ -124,7 +125,8 @@ impl Hooks {
             Command::Validate { file, flags } => {
                 let config = Config::load(&flags, home)?;
                 let bundle = chosen(file, &config, home)?;
-                bundles::register_alone(&bundle, &config.workspace, &HookRegistry::new())?;
+                bundles::register_alone(&bundle, &config.workspace, home, &HookRegistry::new())?;
+                bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
                 let file = bundle.files.last().context("a bundle is a file")?;
                 let doubts = bundle.doubts();
                 for doubt in &doubts {
@@ -178,13 +180,14 @@ fn registered(config: &Config, home: &Home) -> Result<(HookRegistry, Levels)> {
         writeln!(std::io::stderr(), "warning: {}", visible(&warning, Reading::Stream))?;
     }
     let levels = bundles.levels();
-    bundles::register(&levels, &config.workspace, &hooks)?;
+    bundles::register(&levels, &config.workspace, home, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
     Ok((hooks, levels))
 }
 
 fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
     let (hooks, levels) = registered(config, home)?;
+    bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
     let listed = match event {
         None => hooks.list_handlers(),

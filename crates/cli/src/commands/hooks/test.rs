@@ -37,20 +37,32 @@ pub(super) struct Test {
 impl Test {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
         let config = Config::load(&self.flags, home)?;
-        test(&chosen(self.file, &config, home)?, &config.workspace, self.json).await
+        test(&chosen(self.file, &config, home)?, &config.workspace, home, self.json).await
     }
 }
 
 /// Runs every test of a bundle on the hooks of the bundle alone.
-async fn test(bundle: &Loaded, workspace: &Path, json: bool) -> Result<ExitCode> {
+async fn test(bundle: &Loaded, workspace: &Path, home: &Home, json: bool) -> Result<ExitCode> {
     let hooks = HookRegistry::new();
-    bundles::register_alone(bundle, workspace, &hooks)?;
+    bundles::register_alone(bundle, workspace, home, &hooks)?;
     let mut out = stdout();
     let mut failed = 0;
-    for (file, case) in &bundle.tests {
-        let Case { name, event, data, expect } = case;
+    for (number, (file, case)) in bundle.tests.iter().enumerate() {
+        let Case { name, event, data, before, expect } = case;
+        // What one test does counts for no other.
+        let session = |data: &Map<String, Value>| {
+            let mut data = data.clone();
+            data.entry("session_id").or_insert_with(|| format!("test-{}", number + 1).into());
+            data
+        };
+        for earlier in before {
+            for _ in 0..earlier.times {
+                let emitted = hooks.emit(earlier.event.as_str(), session(&earlier.data)).await;
+                emitted.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
+            }
+        }
         let begun = Instant::now();
-        let outcome = hooks.emit(event.as_str(), data.clone()).await;
+        let outcome = hooks.emit(event.as_str(), session(data)).await;
         let outcome = outcome.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
         let (expected, found) = compared(expect, &outcome);
         let passed = expected == found;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::everywhere;
+use super::launcher::Launcher;
 use super::run::Linter;
 
 /// Program, files, arguments. None of them runs code of the project that it looks at, and all of them say nothing about a good file.
@@ -18,7 +19,7 @@ const KNOWN: [(&str, &[&str], &[&str]); 5] = [
 ];
 
 /// Those of them that are on the path.
-pub(super) fn on_path(path: Option<&OsStr>) -> Result<Vec<Linter>, String> {
+pub(super) fn on_path(path: Option<&OsStr>, launcher: &Launcher) -> Result<Vec<Linter>, String> {
     let is_there = |program: &str| {
         path.is_some_and(|path| std::env::split_paths(path).any(|folder| is_program(&folder.join(program))))
     };
@@ -30,6 +31,7 @@ pub(super) fn on_path(path: Option<&OsStr>) -> Result<Vec<Linter>, String> {
             command: [*program].iter().chain(*arguments).map(|&word| word.to_owned()).collect(),
             timeout: Duration::from_secs(20),
             exit_codes: vec![1],
+            launcher: launcher.clone(),
             held: None,
             is_missed: false.into(),
         })
@@ -46,7 +48,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use super::on_path;
+    use super::{Launcher, on_path};
 
     #[test]
     fn only_programs_on_the_path_are_used() {
@@ -56,11 +58,11 @@ mod tests {
             std::fs::write(&file, "").unwrap();
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
         }
-        let found = on_path(Some(folder.path().as_os_str())).unwrap();
+        let found = on_path(Some(folder.path().as_os_str()), &Launcher::Free).unwrap();
         let names: Vec<&str> = found.iter().map(|linter| linter.name.as_str()).collect();
         assert_eq!(names, ["ruff"]);
         let looked_at = ["a.py", "src/deep/b.pyi", "c.sh"].map(|file| found[0].files.is_match(Path::new(file)));
         assert_eq!(looked_at, [true, true, false]);
-        assert!(on_path(None).unwrap().is_empty());
+        assert!(on_path(None, &Launcher::Free).unwrap().is_empty());
     }
 }

@@ -1,9 +1,11 @@
 //! `hooks-linter`: runs linters on what the agent has written, and tells it what they find.
 
 mod known;
+mod launcher;
 mod run;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
@@ -12,10 +14,11 @@ use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use self::launcher::Launcher;
 use self::run::{Linter, Said};
 use super::settings::{cut, own, seconds, some};
 use super::{Part, Place, options};
-use crate::bundle::OneOrMany;
+use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};
 
 /// The longest text of findings that is offered: an injection has a limit of its own.
@@ -34,11 +37,14 @@ pub(super) struct Options {
     tools: Vec<String>,
     /// How many characters of findings the agent is told after one write; at most 10,000.
     longest: usize,
+    /// What the linters may do, or `false`. Without this, they have no network and write to nothing but a temporary folder of their own, where the
+    /// system allows it.
+    confine: Option<Confinement>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { linters: None, tools: own(&["Write", "Edit", "MultiEdit"]), longest: 4_000 }
+        Self { linters: None, tools: own(&["Write", "Edit", "MultiEdit"]), longest: 4_000, confine: None }
     }
 }
 
@@ -58,6 +64,9 @@ pub(super) struct LinterOptions {
     /// The exit codes that mean that it found something; every other one but 0 means that it broke.
     #[serde(default = "usual_exit_codes")]
     exit_codes: Vec<i32>,
+    /// What this linter may do, or `false`; what is said for all of them unless given.
+    #[serde(default)]
+    confine: Option<Confinement>,
 }
 
 fn usual_timeout() -> f64 {
@@ -69,29 +78,38 @@ fn usual_exit_codes() -> Vec<i32> {
 }
 
 pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
-    let Options { linters, tools, longest } = options(config)?;
+    let Options { linters, tools, longest, confine } = options(config)?;
     some("tools", &tools)?;
     if !(1..=LONGEST).contains(&longest) {
         return Err(format!("`longest` is {longest}: give a number of characters from 1 to {LONGEST}"));
     }
+    let usual = Launcher::new(confine, place.host)?;
     let linters = match linters {
         Some(given) => {
             some("linters", &given)?;
+            let linter = |one: LinterOptions| {
+                let launcher = match one.confine {
+                    None => usual.clone(),
+                    given => Launcher::new(given, place.host)?,
+                };
+                Linter::new(one, launcher, place)
+            };
             let linters = given.into_iter().enumerate();
             linters
-                .map(|(at, one)| Linter::new(one, place).map_err(|problem| format!("`linters[{at}]`: {problem}")))
+                .map(|(at, one)| linter(one).map_err(|problem| format!("`linters[{at}]`: {problem}")))
                 .collect::<Result<Vec<_>, _>>()?
         }
-        None => known::on_path(std::env::var_os("PATH").as_deref())?,
+        None => known::on_path(std::env::var_os("PATH").as_deref(), &usual)?,
     };
     let timeout = linters.iter().map(|linter| linter.timeout).max().unwrap_or_default().saturating_add(MARGIN);
-    let hook = Linting { linters, tools, longest, scope: place.host.scope.clone() };
+    let is_told = false.into();
+    let hook = Linting { linters, tools, longest, is_told, scope: place.host.scope.clone() };
     Ok(vec![Part::gate(&["tool:post"], hook).timeout(timeout)])
 }
 
 impl Linter {
-    fn new(options: LinterOptions, place: &Place<'_>) -> Result<Self, String> {
-        let LinterOptions { name, files, command, timeout, exit_codes } = options;
+    fn new(options: LinterOptions, launcher: Launcher, place: &Place<'_>) -> Result<Self, String> {
+        let LinterOptions { name, files, command, timeout, exit_codes, .. } = options;
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err("`command` is empty: name a program".to_owned());
         };
@@ -100,7 +118,8 @@ impl Linter {
         }
         let name = name.unwrap_or_else(|| program.rsplit('/').next().unwrap_or(program).to_owned());
         let (files, timeout) = (everywhere(files.all())?, seconds("timeout", timeout)?);
-        Ok(Self { name, files, timeout, command, exit_codes, held: place.held.clone(), is_missed: false.into() })
+        let (held, is_missed) = (place.held.clone(), false.into());
+        Ok(Self { name, files, timeout, command, exit_codes, launcher, held, is_missed })
     }
 }
 
@@ -116,6 +135,8 @@ struct Linting {
     linters: Vec<Linter>,
     tools: Vec<String>,
     longest: usize,
+    /// Whether the person knows already that linters are not confined.
+    is_told: AtomicBool,
     scope: Arc<Scope>,
 }
 
@@ -131,16 +152,21 @@ impl Hook for Linting {
         let Some(file) = place.as_deref().and_then(|place| place.strip_prefix(workspace).ok()) else {
             return Ok(HookResult::proceed());
         };
-        let linters = self.linters.iter().filter(|linter| linter.files.is_match(file));
-        let said = join_all(linters.map(|linter| linter.look_at(file, workspace))).await;
-        Ok(self.conclude(&file.display().to_string(), said))
+        let linters: Vec<&Linter> = self.linters.iter().filter(|linter| linter.files.is_match(file)).collect();
+        let said = join_all(linters.iter().map(|linter| linter.look_at(file, workspace))).await;
+        let unconfined = linters.iter().find_map(|linter| linter.launcher.why_not());
+        let unconfined = unconfined.filter(|_| !self.is_told.swap(true, Ordering::Relaxed));
+        Ok(self.conclude(&file.display().to_string(), said, unconfined))
     }
 }
 
 impl Linting {
-    /// Findings are for the agent; that a linter is missing or broken is for the person.
-    fn conclude(&self, file: &str, said: Vec<Said>) -> HookResult {
+    /// Findings are for the agent; that a linter is missing, broken or not confined is for the person.
+    fn conclude(&self, file: &str, said: Vec<Said>, unconfined: Option<&str>) -> HookResult {
         let (mut findings, mut told) = (Vec::new(), Vec::new());
+        told.extend(
+            unconfined.map(|why| format!("linters are not confined here ({why}), and read what the agent wrote")),
+        );
         for one in said {
             match one {
                 Said::Clean => {}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use globset::GlobSet;
 
+use super::launcher::Launcher;
 use crate::transport::{Program, Ran, describe, head, run};
 use crate::trust::Held;
 
@@ -19,6 +20,9 @@ const KEPT: usize = 20_000;
 /// How many characters of it the person is told, if it broke.
 const TOLD: usize = 300;
 
+/// What a launcher says begins with this.
+const LAUNCHER: &[u8] = b"amplifier: ";
+
 /// A linter, checked.
 #[derive(Debug)]
 pub(super) struct Linter {
@@ -27,6 +31,8 @@ pub(super) struct Linter {
     pub(super) command: Vec<String>,
     pub(super) timeout: Duration,
     pub(super) exit_codes: Vec<i32>,
+    /// What stands before the command.
+    pub(super) launcher: Launcher,
     /// The files that it needs to be as they were trusted.
     pub(super) held: Option<Arc<Held>>,
     /// Whether the person knows already that it cannot be started.
@@ -47,17 +53,25 @@ pub(super) enum Said {
 impl Linter {
     /// Runs it on a file of the workspace.
     pub(super) async fn look_at(&self, file: &Path, workspace: &Path) -> Said {
-        let program = Program::new(self.command_for(file)).folder(workspace).held(self.held.clone());
+        let program = Program::new(self.command_for(file)).launcher(self.launcher.words());
+        let program = program.folder(workspace).held(self.held.clone());
         match program.changed().await {
             Ok(None) => {}
             Ok(Some(why)) => return self.broke(&why),
             Err(error) => return self.broke(&error.to_string()),
         }
         match run(&program, &[], self.timeout, MOST_OUTPUT).await {
+            Ok(ran) if self.could_not_start(&ran) && self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,
             Ok(ran) => self.conclude(&ran),
             Err(_) if self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,
             Err(error) => self.broke(&error.to_string()),
         }
+    }
+
+    /// Whether the launcher ran, and could not start the linter.
+    fn could_not_start(&self, ran: &Ran) -> bool {
+        let code = ran.status.and_then(|status| status.code());
+        !self.launcher.words().is_empty() && matches!(code, Some(126 | 127)) && ran.stderr.bytes.starts_with(LAUNCHER)
     }
 
     fn command_for(&self, file: &Path) -> Vec<String> {

@@ -15,7 +15,7 @@ use super::background::Background;
 use super::families::Families;
 use super::settings::{cut, own, seconds, some};
 use super::{Part, Place, options};
-use crate::bundle::OneOrMany;
+use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
 use crate::transport::{Post, Program};
 
@@ -39,6 +39,8 @@ pub(super) struct Options {
     bell: bool,
     /// A program that gets it as JSON on its input: a line for the shell, or a list.
     command: Option<OneOrMany>,
+    /// What that program may do, or `false`; whatever its user can unless given.
+    confine: Option<Confinement>,
     /// A server that gets it as JSON, by POST.
     webhook: Option<String>,
     /// Headers for the server; `${NAME}` in a value stands for a variable of the environment.
@@ -55,6 +57,7 @@ impl Default for Options {
             desktop: true,
             bell: false,
             command: None,
+            confine: None,
             webhook: None,
             headers: BTreeMap::new(),
             timeout: 5.0,
@@ -73,7 +76,7 @@ struct Notification {
 }
 
 pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
-    let Options { events, after, desktop, bell, command, webhook, headers, timeout } = options(config)?;
+    let Options { events, after, desktop, bell, command, confine, webhook, headers, timeout } = options(config)?;
     some("events", &events)?;
     let timeout = seconds("timeout", timeout)?;
     let after = Duration::try_from_secs_f64(after)
@@ -86,8 +89,18 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         OneOrMany::Many(words) if words.first().is_some_and(|program| !program.is_empty()) => Ok(Program::new(words)),
         _ => Err("`command` is empty: name a program".to_owned()),
     };
-    let command =
-        command.map(program).transpose()?.map(|program| program.folder(place.folder).held(place.held.clone()));
+    if confine.is_some() && command.is_none() {
+        return Err("`confine` is for a `command`, which is not there".to_owned());
+    }
+    let launcher = match confine {
+        None | Some(Confinement::Off(_)) => Vec::new(),
+        Some(Confinement::To(confine)) => {
+            let launcher = place.host.launcher(&confine);
+            launcher.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?
+        }
+    };
+    let command = command.map(program).transpose()?;
+    let command = command.map(|program| program.launcher(launcher).folder(place.folder).held(place.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {

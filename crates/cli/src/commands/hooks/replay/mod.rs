@@ -6,11 +6,12 @@ mod show;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::{Kept, RecordedEmission, Verifier};
-use amplifier_core::{Approval, EventData};
+use amplifier_core::{Approval, EventData, SESSION_END, SESSION_START};
 use amplifier_modules::Scope;
 use amplifier_modules::replay::{Comparison, Policy, Uncompared, compare};
 use anyhow::{Context, Result, bail};
@@ -94,13 +95,26 @@ impl Replay {
         }
         let store = self.logs.is_empty().then(|| home.sessions());
         let session = self.session.as_deref().map(|id| Sessions::of_all(&logs)?.find(id, store.as_ref()));
-        let reading =
-            Reading { logs, since: self.since.clone(), session: session.transpose()?, event: self.event.clone() };
+        let policies = || [&candidate].into_iter().chain(&baseline);
+        let mut counted: BTreeSet<String> = policies().flat_map(Policy::counted).collect();
+        if !counted.is_empty() {
+            counted.extend([SESSION_START.as_str(), SESSION_END.as_str()].map(str::to_owned));
+        }
+        let (since, event) = (self.since.clone(), self.event.clone());
+        let reading = Arc::new(Reading { logs, since, session: session.transpose()?, event, counted });
         let form = if self.json { Form::Json } else { Form::Text };
         let mut listing = Listing::new(form, self.limit);
-        let (mut batches, reader) = reading.start();
+        let (mut batches, reader) = reading.clone().start();
         while let Some(batch) = batches.recv().await {
             for recorded in batch {
+                // What came before counts, also where nobody asks what would be decided about it.
+                if !reading.is_meant(&recorded.event, &recorded.time) || recorded.data.is_none() {
+                    let (data, at) = (data(&recorded), moment(&recorded));
+                    policies().for_each(|policy| policy.count(&recorded.event, &data, at));
+                }
+                if !reading.is_meant(&recorded.event, &recorded.time) {
+                    continue;
+                }
                 let comparison = compared(&recorded, &candidate, baseline.as_ref()).await;
                 listing.add(&recorded, comparison)?;
             }
@@ -139,8 +153,7 @@ async fn compared(recorded: &RecordedEmission, candidate: &Policy, baseline: Opt
     if let Some(reason) = Uncompared::of(recorded.kept) {
         return Comparison::Uncompared(reason);
     }
-    let data = EventData::from(recorded.data.clone().unwrap_or_default());
-    let at = moment(recorded, &data);
+    let (data, at) = (data(recorded), moment(recorded));
     let Ok(would_be) = candidate.judge(recorded.event.as_str(), data.clone(), at).await else {
         return Comparison::Uncompared(Uncompared::Unnamed);
     };
@@ -152,10 +165,20 @@ async fn compared(recorded: &RecordedEmission, candidate: &Policy, baseline: Opt
     }
 }
 
+/// The data as it was recorded. What was not kept still belongs to its session.
+fn data(recorded: &RecordedEmission) -> EventData {
+    let mut data = recorded.data.clone().unwrap_or_default();
+    if let (Some(session), None) = (&recorded.session, data.get("session_id")) {
+        data.insert("session_id".to_owned(), session.as_str().into());
+    }
+    EventData::from(data)
+}
+
 /// When the hooks were asked. The record is a little later: it is made when they have answered.
-fn moment(recorded: &RecordedEmission, data: &EventData) -> SystemTime {
+fn moment(recorded: &RecordedEmission) -> SystemTime {
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
-    let at = data.timestamp().and_then(time).or_else(|| time(&recorded.time));
+    let asked = recorded.data.as_ref().and_then(|data| data.get("timestamp")?.as_str());
+    let at = asked.and_then(time).or_else(|| time(&recorded.time));
     at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 

@@ -1,6 +1,8 @@
 //! Recorded events, read beside their judging.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use amplifier_audit::{Emissions, Folder, Kind, Record, RecordedEmission, Traced};
 use anyhow::Result;
@@ -26,11 +28,13 @@ pub(super) struct Reading {
     pub(super) since: Option<Moment>,
     pub(super) session: Option<String>,
     pub(super) event: Option<EventPattern>,
+    /// Events that are counted, also where they are not meant.
+    pub(super) counted: BTreeSet<String>,
 }
 
 impl Reading {
     /// Reads in a thread of its own, because that takes as long as judging. It ends early when nobody receives any more.
-    pub(super) fn start(self) -> (Receiver<Batch>, JoinHandle<Result<()>>) {
+    pub(super) fn start(self: Arc<Self>) -> (Receiver<Batch>, JoinHandle<Result<()>>) {
         let (send, receive) = channel(WAITING);
         (receive, spawn_blocking(move || self.read(&send)))
     }
@@ -71,7 +75,13 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether a record says something about an event that is meant.
+    /// Whether an event of a session that is meant is meant itself, by its name and its time.
+    pub(super) fn is_meant(&self, event: &str, time: &str) -> bool {
+        self.since.as_ref().is_none_or(|since| since.is_before(time))
+            && self.event.as_ref().is_none_or(|pattern| pattern.fits(event))
+    }
+
+    /// Whether a record says something about an event that is meant, or counted.
     fn wants(&self, record: &Record<'_>) -> bool {
         let event = || record.event.as_deref().unwrap_or_default();
         matches!(
@@ -82,8 +92,7 @@ impl Reading {
                 | Kind::ApprovalRequest
                 | Kind::ApprovalDecision
                 | Kind::Seal
-        ) && self.since.as_ref().is_none_or(|since| since.is_before(&record.time))
-            && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
-            && (record.kind == Kind::Seal || self.event.as_ref().is_none_or(|pattern| pattern.fits(event())))
+        ) && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
+            && (record.kind == Kind::Seal || self.counted.contains(event()) || self.is_meant(event(), &record.time))
     }
 }
