@@ -1,6 +1,7 @@
 //! What a log says about one emission of an event.
 
 use amplifier_core::Answerer;
+use amplifier_core::Answerer;
 use amplifier_core::{Answers, EventName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{
-    Answer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage, InjectedMessage,
-    Placement, PortError, Receipt,
+    Answer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage,
+    InjectedMessage, Placement, PortError, Receipt,
 };
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_server::wire;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -121,7 +122,7 @@ struct Asking {
 impl Asking {
     fn run(self) -> Result<Answer, ApprovalError> {
         let request = &*self.request;
-        let action = Action::of(request.event.as_str(), &request.data, &self.root);
+        let action = Action::from(&wire::Action::of(request.event.as_str(), &request.data, &self.root));
         let draw = |all| question::rows(request, &action, self.screen.size(), all);
 
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.

@@ -154,11 +154,6 @@ fn columns(character: char) -> usize {
     if character == '\u{fe0f}' { 1 } else { character.width().unwrap_or(0) }
 }
 
-/// The lines of a text that the person decides about. A carriage return before the break is shown.
-pub(super) fn exact_lines(style: Style, text: &str) -> Vec<Line> {
-    text.strip_suffix('\n').unwrap_or(text).split('\n').map(|line| Line::new().exact(style, line)).collect()
-}
-
 /// The beginning and the end of what is longer than that many rows, and between them, how much is not shown.
 pub(super) fn folded(mut rows: Vec<Line>, limit: usize, hint: &str) -> Vec<Line> {
     if rows.len() <= limit {
@@ -211,7 +206,7 @@ mod tests {
 
     #[test]
     fn long_content_shows_both_ends_and_how_much_lies_between() {
-        let rows = exact_lines(PLAIN, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n");
+        let rows: Vec<Line> = (1..=10).map(|number| Line::new().exact(PLAIN, number.to_string())).collect();
         assert_eq!(texts(&folded(rows.clone(), 10, "")).len(), 10);
         let shown = texts(&folded(rows, 7, ", + shows all"));
         assert_eq!(shown, ["1", "2", "3", "4", "… 4 more lines here, + shows all …", "9", "10"]);

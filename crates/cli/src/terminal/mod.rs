@@ -7,18 +7,14 @@
 mod action;
 mod approve;
 mod decision;
-mod diff;
 mod display;
-mod edit;
 mod keys;
 mod line;
-mod place;
 mod question;
 mod sanitize;
 mod screen;
 mod working;
 
-pub use action::Action;
 pub use approve::{HeadlessApprovals, TerminalApprovals};
 pub use decision::{Answer, Decision};
 pub use display::TerminalDisplay;

@@ -238,7 +238,8 @@ mod tests {
     }
 
     fn text(request: &ApprovalRequest, all: bool) -> String {
-        let action = Action::of(request.event.as_str(), &request.data, Path::new("."));
+        let action =
+            Action::from(&amplifier_server::wire::Action::of(request.event.as_str(), &request.data, Path::new(".")));
         let lines: Vec<_> = rows(request, &action, SIZE, all).iter().map(|row| row.render(false)).collect();
         lines.join("\n")
     }

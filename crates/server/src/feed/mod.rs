@@ -1,0 +1,5 @@
+//! What is recorded, as it is recorded.
+
+/// The audit log, as it grows. A handle.
+#[derive(Clone, Debug, Default)]
+pub struct Feed {}

@@ -1,0 +1,1 @@
+//! How sessions reach the server.

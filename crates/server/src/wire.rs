@@ -1,0 +1,433 @@
+//! The JSON forms of the API, the stream and the link.
+
+use amplifier_core::Answerer;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A session, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Its id.
+    pub id: String,
+    /// The name that a hook or a person gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The folder that it works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// What it does at the moment.
+    pub state: State,
+    /// Whether it is connected, so that it can be answered, stopped and prompted from here.
+    pub connected: bool,
+    /// Whether it takes prompts from here.
+    pub takes_prompts: bool,
+    /// Where it runs, if it is connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// The process that it runs in, if it is connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// When it was first heard of.
+    #[schema(value_type = String, format = DateTime)]
+    pub begun_at: Timestamp,
+    /// When it was last heard of.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// How many turns it has had.
+    pub turns: u64,
+    /// How many tools were called.
+    pub tool_calls: u64,
+    /// How many operations were denied.
+    pub denials: u64,
+    /// How many hooks failed.
+    pub errors: u64,
+    /// How many questions are open.
+    pub pending: u64,
+    /// How many tokens were used.
+    pub tokens: u64,
+    /// The last prompt, or its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Why it ended, if it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// The session that delegated to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+}
+
+/// What a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// A turn runs.
+    Running,
+    /// A turn runs, and waits for a person.
+    Waiting,
+    /// It waits for a prompt.
+    Idle,
+    /// It has ended.
+    Ended,
+    /// It has not ended, but nothing is heard of it any more.
+    Gone,
+}
+
+/// Where a session runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the server.
+    Server,
+    /// In a process of its own.
+    Process,
+}
+
+/// One record of the audit log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Record {
+    /// Its number: the cursor of streams.
+    pub seq: u64,
+    /// When.
+    pub at: String,
+    /// In which session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// In which turn of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
+    /// At which event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// What kind of record it is.
+    pub kind: String,
+    /// What it says.
+    pub body: Value,
+    /// Who wrote it.
+    pub writer: String,
+    /// Its hash, in hexadecimal.
+    pub hash: String,
+}
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Approval {
+    /// The session and the number of the question in it: `SESSION.N`.
+    pub id: String,
+    /// The session that asks.
+    pub session: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// The folder that it works in.
+    pub workspace: String,
+    /// The hook that asks.
+    pub hook: String,
+    /// The event at which it asks.
+    pub event: String,
+    /// The question.
+    pub prompt: String,
+    /// The reason that the hook gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What can be answered.
+    pub options: Vec<Choice>,
+    /// When it was asked.
+    #[schema(value_type = String, format = DateTime)]
+    pub asked_at: Timestamp,
+    /// When the kernel stops waiting.
+    #[schema(value_type = String, format = DateTime)]
+    pub deadline: Timestamp,
+    /// How long the kernel waits in all, in seconds.
+    pub timeout_s: f64,
+    /// What counts when nobody answers: `allow` or `deny`.
+    pub default: String,
+    /// The digest of what will run.
+    pub digest: String,
+    /// What will run.
+    pub action: Action,
+    /// To be given back with the answer, so that nobody answers what was not shown. Left out on the link: the server makes it.
+    #[serde(default)]
+    pub nonce: String,
+}
+
+/// One possible answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Choice {
+    /// Its label, which is what is answered.
+    pub label: String,
+    /// What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
+    pub effect: String,
+}
+
+/// What will run if the person agrees, told from the action itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Action {
+    /// What it is: a tool, a prompt, an agent.
+    pub title: String,
+    /// On what: a file, a pattern, an agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What it comes to: a new file, so many lines more and less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// What the person should know about it.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// All of it, line by line: a command, a diff, a task.
+    #[serde(default)]
+    pub body: Vec<Row>,
+    /// What goes with it: a time limit, a range.
+    #[serde(default)]
+    pub fields: Vec<Field>,
+}
+
+/// One line of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Row {
+    /// What the line is.
+    pub kind: RowKind,
+    /// The line, without its end.
+    pub text: String,
+    /// Its number before the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<usize>,
+    /// Its number after the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<usize>,
+}
+
+impl Row {
+    /// A line without a number.
+    pub fn new(kind: RowKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), old: None, new: None }
+    }
+}
+
+/// What a line of an action is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RowKind {
+    /// A line that is no part of a diff.
+    Plain,
+    /// A line that stays.
+    Context,
+    /// A line that is added.
+    Added,
+    /// A line that is removed.
+    Removed,
+    /// Lines are left out; the text says where it goes on.
+    Gap,
+    /// Something about the line before it.
+    Note,
+}
+
+/// A named value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Field {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// A question that was decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Decided {
+    /// `SESSION.N`; none if nobody had to be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The session.
+    pub session: String,
+    /// The hook that asked.
+    pub hook: String,
+    /// The event at which it asked.
+    pub event: String,
+    /// The question.
+    pub prompt: String,
+    /// Whether the operation may run.
+    pub granted: bool,
+    /// What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
+    pub basis: String,
+    /// The same in words.
+    pub reason: String,
+    /// Who answered, where somebody did and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Person>)]
+    pub by: Option<Answerer>,
+    /// When it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<String>,
+    /// When it was decided.
+    pub decided_at: String,
+    /// The number of the record that says so; 0 if that is not read yet.
+    #[serde(default)]
+    pub seq: u64,
+}
+
+/// Who answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Person {
+    /// The name.
+    pub name: String,
+    /// From where: `terminal`, `console`, `api`.
+    pub via: String,
+}
+
+/// A standing answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rule {
+    /// Tells it from others, and says what it is taken back by.
+    pub id: String,
+    /// For what it holds.
+    pub scope: Scope,
+    /// The session, if it holds for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The folder, if it holds for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The hook whose questions it answers.
+    pub hook: String,
+    /// The questions: `*` stands for any text. For a session, the one question.
+    pub pattern: String,
+    /// Whether it is a yes: `allow` or `deny`.
+    pub decision: String,
+    /// Who gave it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Person>)]
+    pub by: Option<Answerer>,
+    /// What it does, in a sentence.
+    pub explanation: String,
+}
+
+/// For what a standing answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// A session, until it ends.
+    Session,
+    /// All sessions in a folder.
+    Project,
+    /// All sessions of the person.
+    Person,
+}
+
+/// Too many questions in a short time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Busy {
+    /// How many were asked.
+    pub asked: u64,
+    /// In how many seconds.
+    pub seconds: u64,
+    /// By which hook.
+    pub hook: String,
+    /// A rule that would answer them.
+    pub pattern: String,
+}
+
+/// What a hook has done so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HookStats {
+    /// Its name.
+    pub hook: String,
+    /// The events at which it was called.
+    pub events: Vec<String>,
+    /// How often it was called.
+    pub calls: u64,
+    /// How often it denied.
+    pub denials: u64,
+    /// How often it asked a person.
+    pub asks: u64,
+    /// How often it changed data.
+    pub modifies: u64,
+    /// How often it told the agent something.
+    pub injects: u64,
+    /// How often it failed.
+    pub errors: u64,
+    /// Half of the calls were as fast as that, in nanoseconds.
+    pub p50_ns: u64,
+    /// 95 of 100 calls were as fast as that.
+    pub p95_ns: u64,
+    /// The slowest call.
+    pub max_ns: u64,
+    /// How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
+    pub latency: Vec<u64>,
+    /// Calls in each of the last 30 minutes, the oldest first.
+    pub recent: Vec<u64>,
+}
+
+/// What is proven about the audit log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditStatus {
+    /// The id of the log.
+    pub log: String,
+    /// How many records there are.
+    pub size: u64,
+    /// Every record below this number is verified.
+    pub verified_to: u64,
+    /// Whether nothing is wrong with them.
+    pub sound: bool,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// The last checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointSeen>,
+    /// How many records are newer than the last checkpoint that is kept elsewhere; all if none is.
+    pub exposed: u64,
+    /// Whether it is being verified.
+    pub checking: bool,
+    /// What verifying proves.
+    pub proves: Vec<String>,
+    /// What it cannot prove.
+    pub cannot_prove: Vec<String>,
+}
+
+/// Something that is wrong with the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// At which record, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// What.
+    pub text: String,
+}
+
+/// A signed checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckpointSeen {
+    /// How many records it covers.
+    pub size: u64,
+    /// When it was signed.
+    pub at: String,
+}
+
+/// Who is asking the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Me {
+    /// The name.
+    pub name: String,
+    /// What they may do: `viewer`, `approver`, `admin`.
+    pub role: String,
+}
+
+/// Something went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    /// What.
+    pub error: Explained,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Explained {
+    /// A word for programs.
+    pub code: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// Who was faster, if somebody else has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Person>)]
+    pub by: Option<Answerer>,
+}
