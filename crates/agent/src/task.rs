@@ -1,6 +1,6 @@
 //! Delegating to another agent, which inherits the hooks, approvals, record, limits and cancellation of this one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use amplifier_core::{
@@ -182,6 +182,6 @@ fn child(parent: &Core, id: String, agent: &str, config: &Value) -> Core {
         own_tokens: 0.into(),
         put_off: false.into(),
         delegating: tokio::sync::Mutex::default(),
-        journal: None,
+        journal: Mutex::default(),
     }
 }

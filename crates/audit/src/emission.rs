@@ -1,8 +1,6 @@
 //! What a log says about one emission of an event.
 
-use amplifier_core::Answerer;
-use amplifier_core::Answerer;
-use amplifier_core::{Answers, EventName};
+use amplifier_core::{Answerer, Answers, EventName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use amplifier_core::{HookRegistry, OnError, data};
-use amplifier_modules::bundle::{Bundle, BundleError, Confine, MayWrite, load};
+use amplifier_modules::bundle::{Bundle, BundleError, Confine, MayWrite, Source, load, load_hosted};
 use amplifier_modules::{Host, Scope};
 
 /// Every line of the text without the spaces that make it readable here.
@@ -280,4 +280,53 @@ fn what_is_wrong_under_a_key_is_told_where_the_key_stands() {
               destructive: perhaps
         ";
     assert_eq!(place(option), expected(4, 5, "    config:"));
+}
+
+#[test]
+fn a_text_is_loaded_as_a_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("more.yaml"), "hooks: [{ rule: more, on: 'tool:pre', deny: no }]").unwrap();
+    let text = "includes: [more.yaml]\nhooks: [{ rule: own, on: 'tool:pre', deny: no }]";
+    let loaded = load_hosted(Source::Text(text, &folder.path().join("bundle.yaml"))).unwrap();
+    let names: Vec<String> = loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect();
+    assert_eq!(names, ["more", "own"]);
+    assert_eq!(loaded.files, [folder.path().join("more.yaml"), folder.path().join("bundle.yaml")]);
+}
+
+#[test]
+fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
+    let text = "hooks:\n  - { rule: first, on: 'tool:pre', deny: no }\n  - module: own_module\n    config: { n: 1 }\n    priority: 3\n";
+    let source = Source::Text(text, Path::new("bundle.yaml"));
+    // For whoever brings none, it is a mistake, as it was.
+    let refused = Bundle::parse(text, Path::new("bundle.yaml")).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("bundle.yaml:3:5: there is no module `own_module`; docs/modules.md lists all"),
+        "{refused}"
+    );
+
+    let loaded = load_hosted(source).unwrap();
+    let host = Host::new(Scope::new(".").unwrap());
+    let made = loaded.make(&host).unwrap();
+    let foreign: Vec<Option<&str>> = made.iter().map(|hook| hook.foreign()).collect();
+    assert_eq!(foreign, [None, Some("own_module")]);
+    assert_eq!(made[1].placed().entry.config.as_ref().unwrap()["n"], 1);
+
+    let hooks = HookRegistry::new();
+    assert_eq!(made[0].register(&hooks).unwrap().len(), 1);
+    let problem =
+        "bundle.yaml:3:5: nothing here brings the module `own_module`\n 3 |   - module: own_module\n   |     ^";
+    assert_eq!(made[1].register(&hooks).unwrap_err().to_string(), problem);
+    // All at once, none stays.
+    let hooks = HookRegistry::new();
+    assert_eq!(loaded.register(&hooks, &host).unwrap_err().to_string(), problem);
+    assert!(hooks.list_handlers().is_empty());
+}
+
+#[test]
+fn what_only_our_modules_can_do_is_refused_for_those_of_a_host() {
+    for setting in ["when: 'true'", "ephemeral: true", "on: tool:pre"] {
+        let text = format!("hooks: [{{ module: own_module, {setting} }}]");
+        let error = load_hosted(Source::Text(&text, Path::new("bundle.yaml"))).unwrap_err().to_string();
+        assert!(error.contains("does not go with"), "{error}");
+    }
 }

@@ -14,9 +14,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tokio::runtime::Handle;
 
 use crate::step::{Input, Step, said, thrown};
-use crate::timer::{is_an_interrupt, running_loop};
+use crate::threads;
+use crate::timer::{is_a_cancellation, is_an_interrupt, running_loop};
 
 type BoxFuture = Pin<Box<dyn Future<Output = PyResult<Py<PyAny>>> + Send>>;
 
@@ -26,36 +28,38 @@ pub(crate) struct Driven {
     // Never locked: it is reached through `&mut self` only, and lends the future what it lacks to be shared.
     future: Mutex<Option<BoxFuture>>,
     waker: Arc<TaskWaker>,
+    /// What makes the future end soon by itself, if it is to have that chance when it is cancelled.
+    stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// The cancellation after which it was made to.
+    stopped: Option<PyErr>,
 }
 
 /// Wakes the task that awaits a [`Driven`].
 #[derive(Default)]
 struct TaskWaker {
     is_woken: AtomicBool,
-    /// The loop, and what the task waits for on it.
-    sleeping: Mutex<Option<(Py<PyAny>, Py<PyAny>)>>,
+    /// The task, if it sleeps.
+    sleeping: Mutex<Option<threads::Sleeper>>,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.is_woken.store(true, Ordering::Release);
         let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((running, future)) = sleeping {
-            Python::attach(|py| {
-                let wake = py.import("amplifier_core._bridge").and_then(|bridge| bridge.getattr("wake"));
-                let woken = wake.and_then(|wake| {
-                    running.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (wake, future))
-                });
-                // A loop that is closed has nobody to wake.
-                drop(woken);
-            });
-        }
+        sleeping.into_iter().for_each(threads::wake);
     }
 }
 
 impl Driven {
     pub(crate) fn new(future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static) -> Self {
-        Self { future: Mutex::new(Some(Box::pin(future))), waker: Arc::default() }
+        Self { future: Mutex::new(Some(Box::pin(future))), waker: Arc::default(), stop: None, stopped: None }
+    }
+
+    /// Has a future that is cancelled end by itself: `stop` asks it to, and says whether there is something to end. Cancelled once more, it
+    /// is given up.
+    pub(crate) fn stopping(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stop = Some(Box::new(stop));
+        self
     }
 
     fn future(&mut self) -> &mut Option<BoxFuture> {
@@ -63,10 +67,18 @@ impl Driven {
     }
 
     fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
+        threads::mark_as_pythons();
+        let runtime = threads::handle();
+        let _within = runtime.as_ref().map(Handle::enter);
         if let Input::Throw(error) = input {
-            // Dropping it withdraws what it waits for.
-            *self.future() = None;
-            return Err(error);
+            match self.stop.as_ref().filter(|_| self.stopped.is_none()) {
+                Some(stop) if is_a_cancellation(py, &error)? && stop() => self.stopped = Some(error),
+                _ => {
+                    // Dropping it withdraws what it waits for.
+                    *self.future() = None;
+                    return Err(error);
+                }
+            }
         }
         let waker = Waker::from(self.waker.clone());
         loop {
@@ -81,6 +93,9 @@ impl Driven {
             }
             if let Poll::Ready(result) = polled {
                 *self.future() = None;
+                if let Some(cancelled) = self.stopped.take() {
+                    return Err(cancelled);
+                }
                 return result.map(|value| Step::Return(value.into_bound(py)));
             }
             if let Some(waits) = self.sleep(py)? {
@@ -96,8 +111,15 @@ impl Driven {
         }
         let running = running_loop(py).ok_or_else(|| PyRuntimeError::new_err("no running event loop"))?;
         let future = running.call_method0(intern!(py, "create_future"))?;
-        let sleeping = Some((running.unbind(), future.clone().unbind()));
-        *self.waker.sleeping.lock().unwrap_or_else(PoisonError::into_inner) = sleeping;
+        let sleeper = (running.unbind(), future.clone().unbind());
+        {
+            let mut sleeping = self.waker.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
+            // Looked at while it is locked: whoever wakes from now on finds the sleeper.
+            if self.waker.is_woken.load(Ordering::Acquire) {
+                return Ok(None);
+            }
+            *sleeping = Some(sleeper);
+        }
         // This is how a task is told that it may sleep until the future is done.
         future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         Ok(Some(future))
@@ -137,7 +159,15 @@ impl Driven {
 
     /// Ends it.
     fn close(&mut self) {
+        let runtime = threads::handle();
+        let _within = runtime.as_ref().map(Handle::enter);
         *self.future() = None;
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -199,6 +229,7 @@ pub(crate) struct WakeUp(pub(crate) Alarm);
 impl WakeUp {
     #[pyo3(signature = (*_done))]
     fn __call__(&self, _done: &Bound<'_, PyTuple>) {
+        threads::mark_as_pythons();
         self.0.ring();
     }
 }

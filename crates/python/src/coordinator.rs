@@ -1,5 +1,6 @@
 //! The coordinator of a session: the kernel's own, awaited in the caller's task.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use amplifier_core::{Answers, ApprovalRules, EventData, EventName, FlatAction, Injection, SessionConfig, Verdict};
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
+use crate::audit::AuditLog;
 use crate::bridge::Driven;
 use crate::emitting::{Emitting, Order, Purpose};
 use crate::outcome::Outcome;
@@ -24,6 +26,48 @@ pub(crate) struct Coordinator {
     hooks: Py<HookRegistry>,
     pub(crate) reserved: Option<Py<PyDict>>,
     ports: Vec<Arc<Port>>,
+    /// Who has the parts of the session, if that is not this.
+    owner: Option<Py<PyAny>>,
+}
+
+impl Coordinator {
+    /// The coordinator of a session that has its parts elsewhere.
+    pub(crate) fn of(
+        kernel: amplifier_core::Coordinator,
+        hooks: Py<HookRegistry>,
+        reserved: Py<PyDict>,
+        owner: Py<PyAny>,
+    ) -> Self {
+        Self { kernel, hooks, reserved: Some(reserved), ports: Vec::new(), owner: Some(owner) }
+    }
+}
+
+/// Runs what goes on after an emission has returned: in a task on the loop that runs then.
+pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    let driven = Driven::new(async {
+        future.await;
+        Ok(Python::attach(|py| py.None()))
+    });
+    Python::attach(|py| {
+        let started = py.import("asyncio").and_then(|asyncio| asyncio.call_method1("ensure_future", (driven,)));
+        if let Err(error) = started {
+            error.write_unraisable(py, None);
+        }
+    });
+}
+
+/// The configuration is wrong.
+pub(crate) fn invalid(error: &dyn std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("the configuration is wrong: {error}"))
+}
+
+pub(crate) fn session_config(config: &Bound<'_, PyDict>) -> PyResult<SessionConfig> {
+    serde_json::from_value(Value::Object(encode::to_map(config)?)).map_err(|error| invalid(&error))
+}
+
+pub(crate) fn approval_rules(rules: &Bound<'_, PyDict>) -> PyResult<ApprovalRules> {
+    let rules = ApprovalRules::from_json(&Value::Object(encode::to_map(rules)?).to_string());
+    rules.map_err(|error| invalid(&error))
 }
 
 fn event_name(event: &str) -> PyResult<EventName> {
@@ -31,7 +75,7 @@ fn event_name(event: &str) -> PyResult<EventName> {
 }
 
 /// A part of a session, and whether it takes what it is given as one object.
-type Part = (Py<PyAny>, bool);
+pub(crate) type Part = (Py<PyAny>, bool);
 
 /// Who denied and why, for Python; nothing if it may run.
 fn denial<'py>(py: Python<'py>, verdict: &Verdict) -> PyResult<Bound<'py, PyAny>> {
@@ -57,11 +101,7 @@ impl Coordinator {
         session_id: Option<String>,
         rules: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let invalid =
-            |error: &dyn std::fmt::Display| PyValueError::new_err(format!("the configuration is wrong: {error}"));
-        let config: SessionConfig =
-            serde_json::from_value(Value::Object(encode::to_map(config)?)).map_err(|error| invalid(&error))?;
-        let rules = ApprovalRules::from_json(&Value::Object(encode::to_map(rules)?).to_string());
+        let (config, rules) = (session_config(config)?, approval_rules(rules)?);
         let mut ports = Vec::new();
         let mut port = |(object, takes_one): Part| {
             let port = Port::new(object, takes_one);
@@ -70,20 +110,8 @@ impl Coordinator {
         };
         let mut builder = amplifier_core::Coordinator::builder(hooks.get().kernel.clone())
             .config(config)
-            .approval_rules(rules.map_err(|error| invalid(&error))?)
-            .background(|future| {
-                let driven = Driven::new(async {
-                    future.await;
-                    Ok(Python::attach(|py| py.None()))
-                });
-                Python::attach(|py| {
-                    let started =
-                        py.import("asyncio").and_then(|asyncio| asyncio.call_method1("ensure_future", (driven,)));
-                    if let Err(error) = started {
-                        error.write_unraisable(py, None);
-                    }
-                });
-            });
+            .approval_rules(rules)
+            .background(in_background);
         if let Some(context) = context {
             builder = builder.context(PyContext(port(context)));
         }
@@ -94,7 +122,10 @@ impl Coordinator {
             builder = builder.display(PyDisplay(port(display)));
         }
         if let Some(audit) = audit {
-            builder = builder.audit(PyAudit(port(audit)));
+            builder = match audit.0.bind(py).cast::<AuditLog>() {
+                Ok(log) => builder.audit(log.get().log()?),
+                Err(_) => builder.audit(PyAudit(port(audit))),
+            };
         }
         let mut reserved = None;
         if let Some(id) = session_id {
@@ -104,7 +135,7 @@ impl Coordinator {
             reserved = Some(fields.unbind());
             builder = builder.session_id(id);
         }
-        Ok(Self { kernel: builder.build(), hooks, reserved, ports })
+        Ok(Self { kernel: builder.build(), hooks, reserved, ports, owner: None })
     }
 
     /// Emits an event for the session; what comes back is to be given to `route`.
@@ -202,6 +233,7 @@ impl Coordinator {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.hooks)?;
         visit.call(&self.reserved)?;
+        visit.call(&self.owner)?;
         self.ports.iter().try_for_each(|port| port.visit(&visit))
     }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::bridge::{Pending, awaited};
-use crate::{answer, encode, log};
+use crate::{answer, encode, log, trace};
 
 /// Something that Python can call.
 pub(crate) struct PyHook {
@@ -21,6 +21,11 @@ pub(crate) struct PyHook {
 pub(crate) type SharedHook = Arc<PyHook>;
 
 impl PyHook {
+    fn failed(&self, py: Python<'_>, event: &str, error: &HookError, cause: Option<&PyErr>) {
+        log::failed(py, &self.name, event, error, cause);
+        trace::is_logged(&self.name);
+    }
+
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.handler)
     }
@@ -55,12 +60,10 @@ impl Hook for PyHook {
         });
         let answered = awaited(called).await;
         Python::attach(|py| match answered {
-            Ok(answer) => {
-                answer::read_json(answer.bind(py)).inspect_err(|error| log::failed(py, &self.name, event, error, None))
-            }
+            Ok(answer) => answer::read_json(answer.bind(py)).inspect_err(|error| self.failed(py, event, error, None)),
             Err(cause) => {
                 let error = failure(py, &cause);
-                log::failed(py, &self.name, event, &error, Some(&cause));
+                self.failed(py, event, &error, Some(&cause));
                 Err(error)
             }
         })

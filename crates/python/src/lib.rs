@@ -2,7 +2,9 @@
 
 mod answer;
 mod approval;
+mod audit;
 mod bridge;
+mod bundle;
 mod clock;
 mod coordinator;
 mod data;
@@ -12,13 +14,19 @@ mod events;
 mod fields;
 mod hook;
 mod log;
+mod native;
 mod outcome;
 mod ports;
+mod provider;
 mod registry;
 mod result;
 mod run;
+mod session;
 mod step;
+mod threads;
 mod timer;
+mod tool;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -30,7 +38,25 @@ mod _native {
     #[pymodule_export]
     use approval::ApprovalRequest;
     #[pymodule_export]
+    use audit::AuditLog;
+    #[pymodule_export]
+    use audit::AuditReport;
+    #[pymodule_export]
+    use audit::records;
+    #[pymodule_export]
+    use audit::verify;
+    #[pymodule_export]
     use bridge::Driven;
+    #[pymodule_export]
+    use bundle::Bundle;
+    #[pymodule_export]
+    use bundle::BundleHook;
+    #[pymodule_export]
+    use bundle::Withdraw;
+    #[pymodule_export]
+    use bundle::builtin_modules;
+    #[pymodule_export]
+    use bundle::no_module;
     #[pymodule_export]
     use coordinator::Coordinator;
     #[pymodule_export]
@@ -38,11 +64,17 @@ mod _native {
     #[pymodule_export]
     use outcome::Outcome;
     #[pymodule_export]
+    use provider::RemoteProvider;
+    #[pymodule_export]
+    use provider::ScriptedProvider;
+    #[pymodule_export]
     use registry::HookRegistry;
     #[pymodule_export]
     use registry::Unregister;
     #[pymodule_export]
     use result::HookResult;
+    #[pymodule_export]
+    use session::AgentSession;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

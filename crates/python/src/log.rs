@@ -6,6 +6,9 @@ use pyo3::types::{PyDict, PyString};
 
 const LOGGER: &str = "amplifier_core.hooks";
 
+/// Where the kernel's own warnings and errors go.
+const KERNEL: &str = "amplifier_core";
+
 /// A hook failed: with the traceback, the hook's name and the event. Never with the event's data.
 pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError, cause: Option<&PyErr>) {
     let log = || -> PyResult<()> {
@@ -32,6 +35,12 @@ pub(crate) fn debug(py: Python<'_>, text: &str, hook: &str, event: &str) {
         let log = || logger(py, LOGGER)?.call_method1("debug", (text, hook, event)).map(drop);
         report(py, log());
     }
+}
+
+/// What the kernel has to say, with its level: `warning` or `error`.
+pub(crate) fn line(py: Python<'_>, level: &str, text: &str) {
+    let log = || logger(py, KERNEL)?.call_method1(level, ("%s", text)).map(drop);
+    report(py, log());
 }
 
 fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

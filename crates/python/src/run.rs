@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use amplifier_core::driving::{Questions, contain};
-use amplifier_core::{Emission, HookError};
+use amplifier_core::{Action, Emission, EventData, HookError};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use crate::data::NativeData;
 use crate::emitting::{Order, Purpose, SessionOf};
 use crate::hook::{SharedHook, failure};
+use crate::native::{self, NativeAnswer};
 use crate::outcome::Outcome;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
@@ -34,6 +35,9 @@ pub(crate) struct Run {
     has_said: bool,
     // Boxed: most hooks do not wait, and emissions are moved around.
     waiting: Option<Box<Waiting>>,
+    /// The data as JSON, for hooks that are not written in Python; none if it was not needed since it changed.
+    // Boxed, as what is waited for.
+    json: Option<Box<EventData>>,
     /// What the nested values were when the running hook got them, in strict mode.
     snapshot: Option<Py<PyAny>>,
     /// When the last hook began, where times are asked for.
@@ -91,6 +95,7 @@ impl Run {
             session,
             has_said: false,
             waiting: None,
+            json: None,
             snapshot: None,
             since: timed.then(Instant::now),
         })
@@ -166,7 +171,17 @@ impl Run {
         }
         let hook = self.emission.hook(index);
         let Some(handler) = hook.downcast_ref::<SharedHook>() else {
-            return Ok(Err(Reached::Failed(HookError::failed("it is not written in Python"), None)));
+            let data = match self.json.take() {
+                Some(data) => data,
+                None => Box::new(EventData::from(encode::to_map(&view)?)),
+            };
+            let call = native::call(hook.clone(), EventData::clone(&data));
+            self.json = Some(data);
+            return match contain(|| then(Bound::new(py, call)?.into_any())) {
+                Ok(Ok(called)) => Ok(Ok(called)),
+                Ok(Err(error)) => raised(py, error).map(Err),
+                Err(error) => Ok(Err(Reached::Failed(error, None))),
+            };
         };
         let told = match hook.told() == self.emission.event() {
             true => self.event.bind(py).clone(),
@@ -291,10 +306,20 @@ impl Run {
     }
 
     fn take(&mut self, py: Python<'_>, index: usize, answer: &Bound<'_, PyAny>) -> PyResult<()> {
-        match answer::read(answer) {
+        let read = match self.emission.hook(index).downcast_ref::<SharedHook>() {
+            Some(_) => answer::read(answer),
+            None => {
+                let native = answer.cast::<NativeAnswer>()?.get();
+                native.read(self.emission.data().current.bind(py), self.json.as_deref())
+            }
+        };
+        match read {
             Ok(None) => self.emission.go_on(index),
             Ok(Some(answer)) => {
                 self.has_said = true;
+                if matches!(answer.action, Action::Modify(_)) {
+                    self.json = None;
+                }
                 self.emission.answer(index, Ok(answer));
             }
             Err(error) => {

@@ -9,6 +9,7 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import amplifier_core
+from amplifier_core.audit import records, verify
 
 HERE = pathlib.Path(__file__).parent
 
@@ -79,6 +80,89 @@ def test_two_hundred_scripts_that_emit_and_exit_at_once_end_well() -> None:
     with ThreadPoolExecutor(4) as pool:
         ended = list(pool.map(lambda _: script(code), range(200)))
     assert {(one.returncode, one.stderr) for one in ended} == {(0, "")}
+
+
+def test_scripts_that_use_a_session_and_exit_at_once_end_well() -> None:
+    code = """
+        import asyncio, sys, tempfile
+        from amplifier_core.audit import open_log
+        from amplifier_core.bundles import mount, parse
+        from amplifier_core.hooks import HookRegistry
+        from amplifier_core.session import ScriptedProvider, Session
+
+        async def main():
+            folder = tempfile.TemporaryDirectory()
+            log = open_log(folder.name + "/audit", durability="async")
+            script = [{"tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, {"text": "x", "delay_ms": 2}]
+            session = Session(ScriptedProvider(script), workspace=folder.name, audit=log)
+            turn = asyncio.ensure_future(session.prompt("go"))
+            registry = HookRegistry()
+            await mount(registry, parse("hooks: [{command: 'sleep 5', on: 'tool:pre'}]"))
+            emission = asyncio.ensure_future(registry.emit("tool:pre", {}))
+            await asyncio.sleep(float(sys.argv[1]))
+            if turn.done():
+                turn.result()
+            return folder
+
+        kept = asyncio.run(main())
+        """
+
+    def one(number: int) -> tuple[int, str]:
+        arguments = [sys.executable, "-c", textwrap.dedent(code), str(number / 1000)]
+        ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+        return ended.returncode, ended.stderr
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(one, range(40))) == {(0, "")}
+
+
+def test_the_end_of_a_program_closes_its_audit_log(tmp_path: pathlib.Path) -> None:
+    succeeds(
+        f"""
+        import asyncio
+        from amplifier_core.audit import open_log
+        from amplifier_core.coordinator import SessionCoordinator
+        from amplifier_core.hooks import HookRegistry
+        log = open_log({str(tmp_path / "audit")!r}, durability="async")
+        session = SessionCoordinator(HookRegistry(), audit=log, session_id="mine")
+        asyncio.run(session.execute_with_hooks("tool:pre", {{}}))
+        """
+    )
+    assert "tool:pre" in [record["event"] for record in records(tmp_path / "audit")]
+    assert verify(tmp_path / "audit").is_sound
+
+
+def test_a_process_that_was_forked_has_sessions_of_its_own() -> None:
+    succeeds(
+        """
+        import asyncio, os
+        from amplifier_core.session import ScriptedProvider, Session
+
+        async def main():
+            script = [{"tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, {"text": "done", "delay_ms": 5}]
+            async with Session(ScriptedProvider(script), workspace=".") as session:
+                assert str(await session.prompt("go")) == "done"
+
+        asyncio.run(main())
+        child = os.fork()
+        asyncio.run(main())
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+
+
+def test_neither_threads_nor_the_agent_are_there_before_they_are_needed() -> None:
+    succeeds(
+        """
+        import asyncio, os, sys
+        import amplifier_core.session, amplifier_core.audit
+        from amplifier_core.hooks import HookRegistry
+        asyncio.run(HookRegistry().emit("tool:pre", {}))
+        threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+        assert threads == 1, threads
+        """
+    )
 
 
 def test_ctrl_c_ends_a_program_that_emits() -> None:

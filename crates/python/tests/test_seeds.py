@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import inspect
 import logging
+import pathlib
 import re
 import time
 import types
@@ -17,6 +18,8 @@ import pytest
 from amplifier_core.coordinator import MAX_INJECTION_SIZE, SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
+from amplifier_core.session import ScriptedProvider, Session
+from amplifier_core.testing import MockApprovalSystem
 from samples import Programs, StructuredLogger, blocks, execute, passage
 
 BLOCKS = blocks()
@@ -24,7 +27,6 @@ BLOCKS = blocks()
 SIGNATURE = "a signature without a body; compared with ours in `test_signatures_are_as_documented`"
 SCHEMA = "the schema of an event's data, no code"
 INSIDE = "a piece from inside the system, which the kernel does in its own way"
-SESSION = "needs sessions with tools, which the package does not have yet"
 
 CANNOT_RUN = {
     "000/1": SIGNATURE,
@@ -46,8 +48,6 @@ CANNOT_RUN = {
     "001/18": INSIDE,
     "001/19": INSIDE,
     "001/20": INSIDE,
-    "001/22": SESSION,
-    "001/23": SESSION + "; and `Mock ApprovalSystem(…)` is no Python",
     "001/24": "the old way, shown as what to avoid; `subprocess.run(…, ...)` is no call",
     "001/26": "JSON with a comment: the person's standing rules",
     **dict.fromkeys(("002/2", "002/4", "002/6", "002/8", "002/10", "002/12", "002/15"), SIGNATURE),
@@ -538,6 +538,49 @@ def test_guide_contribution_channels() -> None:
         "my_capability_provider": lambda: ["web", "code"],
     }
     assert asyncio.run(execute(code, **names))["capabilities"] == [["web", "code"]]
+
+
+# ---- sessions -------------------------------------------------------------------------------------------------------
+
+
+@sample("001/22")
+async def _the_linter_feedback_loop(code: str) -> None:
+    feedback = await execute(BLOCKS["004/9"], subprocess=Programs(returncode=1, stderr=b"E501 Line too long"))
+    registry = HookRegistry()
+    names = {"pytest": pytest, "registry": registry, "linter_feedback_hook": feedback["linter_feedback"]}
+    file = pathlib.Path("/tmp/test.py")
+    before = file.read_bytes() if file.exists() else None
+    try:
+        async with Session(ScriptedProvider(["Fixed."]), hooks=registry, workspace="/tmp", only=["Write"]) as session:
+            space = await execute(code, session=session, **names)
+            await space["test_linter_feedback_loop"]()
+            assert file.read_text() == "x" * 200
+            # What the hook says is there when the model is asked next.
+            assert str(await session.prompt("go on")) == "Fixed."
+    finally:
+        file.unlink(missing_ok=True)
+        if before is not None:
+            file.write_bytes(before)
+
+
+@sample("001/23")
+async def _production_is_protected(code: str) -> None:
+    guard = await execute(BLOCKS["000/15"])
+    registry = HookRegistry()
+    registry.register("tool:pre", guard["production_protection_hook"], on_error="deny")
+    person = MockApprovalSystem(default_decision="Deny")
+
+    def mock(default_decision: str) -> MockApprovalSystem:
+        assert default_decision == "Deny"
+        return person
+
+    async with Session(ScriptedProvider([]), hooks=registry, workspace=".", approval_system=person) as session:
+        # `Mock ApprovalSystem(…)` is no Python: the slip that is corrected here.
+        code = code.replace("Mock ApprovalSystem(", "MockApprovalSystem(")
+        space = await execute(code, session=session, MockApprovalSystem=mock)
+        await space["test_production_protection_real_world"]()
+    (asked,) = person.request_approval.await_args_list
+    assert asked.kwargs["prompt"] == "Allow write to production file: /production/config.py?"
 
 
 # ---- signatures -----------------------------------------------------------------------------------------------------

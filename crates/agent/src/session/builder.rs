@@ -1,13 +1,14 @@
 //! Making a session: new, resumed, or forked off another one.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use amplifier_audit::{AuditError, Log};
 use amplifier_core::{
-    ApprovalRules, ApprovalSystem, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message, SESSION_FORK,
-    SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume, SessionStart,
+    ApprovalRules, ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message,
+    SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume, SessionStart,
 };
 use serde_json::{Value, json};
 
@@ -126,6 +127,22 @@ impl SessionBuilder {
     pub fn audit(mut self, log: Log) -> Self {
         self.coordinator = self.coordinator.audit(log.clone());
         self.audit = Some(log);
+        self
+    }
+
+    /// Where everything is recorded, if that is no [`Log`]: there is nothing to seal then.
+    pub fn recorder(mut self, audit: impl AuditLog) -> Self {
+        self.coordinator = self.coordinator.audit(audit);
+        self.audit = None;
+        self
+    }
+
+    /// Runs what goes on after an emission has returned: see [`CoordinatorBuilder::background`].
+    pub fn background(
+        mut self,
+        run: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static,
+    ) -> Self {
+        self.coordinator = self.coordinator.background(run);
         self
     }
 
@@ -281,7 +298,7 @@ impl SessionBuilder {
             own_tokens: 0.into(),
             put_off: false.into(),
             delegating: tokio::sync::Mutex::default(),
-            journal: None,
+            journal: Mutex::default(),
         }
     }
 }
@@ -301,7 +318,7 @@ impl Core {
 
     /// From now on, the conversation is written down.
     fn keep(&mut self, journal: Result<Journal, StoreError>) -> Result<(), SessionError> {
-        self.journal = Some(Mutex::new(journal?));
+        self.journal = Mutex::new(Some(journal?));
         Ok(())
     }
 }
@@ -309,7 +326,7 @@ impl Core {
 /// The session, or the end of one that did not begin.
 async fn begun_or_ended(mut core: Core, begun: Result<(), SessionError>) -> Result<Session, SessionError> {
     let Err(error) = begun else { return Ok(Session::new(core)) };
-    core.journal = None;
+    core.journal = Mutex::default();
     // Why it did not begin says more than that its record has no end.
     if let Err(not_sealed) = core.end("error").await {
         tracing::error!(error = %not_sealed, "a session that did not begin is not sealed");

@@ -17,7 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::Log;
-use amplifier_core::{Coordinator, Map, Message, SESSION_END, SessionEnd, USER_NOTIFICATION, UserNotification, data};
+use amplifier_core::{
+    Coordinator, Map, Message, SESSION_END, SessionEnd, ToolCall, USER_NOTIFICATION, UserNotification, data,
+};
+use serde_json::Value;
 
 use self::journal::Journal;
 use crate::cancel::Cancel;
@@ -25,7 +28,7 @@ use crate::compact;
 use crate::context::{Context, with_all_results};
 use crate::provider::{Provider, ToolSpec, Usage};
 use crate::tool::Tool;
-use crate::turn::{self, Stop, TurnEnd, VerdictExt};
+use crate::turn::{self, Stop, ToolUse, TurnEnd, VerdictExt};
 use crate::watch::Watch;
 
 /// How answers reach the person and the hooks.
@@ -134,7 +137,7 @@ pub(crate) struct Core {
     /// One sub-agent at a time is put to hooks, so that what they inject reaches the right one.
     pub(crate) delegating: tokio::sync::Mutex<()>,
     // A std lock: nothing awaits while it is held.
-    pub(crate) journal: Option<Mutex<Journal>>,
+    pub(crate) journal: Mutex<Option<Journal>>,
 }
 
 /// What a session and its sub-agents have used of what they may use.
@@ -197,6 +200,28 @@ impl Session {
         turn::run(&self.core, prompt, metadata).await
     }
 
+    /// Uses a tool outside of a turn: hooks stand around it as they do in one, and the conversation has the call and its result. A turn that
+    /// runs is waited for.
+    ///
+    /// # Cancel safety
+    /// As [`prompt`](Self::prompt).
+    pub async fn execute_tool(&self, name: &str, input: Map) -> ToolUse {
+        let _alone = self.turn.lock().await;
+        self.core.begin();
+        let call = ToolCall { id: new_id(), name: name.to_owned(), input: Value::Object(input) };
+        turn::use_one(&self.core, call).await
+    }
+
+    /// Adds a message to the conversation, which the model reads with the next prompt.
+    pub fn add_message(&self, message: Message) {
+        self.core.push(message);
+    }
+
+    /// The names of its tools.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.core.tools.keys().map(String::as_str)
+    }
+
     /// Shortens the conversation to a summary now. A turn that runs is waited for.
     ///
     /// # Errors
@@ -218,6 +243,19 @@ impl Session {
     /// If it cannot be sealed.
     pub async fn end(self, reason: &str) -> Result<(), SessionError> {
         self.core.end(reason).await
+    }
+
+    /// The same for whoever shares the session with others, who may still read what was said. A turn that runs is waited for; nobody is to
+    /// begin another one.
+    ///
+    /// # Errors
+    /// As [`end`](Self::end).
+    pub async fn end_shared(&self, reason: &str) -> Result<(), SessionError> {
+        let _alone = self.turn.lock().await;
+        let ended = self.core.end(reason).await;
+        // Somebody else may go on with it.
+        drop(self.core.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        ended
     }
 }
 
@@ -300,10 +338,10 @@ impl Core {
 
     /// Whoever watches is told when the conversation cannot be written down any more, and when it can be again.
     fn journal(&self, act: impl FnOnce(&mut Journal) -> io::Result<()>) {
-        let Some(journal) = &self.journal else { return };
         let written = {
-            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-            let written = act(&mut journal);
+            let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(journal) = journal.as_mut() else { return };
+            let written = act(journal);
             let is_news = journal.is_failing != written.is_err();
             journal.is_failing = written.is_err();
             is_news.then_some(written)

@@ -20,6 +20,8 @@ use amplifier_core::{
 use serde_json::{Value, json};
 
 pub(crate) use self::call::{Asking, ask};
+pub use self::tools::ToolUse;
+pub(crate) use self::tools::use_one;
 use crate::cancel::CancelLevel;
 use crate::compact;
 use crate::provider::StopReason;

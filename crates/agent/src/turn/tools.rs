@@ -40,6 +40,39 @@ struct Ran {
     milliseconds: u64,
 }
 
+/// What came of one call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolUse {
+    /// Pairs the call with its result in the conversation.
+    pub id: String,
+    /// Whether the tool ran and did what it was asked for.
+    pub success: bool,
+    /// Its `tool_result`, as hooks left it; nothing if it did not run, or its result is withheld.
+    pub result: Option<Value>,
+    /// What a model reads of it: the output, what went wrong, or who denied it and why.
+    pub text: String,
+}
+
+/// Uses one tool that nobody's answer asks for. The conversation has it as a call with its result, so that what hooks inject has its place.
+pub(crate) async fn use_one(session: &Core, call: ToolCall) -> ToolUse {
+    let metadata = Map::from_iter([("source".to_owned(), Value::from("caller"))]);
+    session.push(Message { tool_calls: vec![call.clone()], metadata, ..Message::assistant("") });
+    match prepare(session, call).await {
+        Stage::Skipped(call, why) => skip(session, call, why),
+        Stage::Allowed(allowed) => {
+            let ran = execute(session, allowed).await;
+            conclude(session, ran).await
+        }
+    }
+}
+
+/// The model reads why a call did not run.
+fn skip(session: &Core, call: ToolCall, why: String) -> ToolUse {
+    session.watch.tool_ended(&call, false, &why);
+    session.push(Message::tool_result(call.id.as_str(), why.as_str()));
+    ToolUse { id: call.id, success: false, result: None, text: why }
+}
+
 /// Uses all tools that an answer asks for. Afterwards every call has a result, whatever happened.
 pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), Stop> {
     let mut stages = Vec::new();
@@ -54,11 +87,8 @@ pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), 
     };
     for done in join_all(stages.into_iter().map(run)).await {
         match done {
-            Ok(ran) => conclude(session, ran).await,
-            Err((call, why)) => {
-                session.watch.tool_ended(&call, false, &why);
-                session.push(Message::tool_result(call.id, why));
-            }
+            Ok(ran) => drop(conclude(session, ran).await),
+            Err((call, why)) => drop(skip(session, call, why)),
         }
     }
     if session.cancel.level() == CancelLevel::No { Ok(()) } else { Err(Stop::Interrupted) }
@@ -156,7 +186,7 @@ fn run_tool(tool: Arc<dyn Tool>, input: Map) -> BoxFuture<'static, Result<ToolOu
 }
 
 /// Tells the hooks what came of it, and the model what they made of that.
-async fn conclude(session: &Core, ran: Ran) {
+async fn conclude(session: &Core, ran: Ran) -> ToolUse {
     let Ran { allowed: Allowed { call, input, .. }, result, milliseconds } = ran;
     let (result, failure) = match result {
         Ok(output) => {
@@ -170,19 +200,20 @@ async fn conclude(session: &Core, ran: Ran) {
     let success = failure.is_none();
     let post =
         ToolPost::new(call.name.as_str(), input, result, success, milliseconds).with("tool_call_id", call.id.as_str());
-    let text = match session.review(TOOL_POST, post).await {
+    let (result, text) = match session.review(TOOL_POST, post).await {
         Ok(data) => match data.get("tool_result") {
-            Some(result) => readable(result),
-            None => "a hook left no result".to_owned(),
+            Some(result) => (Some(result.clone()), readable(result)),
+            None => (None, "a hook left no result".to_owned()),
         },
-        Err(stop) => stop.to_string(),
+        Err(stop) => (None, stop.to_string()),
     };
     if let Some(error) = &failure {
         // In the words that hooks let through: they may have taken a secret out.
         tell_failure(session, &call.name, error, &text).await;
     }
     session.watch.tool_ended(&call, success, &text);
-    session.push(Message::tool_result(call.id, text));
+    session.push(Message::tool_result(call.id.as_str(), text.as_str()));
+    ToolUse { id: call.id, success: success && result.is_some(), result, text }
 }
 
 async fn tell_artifact(session: &Core, artifact: &Artifact) {

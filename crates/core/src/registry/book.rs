@@ -97,6 +97,7 @@ struct List {
 }
 
 /// A hook that listens to an event.
+#[derive(Clone)]
 #[repr(align(64))]
 pub struct ListedHook {
     told: EventName,

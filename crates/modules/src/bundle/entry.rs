@@ -91,6 +91,10 @@ pub struct HookEntry {
     pub grant: Option<Grant>,
     /// Components: how much memory a call may have, in MiB.
     pub memory: Option<usize>,
+
+    /// Whether its module is one that the host brings.
+    #[serde(skip)]
+    pub(super) is_foreign: bool,
 }
 
 /// What a hook can be made of.
@@ -121,6 +125,8 @@ impl OneOrMany {
 pub enum HookKind<'a> {
     /// A module that comes with the program.
     Module(&'static Module),
+    /// A module that the host brings, by its name: see [`load_hosted`](super::load_hosted).
+    Foreign(&'a str),
     /// A rule.
     Rule(&'a str),
     /// A program for each event.
@@ -139,9 +145,13 @@ impl HookEntry {
     /// # Errors
     /// In words, if it is made of nothing or of more than one thing, or has settings that do not fit.
     pub fn kind(&self) -> Result<HookKind<'_>, String> {
-        let module = self.module.as_deref().map(Module::named).transpose()?;
+        let module = match self.module.as_deref() {
+            Some(name) if self.is_foreign => Some(HookKind::Foreign(name)),
+            Some(name) => Some(HookKind::Module(Module::named(name)?)),
+            None => None,
+        };
         let kinds = [
-            module.map(HookKind::Module),
+            module,
             self.rule.as_deref().map(HookKind::Rule),
             self.command.as_ref().map(HookKind::Command),
             self.worker.as_ref().map(HookKind::Worker),
@@ -178,7 +188,7 @@ impl HookEntry {
             return Err(format!("`{key}` belongs to a `rule`, and this is none"));
         }
         let others = [
-            ("config", self.config.is_some(), matches!(kind, HookKind::Module(_)), "module"),
+            ("config", self.config.is_some(), matches!(kind, HookKind::Module(_) | HookKind::Foreign(_)), "module"),
             ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("confine", self.confine.is_some(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("files", !self.files.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
@@ -190,14 +200,24 @@ impl HookEntry {
         if let Some((key, _, _, of)) = others.iter().find(|(_, given, fits, _)| *given && !fits) {
             return Err(format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"));
         }
+        // Whoever brings the module calls its hooks, too.
+        let of_ours = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
+        if let (HookKind::Foreign(name), Some((key, _))) = (kind, of_ours.iter().find(|(_, given)| *given)) {
+            return Err(format!("`{key}` does not go with `{name}`, which is no module that comes with the program"));
+        }
         let does = [&self.deny, &self.ask, &self.inject, &self.message].iter().any(|text| text.is_some());
         if is_rule && !does && self.modify.is_none() {
             return Err("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`".to_owned());
         }
         let hears_nothing = self.on.as_ref().is_none_or(|on| on.all().is_empty());
-        if let HookKind::Module(module) = kind {
+        let module = match kind {
+            HookKind::Module(module) => Some(module.name),
+            HookKind::Foreign(name) => Some(*name),
+            _ => None,
+        };
+        if let Some(name) = module {
             if self.on.is_some() {
-                return Err(format!("`on` does not go with `module`: `{}` knows which events it hears", module.name));
+                return Err(format!("`on` does not go with `module`: `{name}` knows which events it hears"));
             }
         } else if hears_nothing {
             return Err("`on` is missing: which events does it hear? `amplifier events` lists all".to_owned());
@@ -244,7 +264,7 @@ impl HookEntry {
         let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
         let of_kind = match self.kind() {
             Ok(HookKind::Module(module)) => Some(module.name.to_owned()),
-            Ok(HookKind::Rule(name) | HookKind::Http(name)) => Some(name.to_owned()),
+            Ok(HookKind::Rule(name) | HookKind::Http(name) | HookKind::Foreign(name)) => Some(name.to_owned()),
             Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
             Ok(HookKind::Wasm(file)) => Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()),
             Err(_) => None,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 use sha2::{Digest as _, Sha256};
 
-use super::{Bundle, BundleError, Case, HookEntry, OneOrMany, ProviderEntry, SessionSettings, Tools};
+use super::{Bundle, BundleError, Case, Foreign, HookEntry, OneOrMany, ProviderEntry, SessionSettings, Tools};
 use crate::condition::did_you_mean;
 use crate::trust::{Held, Pin, read_pinned};
 
@@ -126,7 +126,7 @@ pub struct Placed {
 
 impl Placed {
     /// The folder of the file, in which programs run.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
@@ -156,7 +156,7 @@ impl Placed {
     }
 
     /// Something that is wrong with what stands under a key of it.
-    pub(crate) fn problem_in(&self, key: &str, message: impl Into<String>) -> BundleError {
+    pub fn problem_in(&self, key: &str, message: impl Into<String>) -> BundleError {
         let whole = self.problem(message);
         match self.place_of(key) {
             Some((line, column, text)) => BundleError { line, column, text: text.to_owned(), ..whole },
@@ -190,9 +190,25 @@ impl Placed {
 /// # Errors
 /// If a file cannot be read or is no bundle, or bundles include one another without an end.
 pub fn load(file: &Path) -> Result<Loaded, BundleError> {
-    let mut loaded = Loaded::default();
-    add(&mut loaded, file, &mut Vec::new(), Reading::Plain)?;
-    Ok(loaded)
+    load_as(Source::File(file), Reading::Plain)
+}
+
+/// Loads a bundle for a host that brings modules of its own: names that no module of ours has are left to it. Their hooks are
+/// [made](Loaded::make) as [foreign](super::HookKind::Foreign) ones, and the host registers them.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_hosted(source: Source<'_>) -> Result<Loaded, BundleError> {
+    load_as(source, Reading::Hosted)
+}
+
+/// Where a bundle is.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// In a file.
+    File(&'a Path),
+    /// In a text. The file is what it is called in errors; what it includes and runs is looked for from its folder.
+    Text(&'a str, &'a Path),
 }
 
 /// Loads a bundle that somebody else has written, and what it includes, so that it can be [pinned](Loaded::pin): from the very bytes that are
@@ -201,8 +217,15 @@ pub fn load(file: &Path) -> Result<Loaded, BundleError> {
 /// # Errors
 /// As [`load`].
 pub fn load_pinned(file: &Path) -> Result<Loaded, BundleError> {
+    load_as(Source::File(file), Reading::Pinned)
+}
+
+fn load_as(source: Source<'_>, reading: Reading) -> Result<Loaded, BundleError> {
     let mut loaded = Loaded::default();
-    add(&mut loaded, file, &mut Vec::new(), Reading::Pinned)?;
+    match source {
+        Source::File(file) => add(&mut loaded, file, &mut Vec::new(), reading)?,
+        Source::Text(text, file) => add_text(&mut loaded, text, file, &mut vec![file.to_owned()], reading)?,
+    }
     Ok(loaded)
 }
 
@@ -211,6 +234,8 @@ pub fn load_pinned(file: &Path) -> Result<Loaded, BundleError> {
 enum Reading {
     /// Whatever they are: the person has named them.
     Plain,
+    /// The same, for a host that brings modules of its own.
+    Hosted,
     /// With care, and pinned.
     Pinned,
 }
@@ -218,7 +243,7 @@ enum Reading {
 impl Reading {
     fn read(self, file: &Path, pins: &mut BTreeMap<PathBuf, Pin>) -> std::io::Result<String> {
         match self {
-            Self::Plain => std::fs::read_to_string(file),
+            Self::Plain | Self::Hosted => std::fs::read_to_string(file),
             Self::Pinned => {
                 let (text, place, pin) = read_pinned(file)?;
                 match pins.insert(place, pin.clone()) {
@@ -235,12 +260,28 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Read
     let unreadable = |error: std::io::Error| BundleError::whole(file, format!("it cannot be read: {error}"));
     let text = reading.read(file, &mut loaded.pins).map_err(unreadable)?;
     let real = file.canonicalize().map_err(unreadable)?;
-    let bundle = Bundle::parse(&text, file)?;
     above.push(real);
+    add_text(loaded, &text, file, above, reading)?;
+    above.pop();
+    Ok(())
+}
+
+fn add_text(
+    loaded: &mut Loaded,
+    text: &str,
+    file: &Path,
+    above: &mut Vec<PathBuf>,
+    reading: Reading,
+) -> Result<(), BundleError> {
+    let foreign = match reading {
+        Reading::Hosted => Foreign::Allowed,
+        Reading::Plain | Reading::Pinned => Foreign::Refused,
+    };
+    let bundle = Bundle::parse_for(text, file, foreign)?;
     for include in &bundle.includes {
         let folder = file.parent().unwrap_or(Path::new("."));
         let path = folder.join(&include.value);
-        let problem = |message: String| BundleError::at(include.referenced, message, &text, file);
+        let problem = |message: String| BundleError::at(include.referenced, message, text, file);
         let real =
             path.canonicalize().map_err(|error| problem(format!("`{}` cannot be read: {error}", path.display())))?;
         if above.contains(&real) {
@@ -254,11 +295,9 @@ fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Read
         }
         add(loaded, &path, above, reading)?;
     }
-    above.pop();
-    let source: Arc<str> = text.as_str().into();
+    let source: Arc<str> = text.into();
     if bundle.tools.only.is_some() {
-        let places: ToolPlaces =
-            serde_saphyr::from_str(&text).map_err(|error| BundleError::yaml(&error, &text, file))?;
+        let places: ToolPlaces = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
         let named = places.tools.only.into_iter().flatten();
         loaded.named_tools.extend(named.map(|Spanned { value: name, referenced: location, .. }| NamedTool {
             name,

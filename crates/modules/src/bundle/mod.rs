@@ -17,7 +17,8 @@ pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};
 pub use live::{FOLLOWER, Live};
-pub use load::{Loaded, Placed, load, load_pinned};
+pub use load::{Loaded, Placed, Source, load, load_hosted, load_pinned};
+pub use register::Made;
 pub use schema::schema;
 pub use settings::{Loop, McpServer, ProviderEntry, ProviderKind, Questions, SessionSettings, Tools};
 
@@ -30,6 +31,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use crate::builtin::Module;
 use crate::condition::did_you_mean;
 
 /// What stands in a bundle.
@@ -110,15 +112,25 @@ impl Bundle {
     /// # Errors
     /// If it is no YAML, or not what a bundle is made of: with the place, and a suggestion where there is one.
     pub fn parse(text: &str, file: &Path) -> Result<Self, BundleError> {
+        Self::parse_for(text, file, Foreign::Refused)
+    }
+
+    /// The same, where names of modules that are not known may be the host's.
+    fn parse_for(text: &str, file: &Path, foreign: Foreign) -> Result<Self, BundleError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let bundle: Self = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
+        let mut bundle: Self = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
         if let Some(seconds) =
             bundle.session.approval_timeout.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0))
         {
             let problem = format!("`session.approval_timeout` is {seconds}: give seconds, above zero");
             return Err(BundleError::whole(file, problem));
+        }
+        if foreign == Foreign::Allowed {
+            for entry in bundle.hooks.iter_mut().map(|entry| &mut entry.value) {
+                entry.is_foreign = entry.module.as_deref().is_some_and(|name| Module::named(name).is_err());
+            }
         }
         for entry in &bundle.hooks {
             if let Err(problem) = entry.value.kind() {
@@ -140,6 +152,13 @@ impl Bundle {
         }
         Ok(bundle)
     }
+}
+
+/// Whether a bundle may name modules that do not come with the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    Allowed,
+    Refused,
 }
 
 /// What can come of an event.

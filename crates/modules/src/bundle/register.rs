@@ -37,6 +37,29 @@ impl Loaded {
         running: &Running,
         now: &mut Running,
     ) -> Result<Vec<Registration>, BundleError> {
+        let made = self.make_over(host, running, now)?;
+        let mut registrations = Vec::new();
+        for hook in &made {
+            match hook.register(hooks) {
+                Ok(registered) => registrations.extend(registered),
+                Err(error) => {
+                    registrations.iter().for_each(Registration::unregister);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(registrations)
+    }
+
+    /// Makes every hook that is not switched off, in order, and registers none.
+    ///
+    /// # Errors
+    /// If one cannot be made.
+    pub fn make(&self, host: &Host) -> Result<Vec<Made>, BundleError> {
+        self.make_over(host, &Running::default(), &mut Running::default())
+    }
+
+    fn make_over(&self, host: &Host, running: &Running, now: &mut Running) -> Result<Vec<Made>, BundleError> {
         let (mut made, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
             let name = placed.entry.shown_name();
@@ -49,17 +72,51 @@ impl Loaded {
                 None => parts(placed, &who, host)?,
             };
             now.hooks.insert(who, (sameness, parts.clone()));
-            made.extend(parts.into_iter().map(|part| (placed, part)));
+            made.push(Made { parts, placed: placed.clone(), scope: host.scope.clone() });
         }
         // Made from files, some of them: what was trusted is still what is there.
         for placed in &self.hooks {
             placed.held.as_ref().map_or(Ok(()), |held| held.check()).map_err(|why| placed.problem(why))?;
         }
-        host.scope.count(hooks);
+        Ok(made)
+    }
+}
+
+/// A hook of a bundle that is ready to be registered.
+pub struct Made {
+    placed: Placed,
+    parts: Vec<Part>,
+    scope: Arc<Scope>,
+}
+
+impl Made {
+    /// What stands in the bundle, and where.
+    pub fn placed(&self) -> &Placed {
+        &self.placed
+    }
+
+    /// The module that the host brings for it, if it is one of those.
+    pub fn foreign(&self) -> Option<&str> {
+        match self.placed.entry.kind() {
+            Ok(HookKind::Foreign(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Registers it for every event that it hears.
+    ///
+    /// # Errors
+    /// If that cannot be done, which is so for a module that the host brings; then it is registered for none.
+    pub fn register(&self, hooks: &HookRegistry) -> Result<Vec<Registration>, BundleError> {
+        if let Some(name) = self.foreign() {
+            return Err(self.placed.problem_in("module", format!("nothing here brings the module `{name}`")));
+        }
+        // What its conditions ask about is counted from now on.
+        self.scope.count(hooks);
         let mut registrations = Vec::new();
-        for (placed, part) in &made {
+        for part in &self.parts {
             for event in &part.events {
-                match register(hooks, placed, part, event) {
+                match register(hooks, &self.placed, part, event) {
                     Ok(registration) => registrations.push(registration),
                     Err(error) => {
                         registrations.iter().for_each(Registration::unregister);
@@ -187,6 +244,7 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
             });
             return parts.collect();
         }
+        HookKind::Foreign(_) => return Ok(Vec::new()),
         HookKind::Rule(_) => {
             let rule = Rule::new(entry.rule_options(), host.scope.clone());
             let rule = rule.map_err(|error| placed.problem_in(key_of(&error), error.to_string()))?;

@@ -124,7 +124,7 @@ fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
     match kind {
         HookKind::Rule(_) => None,
         HookKind::Module(module) if module.is_pure() => None,
-        HookKind::Module(_) => Some("module"),
+        HookKind::Module(_) | HookKind::Foreign(_) => Some("module"),
         HookKind::Command(_) => Some("command"),
         HookKind::Worker(_) => Some("worker"),
         HookKind::Http(_) => Some("http"),

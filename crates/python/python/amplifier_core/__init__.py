@@ -7,10 +7,11 @@ Nothing is imported until it is used: ``from amplifier_core import HookRegistry`
 _PLACES = {
     "HookRegistry": "hooks",
     "HookResult": "models",
+    "Session": "session",
     "SessionCoordinator": "coordinator",
 }
 
-__all__ = ["HookRegistry", "HookResult", "SessionCoordinator"]
+__all__ = ["HookRegistry", "HookResult", "Session", "SessionCoordinator"]
 
 
 def __getattr__(name):

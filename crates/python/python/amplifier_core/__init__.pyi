@@ -1,5 +1,6 @@
 from amplifier_core.coordinator import SessionCoordinator as SessionCoordinator
 from amplifier_core.hooks import HookRegistry as HookRegistry
 from amplifier_core.models import HookResult as HookResult
+from amplifier_core.session import Session as Session
 
-__all__ = ["HookRegistry", "HookResult", "SessionCoordinator"]
+__all__ = ["HookRegistry", "HookResult", "Session", "SessionCoordinator"]

@@ -1,4 +1,6 @@
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final, overload
 
@@ -7,14 +9,26 @@ from typing_extensions import Self, disjoint_base
 __all__ = [
     "ALL_EVENTS",
     "EVENTS",
+    "AgentSession",
     "ApprovalRequest",
+    "AuditLog",
+    "AuditReport",
+    "Bundle",
+    "BundleHook",
     "Coordinator",
     "Driven",
     "Emitting",
     "HookRegistry",
     "HookResult",
     "Outcome",
+    "RemoteProvider",
+    "ScriptedProvider",
     "Unregister",
+    "Withdraw",
+    "builtin_modules",
+    "no_module",
+    "records",
+    "verify",
 ]
 
 _Handler = TypeVar("_Handler", bound=Callable[[str, dict[str, Any]], Any])
@@ -25,6 +39,9 @@ _Default: TypeAlias = Literal["allow", "deny"]
 _Level: TypeAlias = Literal["info", "warning", "error"]
 _Effect: TypeAlias = Literal["allow_once", "allow_always", "deny", "deny_always"]
 _Part: TypeAlias = tuple[Any, bool]
+_Path: TypeAlias = str | PathLike[str]
+_End: TypeAlias = Literal["answered", "refused", "interrupted", "failed"]
+_Durability: TypeAlias = Literal["async", "group", "record"]
 
 EVENTS: dict[str, str]
 ALL_EVENTS: tuple[str, ...]
@@ -297,3 +314,139 @@ class Coordinator:
     def forget_answers(self) -> None: ...
     @property
     def injected_tokens(self) -> int: ...
+
+@final
+class AgentSession:
+    def __new__(
+        cls,
+        hooks: HookRegistry,
+        *,
+        provider: Any,
+        tools: list[tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]],
+        workspace: _Path | None,
+        only: list[str] | None,
+        system: str | None,
+        approvals: _Part | None,
+        display: _Part | None,
+        audit: _Part | None,
+        config: dict[str, Any],
+        rules: dict[str, str],
+        options: dict[str, Any],
+        orchestrator: str,
+        servers: dict[str, dict[str, Any]],
+        store: _Path | None,
+        mount_plan: dict[str, Any],
+    ) -> Self: ...
+    def start(
+        self, resume: str | None = None, fork: str | None = None, turn: int | None = None
+    ) -> Coroutine[Any, Any, None]: ...
+    def prompt(
+        self, prompt: str, metadata: dict[str, Any]
+    ) -> Coroutine[Any, Any, tuple[_End, str, str | None, str | None]]: ...
+    def execute_tool(self, name: str, input: dict[str, Any]) -> Coroutine[Any, Any, tuple[str, bool, Any, str]]: ...
+    def compact(self) -> Coroutine[Any, Any, tuple[_End, str, str | None, str | None] | None]: ...
+    def end(self, reason: str) -> Coroutine[Any, Any, None]: ...
+    def cancel(self) -> Literal["graceful", "immediate"]: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def tools(self) -> list[str]: ...
+    def messages(self) -> list[dict[str, Any]]: ...
+    def add_message(self, role: str, content: str, metadata: dict[str, Any]) -> None: ...
+    def coordinator(self) -> Coordinator: ...
+
+@final
+class ScriptedProvider:
+    def __new__(
+        cls,
+        answers: Iterable[str | dict[str, Any]],
+        *,
+        agents: dict[str, list[Any]] | None = None,
+        context_limit: int = 200_000,
+    ) -> Self: ...
+    @staticmethod
+    def load(file: _Path) -> ScriptedProvider: ...
+    @property
+    def asked(self) -> list[dict[str, Any]]: ...
+
+@final
+class RemoteProvider:
+    def __new__(
+        cls,
+        kind: Literal["anthropic", "openai", "gemini"],
+        model: str,
+        *,
+        key: str | None = None,
+        base_url: str | None = None,
+        context_limit: int | None = None,
+    ) -> Self: ...
+
+@final
+class AuditLog:
+    def __new__(cls, folder: _Path, key_file: _Path, *, durability: _Durability = "group") -> Self: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def closed(self) -> bool: ...
+    def policy_change(self, change: dict[str, Any]) -> None: ...
+    def seal(self, session_id: str, reason: str = "complete") -> None: ...
+    def checkpoint(self) -> None: ...
+    def status(self) -> dict[str, Any]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_raised: object) -> None: ...
+
+@final
+class AuditReport:
+    @property
+    def is_sound(self) -> bool: ...
+    @property
+    def verdict(self) -> Literal["sound", "unsound", "unreadable"]: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def findings(self) -> list[str]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+def verify(folder: _Path, *, key: str | None = None, checkpoints: bytes | None = None) -> AuditReport: ...
+def records(folder: _Path) -> list[dict[str, Any]]: ...
+
+@final
+class Bundle:
+    @staticmethod
+    def load(file: _Path) -> Bundle: ...
+    @staticmethod
+    def parse(text: str, file: _Path | None = None) -> Bundle: ...
+    @property
+    def files(self) -> list[Path]: ...
+    @property
+    def hooks(self) -> list[str]: ...
+    @property
+    def foreign(self) -> list[str]: ...
+    def doubts(self) -> list[str]: ...
+    def session(self) -> dict[str, Any]: ...
+    def make(
+        self, workspace: _Path, name_session: Callable[[str, str], object] | None = None
+    ) -> list[BundleHook]: ...
+
+@final
+class BundleHook:
+    @property
+    def name(self) -> str: ...
+    @property
+    def foreign(self) -> str | None: ...
+    @property
+    def folder(self) -> Path: ...
+    def config(self) -> dict[str, Any]: ...
+    def settings(self) -> dict[str, Any]: ...
+    def problem(self, text: str) -> str: ...
+    def register(self, hooks: HookRegistry) -> Withdraw: ...
+
+@final
+class Withdraw:
+    def __call__(self) -> None: ...
+
+def builtin_modules() -> list[dict[str, Any]]: ...
+def no_module(name: str) -> str: ...

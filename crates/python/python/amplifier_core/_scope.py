@@ -41,8 +41,10 @@ class Registration:
 class ScopedHooks:
     """The registry as a module sees it: every hook that it registers is noted."""
 
-    def __init__(self, hooks: Any) -> None:
+    def __init__(self, hooks: Any, settings: dict[str, Any]) -> None:
         self._hooks = hooks
+        # What whoever mounts the module says about its hooks counts more than what it says itself.
+        self._settings = settings
         self.registrations: list[Registration] = []
 
     def register(
@@ -56,6 +58,9 @@ class ScopedHooks:
                 return decorated
 
             return decorate
+        settings = {"priority": priority, "name": name, **options, **self._settings}
+        priority, name = settings.pop("priority"), settings.pop("name")
+        options = settings
         unregister = self._hooks.register(event, handler, priority, name, **options)
         registration = Registration(event, handler, priority, name, options, unregister)
         self.registrations.append(registration)
@@ -70,9 +75,9 @@ class ScopedHooks:
 class Scope:
     """The coordinator as a module sees it. Everything but what is noted goes to the coordinator itself."""
 
-    def __init__(self, coordinator: Any) -> None:
+    def __init__(self, coordinator: Any, settings: dict[str, Any] | None = None) -> None:
         self._coordinator = coordinator
-        self.hooks = ScopedHooks(coordinator.hooks)
+        self.hooks = ScopedHooks(coordinator.hooks, settings or {})
         self._cleanups: list[Callable[[], Any]] = []
 
     def get(self, point: str, name: str | None = None) -> Any:

@@ -1,0 +1,447 @@
+"""Sessions: an agent with a model, tools, and hooks around everything that it does.
+
+    provider = ScriptedProvider(["Good morning."])
+    async with Session(provider) as session:
+        print(await session.prompt("Hello"))
+
+Everything runs where you await: in your task, on your loop and thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import os
+import weakref
+from collections.abc import Callable, Generator, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
+from amplifier_core.coordinator import SessionCoordinator
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from amplifier_core.bundles import MountedBundle
+
+__all__ = [
+    "RemoteProvider",
+    "ScriptedProvider",
+    "Session",
+    "SessionContext",
+    "SessionRefusedError",
+    "Tool",
+    "ToolResult",
+    "Turn",
+]
+
+
+
+class _Visit:
+    """A turn, or the use of a tool, as the code within sees it."""
+
+    __slots__ = ("is_over", "session")
+
+    def __init__(self, session: int) -> None:
+        self.session = session
+        self.is_over = False
+
+
+#: The turns in which this code runs, or was begun.
+_INSIDE: contextvars.ContextVar[tuple[_Visit, ...]] = contextvars.ContextVar("amplifier_core_inside", default=())
+
+
+class SessionRefusedError(Exception):
+    """A hook, or a person whom it asked, did not let the session start."""
+
+    def __init__(self, text: str, denied_by: str, reason: str) -> None:
+        super().__init__(text)
+        self.denied_by = denied_by
+        self.reason = reason
+
+
+class Tool:
+    """A tool of your own: a function, async or not, that takes its input as a dict.
+
+    What it gives is what the model reads: a text, or a dict that becomes the ``tool_result`` of ``tool:post``, whose ``output`` the
+    model reads. An exception is a failure that the model reads.
+    """
+
+    __slots__ = ("description", "execute", "input_schema", "name")
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[[dict[str, Any]], Any],
+        description: str = "",
+        input_schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.execute = function
+        self.description = description
+        self.input_schema = dict(input_schema or {"type": "object"})
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}>"
+
+
+class ToolResult:
+    """What came of a tool that was used with :meth:`Session.execute_tool`."""
+
+    __slots__ = ("output", "result", "success", "tool_call_id")
+
+    def __init__(self, tool_call_id: str, success: bool, result: Any, output: str) -> None:
+        self.tool_call_id = tool_call_id
+        #: Whether it ran, and did what it was asked for.
+        self.success = success
+        #: The ``tool_result`` as hooks left it; ``None`` if it did not run.
+        self.result = result
+        #: What a model reads of it.
+        self.output = output
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong, or who denied it and why; ``None`` if nothing did."""
+        return None if self.success else self.output
+
+    def __repr__(self) -> str:
+        return f"<ToolResult: {'success' if self.success else self.output}>"
+
+
+class Turn:
+    """How a turn ended. As text, it is the answer, or what kept it from coming."""
+
+    __slots__ = ("denied_by", "end", "reason", "text")
+
+    def __init__(
+        self,
+        end: Literal["answered", "refused", "interrupted", "failed"],
+        text: str,
+        denied_by: str | None,
+        reason: str | None,
+    ) -> None:
+        self.end = end
+        self.text = text
+        #: The hook that did not allow it.
+        self.denied_by = denied_by
+        #: Why it was refused or failed.
+        self.reason = reason
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer."""
+        return self.end == "answered"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Turn: {self.end}, {self.text!r}>"
+
+
+class SessionContext:
+    """The conversation of a session."""
+
+    def __init__(self, session: Session) -> None:
+        # Weak: whoever holds the conversation does not keep the session.
+        self._session = weakref.ref(session)
+
+    def _kernel(self) -> AgentSession:
+        session = self._session()
+        if session is None:
+            raise RuntimeError("the session is gone")
+        return session._kernel
+
+    def get_messages(self) -> list[dict[str, Any]]:
+        """The messages so far: dicts with ``role`` and ``content``, and ``tool_calls``, ``tool_call_id`` and ``metadata`` where there
+        are some. The ``metadata`` of what a hook injected say so: ``source`` is ``"hook"``."""
+        return self._kernel().messages()
+
+    def add_message(self, role: str, content: str, metadata: Mapping[str, Any] | None = None) -> None:
+        """Adds a message, which the model reads with the next prompt."""
+        self._kernel().add_message(role, content, dict(metadata or {}))
+
+    def __len__(self) -> int:
+        return len(self.get_messages())
+
+
+class _Coordinator(SessionCoordinator):
+    """The coordinator of a session, which has its kernel from the session."""
+
+    def __init__(self, session: Session, config: Mapping[str, Any]) -> None:
+        self.hooks = session.hooks
+        self.context = session.context
+        self.approval_system = session.approval_system
+        self.display_system = session.display_system
+        self.audit = session.audit
+        self.config = dict(config)
+        self._channels = {}
+        self._session = weakref.ref(session)
+        self._of_session: Coordinator | None = None
+
+    @property
+    def _kernel(self) -> Coordinator:  # type: ignore[override]
+        if self._of_session is None:
+            session = self._session()
+            if session is None:
+                raise RuntimeError("the session is gone")
+            self._of_session = session._kernel.coordinator()
+        return self._of_session
+
+
+class Session:
+    """An agent at work: prompts go in, answers come out, and hooks stand around everything between.
+
+    ``provider`` is a :class:`ScriptedProvider`, a :class:`RemoteProvider`, or an object of your own with ``complete(request)``, async
+    or not, which gives a text or a dict with ``text`` and ``tools``; without one, the bundle names it.
+
+    ``workspace`` is a folder: with it come the tools ``Read``, ``Write``, ``Edit``, ``MultiEdit``, ``Bash``, ``Glob``, ``Grep`` and
+    ``Todo``, confined to it. ``tools`` are your own: a :class:`Tool`, an object with ``name`` and ``execute(input)``, or a function.
+    ``only`` leaves out every tool but these.
+
+    ``hooks``, ``approval_system``, ``display_system``, ``config`` and ``approval_rules`` are those of a ``SessionCoordinator``;
+    ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings count
+    for the session. ``options`` are its limits: ``steps``, ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``,
+    ``compact_above``, ``compact_to``, ``parameters``. ``store`` is a folder in which the conversation is kept; ``resume`` goes on
+    with a stored one, by its id or ``"last"``.
+
+    It starts at the beginning of an ``async with`` block, or when it is first used, and ends with the block or with :meth:`end`.
+    """
+
+    def __init__(
+        self,
+        provider: Any = None,
+        *,
+        hooks: HookRegistry | None = None,
+        tools: Iterable[Any] = (),
+        workspace: str | os.PathLike[str] | None = None,
+        only: Iterable[str] | None = None,
+        system: str | None = None,
+        approval_system: Any = None,
+        display_system: Any = None,
+        audit: Any = None,
+        config: Mapping[str, Any] | None = None,
+        approval_rules: Mapping[str, str] | None = None,
+        bundle: Bundle | str | os.PathLike[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        orchestrator: Literal["loop-basic", "loop-streaming"] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        resume: str | None = None,
+    ) -> None:
+        self.hooks = HookRegistry() if hooks is None else hooks
+        self.approval_system = approval_system
+        self.display_system = display_system
+        self.audit = audit
+        #: The name that a hook gave to the session.
+        self.name: str | None = None
+        self._resume = resume
+        self._workspace = workspace
+        if bundle is not None and not isinstance(bundle, Bundle):
+            bundle = Bundle.load(bundle)
+        self._bundle: Bundle | None = bundle
+        self._mounted: MountedBundle | None = None
+        self._state: Literal["new", "starting", "running", "ended"] = "new"
+        self._started: asyncio.Event | None = None
+        settings: dict[str, Any] = {} if bundle is None else bundle.session()
+        config = dict(config or {})
+        limits = {**settings.get("config", {}), **config.get("session", config)}
+        asks = approval_system is not None and settings.get("asks", True)
+        self.context = SessionContext(self)
+        #: Emits events of the session, and routes what hooks say.
+        self.coordinator: SessionCoordinator = _Coordinator(self, config)
+        self._kernel = AgentSession(
+            self.hooks,
+            provider=_provider(provider, settings),
+            tools=[_tool(tool) for tool in tools],
+            workspace=workspace,
+            only=_only(only, settings.get("only")),
+            system=settings.get("system") if system is None else system,
+            approvals=(approval_system, _takes_request(approval_system)) if asks else None,
+            display=None if display_system is None else (display_system, False),
+            audit=None if audit is None else (audit, False),
+            config=limits,
+            rules=dict(approval_rules or {}),
+            options=dict(options or {}),
+            orchestrator=orchestrator or settings.get("orchestrator") or "loop-streaming",
+            servers=settings.get("mcp", {}),
+            store=store,
+            mount_plan={} if workspace is None else {"workspace": os.fspath(workspace)},
+        )
+
+    async def start(self) -> None:
+        """Starts the session: registers the hooks of its bundle, and emits ``session:start``.
+
+        Raises :class:`SessionRefusedError` if a hook does not allow it, and ``ValueError`` if something is wrong with the bundle.
+        """
+        if self._state != "new":
+            raise RuntimeError("a session starts once")
+        with self._alone():
+            await self._start()
+
+    async def _start(self) -> None:
+        self._state = "starting"
+        self._started = asyncio.Event()
+        try:
+            if self._bundle is not None:
+                from amplifier_core.bundles import mount
+
+                of_session = weakref.ref(self)
+
+                def name_session(id: str, name: str) -> None:
+                    session = of_session()
+                    if session is not None:
+                        session.name = name
+
+                place = "." if self._workspace is None else self._workspace
+                self._mounted = await mount(self.coordinator, self._bundle, workspace=place, name_session=name_session)
+            await self._kernel.start(self._resume)
+            self._state = "running"
+        except BaseException:
+            self._state = "ended"
+            await self._unmount()
+            raise
+        finally:
+            self._started.set()
+
+    async def prompt(self, prompt: str, metadata: Mapping[str, Any] | None = None) -> Turn:
+        """Runs a turn: from a prompt to an answer. A turn that runs already is waited for.
+
+        If it is cancelled, tools and calls are stopped, and the turn ends as one that a person has stopped, before the cancellation
+        goes on.
+        """
+        await self._begin()
+        with self._alone():
+            return Turn(*await self._kernel.prompt(prompt, dict(metadata or {})))
+
+    async def execute_tool(self, name: str, input: Mapping[str, Any] | None = None) -> ToolResult:
+        """Uses one tool outside of a turn, as in one: ``tool:pre``, with its approvals, the tool, ``tool:post``, with its injections.
+        The conversation has the call and its result."""
+        await self._begin()
+        with self._alone():
+            return ToolResult(*await self._kernel.execute_tool(name, dict(input or {})))
+
+    async def compact(self) -> None:
+        """Shortens the conversation to a summary now. Raises ``RuntimeError`` if that cannot be done; it is as it was then."""
+        await self._begin()
+        with self._alone():
+            kept = await self._kernel.compact()
+        if kept is not None:
+            raise RuntimeError(kept[1])
+
+    def cancel(self) -> Literal["graceful", "immediate"]:
+        """Stops the running turn: the running tool finishes; called again, everything stops now. Any thread may call it."""
+        return self._kernel.cancel()
+
+    async def end(self, reason: str = "complete") -> None:
+        """Ends the session, and takes the hooks of its bundle away. A turn that runs is waited for. Its part of an
+        ``AuditLog`` is sealed. Ending it twice is harmless."""
+        if self._state == "running":
+            with self._alone():
+                self._state = "ended"
+                try:
+                    await self._kernel.end(reason)
+                finally:
+                    await self._unmount()
+        elif self._state == "starting":
+            raise RuntimeError("the session has not started")
+        else:
+            self._state = "ended"
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        return self._kernel.id
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens were used so far, those of sub-agents included."""
+        return self._kernel.tokens
+
+    @property
+    def tools(self) -> list[str]:
+        """The names of the tools."""
+        return self._kernel.tools
+
+    async def _begin(self) -> None:
+        if self._state == "new":
+            await self.start()
+        elif self._state == "starting" and self._started is not None:
+            with self._alone():
+                await self._started.wait()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[None, None, None]:
+        """Refuses what would wait for itself: one turn runs at a time."""
+        inside = _INSIDE.get()
+        if any(visit.session == id(self) and not visit.is_over for visit in inside):
+            raise RuntimeError("the session is in a turn already: a hook or a tool of it cannot wait for another turn to end")
+        visit = _Visit(id(self))
+        token = _INSIDE.set((*inside, visit))
+        try:
+            yield
+        finally:
+            visit.is_over = True
+            _INSIDE.reset(token)
+
+    async def _unmount(self) -> None:
+        mounted, self._mounted = self._mounted, None
+        if mounted is not None:
+            await mounted.unmount()
+
+    async def __aenter__(self) -> Self:
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.end("complete" if kind is None else "error")
+
+    def __repr__(self) -> str:
+        return f"<Session: {self._state}>"
+
+
+def _only(given: Iterable[str] | None, of_bundle: list[str] | None) -> list[str] | None:
+    """The tools that both leave."""
+    if given is None or of_bundle is None:
+        return of_bundle if given is None else list(given)
+    return [name for name in given if name in of_bundle]
+
+
+def _provider(given: Any, settings: dict[str, Any]) -> Any:
+    """The model that was given, or the first one of the bundle."""
+    if given is not None:
+        return given
+    providers = settings.get("providers") or []
+    if not providers:
+        raise ValueError("a session needs a model: give a `provider`, or a `bundle` that has some under `providers`")
+    first = providers[0]
+    if first["provider"] == "scripted":
+        if first["script"] is None:
+            raise ValueError("the provider `scripted` of the bundle needs a `script`")
+        return ScriptedProvider.load(first["script"])
+    if first["model"] is None:
+        raise ValueError(f"the provider `{first['name']}` of the bundle needs a `model`")
+    return RemoteProvider(first["provider"], first["model"], base_url=first["base_url"])
+
+
+def _tool(tool: Any) -> tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]:
+    """What a session has to know of a tool."""
+    function = getattr(tool, "execute", None)
+    if not callable(function):
+        function = tool
+    if not callable(function):
+        raise TypeError(f"a tool is a `Tool`, an object with `name` and `execute(input)`, or a function; found `{type(tool).__name__}`")
+    name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"a tool needs a `name`; `{type(tool).__name__}` has none")
+    description = getattr(tool, "description", None) or inspect.getdoc(tool) or ""
+    schema = getattr(tool, "input_schema", None)
+    return function, name, str(description), dict(schema if schema is not None else {"type": "object"})
+
+
+def _takes_request(approval_system: Any) -> bool:
+    return callable(getattr(type(approval_system), "ask", None))

@@ -1,0 +1,203 @@
+//! The tamper-evident audit log, for Python.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use amplifier_audit::{AuditError, Durability, Folder, Log, NoteError, PublicKey, Verifier, read_records};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{Value, json};
+
+use crate::encode;
+
+/// An audit log that is open for writing.
+#[pyclass(module = "amplifier_core.audit", frozen, weakref)]
+pub(crate) struct AuditLog {
+    // A std lock: nothing calls Python while it is held.
+    log: Mutex<Option<Log>>,
+    #[pyo3(get)]
+    folder: PathBuf,
+}
+
+/// What went wrong, as an exception of Python.
+fn failed(error: AuditError) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}
+
+pub(crate) fn durability(word: &str) -> PyResult<Durability> {
+    match word {
+        "async" => Ok(Durability::Async),
+        "group" => Ok(Durability::Group),
+        "record" => Ok(Durability::Record),
+        other => {
+            Err(PyValueError::new_err(format!("`durability` must be `async`, `group` or `record`; found `{other}`")))
+        }
+    }
+}
+
+impl AuditLog {
+    /// The log itself.
+    pub(crate) fn log(&self) -> PyResult<Log> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        log.ok_or_else(|| PyRuntimeError::new_err("the audit log is closed"))
+    }
+
+    fn do_with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(Log) -> Result<T, AuditError> + Send) -> PyResult<T> {
+        let log = self.log()?;
+        // It waits for the disk.
+        py.detach(|| work(log)).map_err(failed)
+    }
+}
+
+#[pymethods]
+impl AuditLog {
+    /// Opens a log in a folder, signed with the key in a file. Both are made if they are not there.
+    #[new]
+    #[pyo3(signature = (folder, key_file, *, durability="group"))]
+    fn new(py: Python<'_>, folder: PathBuf, key_file: PathBuf, durability: &str) -> PyResult<Self> {
+        crate::trace::to_logging();
+        let options = Log::at(&folder, key_file).durability(self::durability(durability)?);
+        let log = py.detach(|| options.open()).map_err(failed)?;
+        Ok(Self { log: Mutex::new(Some(log)), folder })
+    }
+
+    /// Records that the rules changed, in the words of whoever changed them.
+    fn policy_change(&self, change: &Bound<'_, PyDict>) -> PyResult<()> {
+        let change = Value::Object(encode::to_map(change)?);
+        self.log()?.policy_change(&change).map(drop).map_err(failed)
+    }
+
+    /// Seals a session: counts what happened in it, and says why it ended. Returns when that is signed and safe.
+    #[pyo3(signature = (session_id, reason="complete"))]
+    fn seal(&self, py: Python<'_>, session_id: &str, reason: &str) -> PyResult<()> {
+        self.do_with(py, |log| log.seal_blocking(session_id, reason))
+    }
+
+    /// Signs a checkpoint of everything so far, and makes it safe.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        self.do_with(py, |log| log.checkpoint())
+    }
+
+    /// How the log is doing: its id, its size, its public key, and why it cannot be written to, if that is so.
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let status = self.log()?.status();
+        let key = status.public_key.map(|key| key.to_string());
+        let status = json!({ "log": status.log, "size": status.size, "failure": status.failure, "public_key": key });
+        encode::to_python(py, &status)
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Writes what was taken, signs a checkpoint, and closes the log. Closing it twice is harmless.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).take();
+        log.map_or(Ok(()), |log| py.detach(|| log.close()).map_err(failed))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<AuditLog in {}>", self.folder.display())
+    }
+}
+
+/// What a verification found out.
+#[pyclass(module = "amplifier_core.audit", frozen)]
+pub(crate) struct AuditReport(amplifier_audit::Report);
+
+#[pymethods]
+impl AuditReport {
+    /// Whether nothing is wrong.
+    #[getter]
+    fn is_sound(&self) -> bool {
+        self.0.is_sound()
+    }
+
+    /// What it comes to: `sound`, `unsound` or `unreadable`.
+    #[getter]
+    fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        encode::to_python(py, &serde_json::to_value(self.0.verdict()).unwrap_or_default())
+    }
+
+    /// How many records were checked.
+    #[getter]
+    fn records(&self) -> u64 {
+        self.0.records
+    }
+
+    /// What is wrong, each in words.
+    #[getter]
+    fn findings(&self) -> Vec<String> {
+        self.0.findings.iter().map(|finding| finding.text.clone()).collect()
+    }
+
+    /// Everything, as JSON has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        encode::to_python(py, &self.0.to_json())
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<AuditReport: {:?}, {} records>", self.0.verdict(), self.0.records)
+    }
+}
+
+/// Checks the log in a folder: every byte, every link, every signature. `key` is the public key that it must be signed with, and
+/// `checkpoints` what was kept of it elsewhere.
+#[pyfunction]
+#[pyo3(signature = (folder, *, key=None, checkpoints=None))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    folder: PathBuf,
+    key: Option<&str>,
+    checkpoints: Option<Vec<u8>>,
+) -> PyResult<AuditReport> {
+    let key = key.map(str::parse::<PublicKey>).transpose();
+    let key = key.map_err(|error| PyValueError::new_err(format!("`key`: {error}")))?;
+    let report = py.detach(|| {
+        let mut verifier = Verifier::new();
+        if let Some(key) = key {
+            verifier = verifier.key(key);
+        }
+        if let Some(text) = checkpoints {
+            verifier = verifier.checkpoints(&text)?;
+        }
+        Ok(verifier.folder(&folder))
+    });
+    let report = report.map_err(|error: NoteError| PyValueError::new_err(format!("`checkpoints`: {error}")))?;
+    report.map(AuditReport).map_err(failed)
+}
+
+/// The records of a log, in order, as dicts. Their hashes are checked, the chain is not: see `verify`.
+#[pyfunction]
+pub(crate) fn records<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
+    let lines = py.detach(|| {
+        let mut lines: Vec<Value> = Vec::new();
+        read_records(&Folder::new(&folder), |record| {
+            lines.push(serde_json::from_str(record.line()).unwrap_or_default());
+            ControlFlow::Continue(())
+        })
+        .map(|()| lines)
+    });
+    let list = PyList::empty(py);
+    for line in lines.map_err(failed)? {
+        list.append(encode::to_python(py, &line)?)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,238 @@
+//! Bundles, for Python: their rules, modules and programs stand beside hooks that are written in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use amplifier_core::{HookRole, OnError, Registration};
+use amplifier_modules::bundle::{BundleError, Loaded, Made, Source, load_hosted};
+use amplifier_modules::{Host, MODULES, Module, Scope};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{Map, Value, json};
+
+use crate::encode;
+use crate::registry::HookRegistry;
+use crate::threads;
+
+/// A mistake in a bundle, as an exception of Python: with the file, the line, the column, and a caret below.
+fn mistake(error: &BundleError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// A bundle with everything that it includes.
+#[pyclass(module = "amplifier_core.bundles", frozen)]
+pub(crate) struct Bundle(pub(crate) Loaded);
+
+#[pymethods]
+impl Bundle {
+    /// Loads a bundle from a file, with what it includes.
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value, reason = "what Python gives is converted")]
+    fn load(file: PathBuf) -> PyResult<Self> {
+        load_hosted(Source::File(&file)).map(Self).map_err(|error| mistake(&error))
+    }
+
+    /// Reads a bundle from a text. `file` is what it is called in errors; what it includes and runs is looked for from its folder.
+    #[staticmethod]
+    #[pyo3(signature = (text, file=None))]
+    fn parse(text: &str, file: Option<PathBuf>) -> PyResult<Self> {
+        let file = file.unwrap_or_else(|| PathBuf::from("bundle"));
+        load_hosted(Source::Text(text, &file)).map(Self).map_err(|error| mistake(&error))
+    }
+
+    /// The files that were read.
+    #[getter]
+    fn files(&self) -> Vec<PathBuf> {
+        self.0.files.clone()
+    }
+
+    /// What the hooks are called, in order.
+    #[getter]
+    fn hooks(&self) -> Vec<String> {
+        self.0.hooks.iter().map(|placed| placed.entry.shown_name()).collect()
+    }
+
+    /// What is no mistake, but looks like one, each in words.
+    fn doubts(&self) -> Vec<String> {
+        self.0.doubts().iter().map(ToString::to_string).collect()
+    }
+
+    /// The modules of the bundle that do not come with the package.
+    #[getter]
+    fn foreign(&self) -> Vec<String> {
+        let is_foreign = |name: &&String| Module::named(name).is_err();
+        self.0.hooks.iter().filter_map(|placed| placed.entry.module.as_ref()).filter(is_foreign).cloned().collect()
+    }
+
+    /// What the bundle says about a session: its settings, tools and models.
+    fn session<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Loaded { session, tools, providers, .. } = &self.0;
+        let servers: Map<String, Value> = tools
+            .mcp
+            .iter()
+            .map(|(name, server)| {
+                let server = json!({ "command": server.command, "args": server.args, "env": server.env });
+                (name.clone(), server)
+            })
+            .collect();
+        let providers: Vec<Value> = providers
+            .iter()
+            .map(|entry| {
+                json!({
+                    "name": entry.shown_name(), "provider": entry.provider.as_str(), "model": entry.model,
+                    "base_url": entry.base_url, "script": entry.script,
+                })
+            })
+            .collect();
+        let config = json!({
+            "injection_size_limit": session.injection_size_limit,
+            "injection_budget_per_turn": session.injection_budget_per_turn,
+            "over_budget": session.over_budget,
+        });
+        let is_set = |(_, value): &(String, Value)| !value.is_null();
+        let config: Map<String, Value> = match config {
+            Value::Object(config) => config.into_iter().filter(is_set).collect(),
+            _ => Map::new(),
+        };
+        let settings = json!({
+            "config": config,
+            "orchestrator": session.orchestrator.map(|orchestrator| match orchestrator {
+                amplifier_modules::bundle::Loop::Basic => "loop-basic",
+                amplifier_modules::bundle::Loop::Streaming => "loop-streaming",
+            }),
+            "asks": session.approvals != Some(amplifier_modules::bundle::Questions::Deny),
+            "system": session.system,
+            "only": tools.only,
+            "mcp": servers,
+            "providers": providers,
+        });
+        encode::to_python(py, &settings)
+    }
+
+    /// Makes every hook that is not switched off, in order, and registers none. `name_session` is called with the id of a session and
+    /// the name that a hook gives to it.
+    #[pyo3(signature = (workspace, name_session=None))]
+    fn make(&self, py: Python<'_>, workspace: PathBuf, name_session: Option<Py<PyAny>>) -> PyResult<Vec<BundleHook>> {
+        threads::start(py)?;
+        let runtime = threads::handle();
+        let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+        let shown = workspace.display();
+        let scope = Scope::new(&workspace)
+            .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
+        let mut host = Host::new(scope);
+        if let Some(give) = name_session {
+            // It is called on another thread, which has no loop: what Python does with it must not need one.
+            host = host.name_session(move |id, name| {
+                // If the interpreter is gone, the session is, too.
+                let _ = Python::try_attach(|py| {
+                    if let Err(error) = give.call1(py, (id, name)) {
+                        error.write_unraisable(py, None);
+                    }
+                });
+            });
+        }
+        let made = self.0.make(&host).map_err(|error| mistake(&error))?;
+        Ok(made.into_iter().map(|made| BundleHook(Arc::new(made))).collect())
+    }
+
+    fn __repr__(&self) -> String {
+        let file = self.0.files.last().map_or_else(|| Path::new("bundle").display(), |file| file.display());
+        format!("<Bundle {file} with {} hooks>", self.0.hooks.len())
+    }
+}
+
+/// A hook of a bundle that is ready to be registered.
+#[pyclass(module = "amplifier_core.bundles", frozen)]
+pub(crate) struct BundleHook(Arc<Made>);
+
+#[pymethods]
+impl BundleHook {
+    /// What it is called.
+    #[getter]
+    fn name(&self) -> String {
+        self.0.placed().entry.shown_name()
+    }
+
+    /// The module that Python has to bring for it; nothing if it needs none.
+    #[getter]
+    fn foreign(&self) -> Option<&str> {
+        self.0.foreign()
+    }
+
+    /// The folder of its bundle.
+    #[getter]
+    fn folder(&self) -> &Path {
+        self.0.placed().folder()
+    }
+
+    /// The options of a module.
+    fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let config = self.0.placed().entry.config.iter().flatten();
+        encode::to_dict(py, config.map(|(key, value)| (key.as_str(), value)))
+    }
+
+    /// What the bundle says about how it is registered.
+    fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let entry = &self.0.placed().entry;
+        let settings = PyDict::new(py);
+        if let Some(name) = &entry.name {
+            settings.set_item("name", name)?;
+        }
+        if let Some(priority) = entry.priority {
+            settings.set_item("priority", priority)?;
+        }
+        if let Some(timeout) = entry.timeout {
+            settings.set_item("timeout", timeout)?;
+        }
+        if let Some(role) = entry.role {
+            settings.set_item("role", if role == HookRole::Gate { "gate" } else { "observer" })?;
+        }
+        if let Some(on_error) = entry.on_error {
+            settings.set_item("on_error", if on_error == OnError::Deny { "deny" } else { "continue" })?;
+        }
+        Ok(settings)
+    }
+
+    /// Something that is wrong with its module, with the place in the bundle.
+    fn problem(&self, text: &str) -> String {
+        self.0.placed().problem_in("module", text).to_string()
+    }
+
+    /// Registers it, and gives a function that takes it away again.
+    fn register(&self, hooks: &HookRegistry) -> PyResult<Withdraw> {
+        let registered = self.0.register(&hooks.kernel).map_err(|error| mistake(&error))?;
+        Ok(Withdraw(Mutex::new(registered)))
+    }
+}
+
+/// Takes hooks of a bundle away. Calling it twice is harmless.
+#[pyclass(module = "amplifier_core.bundles", frozen)]
+pub(crate) struct Withdraw(Mutex<Vec<Registration>>);
+
+#[pymethods]
+impl Withdraw {
+    fn __call__(&self) {
+        let runtime = threads::handle();
+        let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+        let registered = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        registered.iter().for_each(Registration::unregister);
+    }
+}
+
+/// The modules that come with the package: what each is called, what it does, and the JSON Schema of its options.
+#[pyfunction]
+pub(crate) fn builtin_modules<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for module in MODULES {
+        let module = json!({ "name": module.name, "summary": module.summary, "config": module.schema() });
+        list.append(encode::to_python(py, &module)?)?;
+    }
+    Ok(list)
+}
+
+/// Why there is no module of that name, with the name that was meant if one is close.
+#[pyfunction]
+pub(crate) fn no_module(name: &str) -> String {
+    Module::named(name).err().unwrap_or_default()
+}

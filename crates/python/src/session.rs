@@ -1,0 +1,434 @@
+//! Sessions, for Python: the agent, awaited in the caller's task.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
+use amplifier_agent::{Cancel, Orchestrator, Session, SessionBuilder, SessionError, SessionOptions, Store, TurnEnd};
+use amplifier_core::{Map, Message};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{Value, json};
+
+use crate::audit::AuditLog;
+use crate::bridge::Driven;
+use crate::coordinator::{Coordinator, Part, approval_rules, in_background, invalid, session_config};
+use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
+use crate::registry::HookRegistry;
+use crate::tool::PyTool;
+use crate::{encode, provider, threads};
+
+/// An agent at work.
+#[pyclass(module = "amplifier_core.session", frozen)]
+pub(crate) struct AgentSession {
+    hooks: Py<HookRegistry>,
+    /// The parts that are written in Python.
+    ports: Vec<Arc<Port>>,
+    cancel: Cancel,
+    /// One thing at a time, in the order in which they are asked for.
+    turns: Arc<tokio::sync::Mutex<()>>,
+    // A std lock: nothing calls Python while it is held.
+    state: Mutex<State>,
+}
+
+enum State {
+    Ready(Box<Ready>),
+    Starting,
+    Running(Arc<Running>),
+    /// What was said can still be read, if it had begun.
+    Ended(Option<Arc<Running>>),
+}
+
+/// What a session is begun with.
+struct Ready {
+    builder: SessionBuilder,
+    servers: BTreeMap<String, Server>,
+}
+
+struct Running {
+    session: Session,
+    /// They end with the session.
+    servers: Mutex<Vec<McpServer>>,
+}
+
+/// An MCP server that is to be started.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Server {
+    command: String,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+}
+
+/// A tool: the function, its name, what it does, and the JSON Schema of its input.
+type ToolParts<'py> = (Py<PyAny>, String, String, Bound<'py, PyDict>);
+
+impl AgentSession {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session, to do something with it.
+    fn running(&self) -> PyResult<Arc<Running>> {
+        match &*self.state() {
+            State::Running(running) => Ok(running.clone()),
+            State::Ready(_) | State::Starting => Err(PyRuntimeError::new_err("the session has not started")),
+            State::Ended(_) => Err(PyRuntimeError::new_err("the session has ended")),
+        }
+    }
+
+    /// The session, to look at it: also one that has ended.
+    fn known(&self) -> PyResult<Arc<Running>> {
+        match &*self.state() {
+            State::Ended(Some(ended)) => return Ok(ended.clone()),
+            State::Ready(_) | State::Starting | State::Running(_) | State::Ended(None) => {}
+        }
+        self.running()
+    }
+
+    /// Something that the session does. Cancelled, it stops as a person would stop it, so that the record has its end; if it still waits for
+    /// its turn, nothing has to be stopped.
+    fn driven(slf: &Bound<'_, Self>, future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static) -> Driven {
+        let (cancel, turns) = (slf.get().cancel.clone(), slf.get().turns.clone());
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begun = has_begun.clone();
+        // As long as its parts may be called, it has to be there.
+        let this = slf.clone().unbind();
+        let future = async move {
+            let _alone = turns.lock().await;
+            begun.store(true, Ordering::Relaxed);
+            let done = future.await;
+            drop(this);
+            done
+        };
+        Driven::new(future).stopping(move || {
+            let has_begun = has_begun.load(Ordering::Relaxed);
+            if has_begun {
+                // Gracefully at first; at once when asked again.
+                cancel.request();
+                cancel.request();
+            }
+            has_begun
+        })
+    }
+}
+
+/// Why there is no session, as an exception of Python.
+fn not_begun(error: SessionError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        SessionError::Refused(refusal) => Python::attach(|py| {
+            let class = py.import("amplifier_core.session").and_then(|module| module.getattr("SessionRefusedError"));
+            match class.and_then(|class| class.call1((text, &*refusal.by, &refusal.reason))) {
+                Ok(raised) => PyErr::from_value(raised),
+                Err(error) => error,
+            }
+        }),
+        SessionError::Store(_) => PyValueError::new_err(text),
+        _ => PyRuntimeError::new_err(text),
+    }
+}
+
+fn options(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
+    let mut options = SessionOptions::default();
+    for (key, value) in given {
+        match key.extract::<String>()?.as_str() {
+            "steps" => options.steps = value.extract()?,
+            "tokens" => options.tokens = value.extract()?,
+            "retries" => options.retries = value.extract()?,
+            "retry_delay" => options.retry_delay = crate::registry::duration("retry_delay", value.extract()?)?,
+            "call_timeout" => options.call_timeout = crate::registry::duration("call_timeout", value.extract()?)?,
+            "depth" => options.depth = value.extract()?,
+            "compact_above" => options.compact_above = value.extract()?,
+            "compact_to" => options.compact_to = value.extract()?,
+            "parameters" => {
+                let given = value.cast::<PyDict>().map_err(|_| invalid(&"`parameters` must be a dict"))?;
+                options.parameters = encode::to_map(given)?;
+            }
+            other => return Err(invalid(&format!("there is no option `{other}`"))),
+        }
+    }
+    Ok(options)
+}
+
+#[pymethods]
+impl AgentSession {
+    #[new]
+    #[pyo3(signature = (hooks, *, provider, tools, workspace, only, system, approvals, display, audit, config, rules, options, orchestrator, servers, store, mount_plan))]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
+    fn new(
+        py: Python<'_>,
+        hooks: Py<HookRegistry>,
+        provider: &Bound<'_, PyAny>,
+        tools: Vec<ToolParts<'_>>,
+        workspace: Option<PathBuf>,
+        only: Option<Vec<String>>,
+        system: Option<String>,
+        approvals: Option<Part>,
+        display: Option<Part>,
+        audit: Option<Part>,
+        config: &Bound<'_, PyDict>,
+        rules: &Bound<'_, PyDict>,
+        options: &Bound<'_, PyDict>,
+        orchestrator: &str,
+        servers: BTreeMap<String, Server>,
+        store: Option<PathBuf>,
+        mount_plan: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        threads::start(py)?;
+        let mut ports = Vec::new();
+        let provider = provider::of(provider, &mut ports)?;
+        let mut port = |(object, takes_one): Part| {
+            let port = Port::new(object, takes_one);
+            ports.push(port.clone());
+            port
+        };
+        let mut all: Vec<Arc<dyn Tool>> = Vec::new();
+        if let Some(folder) = workspace {
+            let shown = folder.display();
+            let workspace = Workspace::new(&folder)
+                .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
+            all.extend(standard(&workspace));
+        }
+        for (function, name, description, schema) in tools {
+            // Its own tools come later, and of two with the same name the later counts.
+            all.push(Arc::new(PyTool::new(port((function, true)), name, description, encode::to_map(&schema)?)));
+        }
+        let cancel = Cancel::default();
+        let mut builder = Session::builder(provider)
+            .hooks(hooks.get().kernel.clone())
+            .tools(all)
+            .config(session_config(config)?)
+            .approval_rules(approval_rules(rules)?)
+            .options(self::options(options)?)
+            .orchestrator(match orchestrator {
+                "loop-basic" => Orchestrator::Basic,
+                "loop-streaming" => Orchestrator::Streaming,
+                other => {
+                    let known = "`loop-basic` or `loop-streaming`";
+                    return Err(PyValueError::new_err(format!("`orchestrator` must be {known}; found `{other}`")));
+                }
+            })
+            .cancel(cancel.clone())
+            .background(in_background)
+            .mount_plan(encode::to_map(mount_plan)?);
+        if let Some(only) = only {
+            builder = builder.only(only);
+        }
+        if let Some(system) = system {
+            builder = builder.system(system);
+        }
+        if let Some(approvals) = approvals {
+            builder = builder.approvals(PyApprovals(port(approvals)));
+        }
+        if let Some(display) = display {
+            builder = builder.display(PyDisplay(port(display)));
+        }
+        if let Some(audit) = audit {
+            builder = match audit.0.bind(py).cast::<AuditLog>() {
+                Ok(log) => builder.audit(log.get().log()?),
+                Err(_) => builder.recorder(PyAudit(port(audit))),
+            };
+        }
+        if let Some(folder) = store {
+            builder = builder.store(Store::new(folder));
+        }
+        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers })));
+        Ok(Self { hooks, ports, cancel, turns: Arc::default(), state })
+    }
+
+    /// Starts the session, or goes on with a stored one, or branches off one.
+    #[pyo3(signature = (resume=None, fork=None, turn=None))]
+    fn start(
+        slf: &Bound<'_, Self>,
+        resume: Option<String>,
+        fork: Option<String>,
+        turn: Option<u64>,
+    ) -> PyResult<Driven> {
+        let ready = {
+            let mut state = slf.get().state();
+            match std::mem::replace(&mut *state, State::Starting) {
+                State::Ready(ready) => ready,
+                other => {
+                    *state = other;
+                    return Err(PyRuntimeError::new_err("a session starts once"));
+                }
+            }
+        };
+        let this = slf.clone().unbind();
+        let begin = async move {
+            let Ready { mut builder, servers } = *ready;
+            let mut started = Vec::new();
+            for (name, Server { command, args, env }) in servers {
+                let server = McpServer::start(&name, &command, &args, &env).await;
+                let server = server.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+                builder = builder.tools(server.tools());
+                started.push(server);
+            }
+            let session = match (resume, fork) {
+                (Some(id), _) => builder.resume(&id).await,
+                (None, Some(id)) => builder.fork(&id, turn).await,
+                (None, None) => builder.start().await,
+            };
+            let running = Arc::new(Running { session: session.map_err(not_begun)?, servers: Mutex::new(started) });
+            Python::attach(|py| {
+                let session = this.get();
+                session.hooks.get().reserve_if_free(reserved(py, running.session.id())?.bind(py))?;
+                *session.state() = State::Running(running);
+                Ok(py.None())
+            })
+        };
+        let this = slf.clone().unbind();
+        Ok(Self::driven(slf, async move {
+            let begun = begin.await;
+            if begun.is_err() {
+                *this.get().state() = State::Ended(None);
+            }
+            begun
+        }))
+    }
+
+    /// Runs a turn: gives how it ended, what is said, and who did not allow it and why.
+    fn prompt(slf: &Bound<'_, Self>, prompt: String, metadata: &Bound<'_, PyDict>) -> PyResult<Driven> {
+        let running = slf.get().running()?;
+        let metadata = encode::to_map(metadata)?;
+        Ok(Self::driven(slf, async move {
+            let end = running.session.prompt_with(&prompt, metadata).await;
+            Python::attach(|py| ended(py, &end))
+        }))
+    }
+
+    /// Uses a tool outside of a turn: gives the id of the call, whether it succeeded, its result, and what a model reads of it.
+    fn execute_tool(slf: &Bound<'_, Self>, name: String, input: &Bound<'_, PyDict>) -> PyResult<Driven> {
+        let running = slf.get().running()?;
+        let input = encode::to_map(input)?;
+        Ok(Self::driven(slf, async move {
+            let used = running.session.execute_tool(&name, input).await;
+            Python::attach(|py| {
+                let result = used.result.map(|result| encode::to_python(py, &result)).transpose()?;
+                Ok((used.id, used.success, result, used.text).into_pyobject(py)?.into_any().unbind())
+            })
+        }))
+    }
+
+    /// Shortens the conversation to a summary now. Gives nothing, or what kept it from being shortened.
+    fn compact(slf: &Bound<'_, Self>) -> PyResult<Driven> {
+        let running = slf.get().running()?;
+        Ok(Self::driven(slf, async move {
+            let compacted = running.session.compact().await;
+            Python::attach(|py| match compacted {
+                Ok(()) => Ok(py.None()),
+                Err(end) => ended(py, &end),
+            })
+        }))
+    }
+
+    /// Ends the session; its part of the audit log is sealed.
+    fn end(slf: &Bound<'_, Self>, reason: String) -> PyResult<Driven> {
+        let running = slf.get().running()?;
+        *slf.get().state() = State::Ended(Some(running.clone()));
+        let this = slf.clone().unbind();
+        Ok(Driven::new(async move {
+            let sealed = running.session.end_shared(&reason).await;
+            drop(std::mem::take(&mut *running.servers.lock().unwrap_or_else(PoisonError::into_inner)));
+            drop(this);
+            sealed.map_err(|error| PyOSError::new_err(error.to_string()))?;
+            Ok(Python::attach(|py| py.None()))
+        }))
+    }
+
+    /// Stops the running turn: gracefully at first, at once when called again. Gives which of the two.
+    fn cancel(&self) -> &'static str {
+        self.cancel.request().as_str()
+    }
+
+    /// Its id.
+    #[getter]
+    fn id(&self) -> PyResult<String> {
+        Ok(self.known()?.session.id().to_owned())
+    }
+
+    /// Tokens used so far, sub-agents included.
+    #[getter]
+    fn tokens(&self) -> PyResult<u64> {
+        Ok(self.known()?.session.tokens())
+    }
+
+    /// The names of its tools.
+    #[getter]
+    fn tools(&self) -> PyResult<Vec<String>> {
+        Ok(self.known()?.session.tools().map(str::to_owned).collect())
+    }
+
+    /// The conversation so far.
+    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for message in self.known()?.session.history() {
+            let message = serde_json::to_value(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            list.append(encode::to_python(py, &message)?)?;
+        }
+        Ok(list)
+    }
+
+    /// Adds to the conversation.
+    fn add_message(&self, role: &str, content: &str, metadata: &Bound<'_, PyDict>) -> PyResult<()> {
+        let metadata: Map = encode::to_map(metadata)?;
+        let message: Message = match role {
+            "system" | "user" | "assistant" => {
+                serde_json::from_value(json!({ "role": role, "content": content, "metadata": Value::Object(metadata) }))
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?
+            }
+            other => {
+                let known = "`system`, `user` or `assistant`";
+                return Err(PyValueError::new_err(format!("`role` must be {known}; found `{other}`")));
+            }
+        };
+        self.running()?.session.add_message(message);
+        Ok(())
+    }
+
+    /// What emits for the session, and routes what hooks say.
+    fn coordinator(slf: &Bound<'_, Self>) -> PyResult<Coordinator> {
+        let py = slf.py();
+        let running = slf.get().known()?;
+        let kernel = running.session.coordinator().clone();
+        let reserved = reserved(py, running.session.id())?;
+        Ok(Coordinator::of(kernel, slf.get().hooks.clone_ref(py), reserved, slf.clone().into_any().unbind()))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hooks)?;
+        self.ports.iter().try_for_each(|port| port.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.ports.iter().for_each(|port| port.clear());
+    }
+}
+
+/// What nobody can forge in an event of the session.
+fn reserved(py: Python<'_>, id: &str) -> PyResult<Py<PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("session_id", id)?;
+    Ok(fields.unbind())
+}
+
+/// How a turn ended, for Python.
+fn ended(py: Python<'_>, end: &TurnEnd) -> PyResult<Py<PyAny>> {
+    let (by, reason) = match end {
+        TurnEnd::Refused(refusal) => (Some(&*refusal.by), Some(refusal.reason.as_str())),
+        TurnEnd::Failed(error) => (None, Some(error.as_str())),
+        TurnEnd::Answered(_) | TurnEnd::Interrupted => (None, None),
+    };
+    let how = match end {
+        TurnEnd::Answered(_) => "answered",
+        TurnEnd::Refused(_) => "refused",
+        TurnEnd::Interrupted => "interrupted",
+        TurnEnd::Failed(_) => "failed",
+    };
+    Ok((how, end.text(), by, reason).into_pyobject(py)?.into_any().unbind())
+}

@@ -1,0 +1,150 @@
+//! Threads beside Python's: those of tokio, which processes, sockets and timers need, and one that wakes tasks of Python. None is started
+//! before something needs it, and all end before the interpreter does.
+
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCFunction;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::trace;
+
+/// How long the end of the interpreter waits for work that blocks.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// A task that sleeps: its loop, and the future that it waits for.
+pub(crate) type Sleeper = (Py<PyAny>, Py<PyAny>);
+
+/// Something that needs the interpreter.
+type Job = Box<dyn FnOnce(Python<'_>) + Send>;
+
+/// What was started.
+#[derive(Default)]
+struct Threads {
+    /// In which process: a fork leaves threads behind.
+    process: u32,
+    runtime: Option<Runtime>,
+    waking: Option<(Sender<Job>, JoinHandle<()>)>,
+    /// Whether the interpreter ends, so that nothing is started any more.
+    has_ended: bool,
+}
+
+// A std lock: nothing calls Python while it is held.
+static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
+
+thread_local! {
+    /// Whether Python runs on this thread, which then has the interpreter whenever it is here.
+    static IS_OF_PYTHON: Cell<bool> = const { Cell::new(false) };
+}
+
+fn threads() -> MutexGuard<'static, Option<Threads>> {
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if threads.as_ref().is_none_or(|threads| threads.process != process) {
+        // What another process started is not here: ending it would wait for threads that there are not.
+        std::mem::forget(threads.replace(Threads { process, ..Threads::default() }));
+    }
+    threads
+}
+
+/// Starts tokio, unless it runs already.
+pub(crate) fn start(py: Python<'_>) -> PyResult<()> {
+    {
+        let mut threads = threads();
+        let Some(threads) = threads.as_mut() else { return Ok(()) };
+        if threads.has_ended {
+            return Err(PyRuntimeError::new_err("the interpreter is about to end"));
+        }
+        if threads.runtime.is_some() {
+            return Ok(());
+        }
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("amplifier").enable_all().build();
+        threads.runtime = Some(runtime.map_err(|error| PyRuntimeError::new_err(format!("no threads: {error}")))?);
+    }
+    trace::to_logging();
+    end_with_the_interpreter(py)
+}
+
+/// Tokio, if it was started: what is polled meanwhile can use it.
+pub(crate) fn handle() -> Option<Handle> {
+    // Nobody started anything, so there is nothing to look for.
+    let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let threads = threads.as_ref().filter(|threads| threads.process == std::process::id())?;
+    threads.runtime.as_ref().map(|runtime| runtime.handle().clone())
+}
+
+/// Says that Python runs on this thread.
+pub(crate) fn mark_as_pythons() {
+    IS_OF_PYTHON.set(true);
+}
+
+/// Lets a task go on that sleeps.
+pub(crate) fn wake(sleeper: Sleeper) {
+    with_python(move |py| wake_now(py, &sleeper));
+}
+
+/// Does something that needs the interpreter: now on a thread of Python's, soon on any other.
+pub(crate) fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
+    if IS_OF_PYTHON.get() {
+        Python::attach(job);
+        return;
+    }
+    // Whoever comes here may hold a lock that a thread waits for which has the interpreter: waiting for the interpreter here could be for ever.
+    let mut threads = threads();
+    let Some(threads) = threads.as_mut().filter(|threads| !threads.has_ended) else { return };
+    if threads.waking.is_none() {
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new().name("amplifier-wake".to_owned()).spawn(move || do_all(receiver));
+        // Without threads, the task sleeps until its loop wakes it: time limits are the loop's.
+        let Ok(thread) = thread else { return };
+        threads.waking = Some((sender, thread));
+    }
+    if let Some((sender, _)) = &threads.waking {
+        // It ends after everything was sent.
+        drop(sender.send(Box::new(job)));
+    }
+}
+
+fn do_all(jobs: Receiver<Job>) {
+    let _ = Python::try_attach(end_with_the_interpreter);
+    for job in jobs {
+        // If the interpreter is gone, everybody is who could have been interested.
+        let _ = Python::try_attach(job);
+    }
+}
+
+fn wake_now(py: Python<'_>, (running, future): &Sleeper) {
+    let wake = py.import("amplifier_core._bridge").and_then(|bridge| bridge.getattr("wake"));
+    let woken =
+        wake.and_then(|wake| running.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (wake, future)));
+    // A loop that is closed has nobody to wake.
+    drop(woken);
+}
+
+/// Has the threads ended before the interpreter: one that came later would find it gone.
+fn end_with_the_interpreter(py: Python<'_>) -> PyResult<()> {
+    let end = PyCFunction::new_closure(py, None, None, |args, _| args.py().detach(end))?;
+    py.import("atexit")?.call_method1("register", (end,)).map(drop)
+}
+
+fn end() {
+    let ended = threads().as_mut().map(|threads| {
+        threads.has_ended = true;
+        (threads.runtime.take(), threads.waking.take())
+    });
+    let Some((runtime, waking)) = ended else { return };
+    if let Some(runtime) = runtime {
+        runtime.shutdown_timeout(ENDING);
+    }
+    if let Some((sender, thread)) = waking {
+        drop(sender);
+        // It keeps its panics inside.
+        drop(thread.join());
+    }
+}

@@ -1,0 +1,72 @@
+//! Tools that are written in Python.
+
+use std::sync::Arc;
+
+use amplifier_agent::provider::ToolSpec;
+use amplifier_agent::tool::{Tool, ToolError, ToolOutput};
+use amplifier_core::Map;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::Value;
+
+use crate::bridge::{Pending, awaited};
+use crate::encode;
+use crate::hook::failure;
+use crate::ports::Port;
+
+/// A function of Python that takes the input as a dict, and what a model is told about it.
+pub(crate) struct PyTool {
+    function: Arc<Port>,
+    spec: ToolSpec,
+}
+
+impl PyTool {
+    pub(crate) fn new(function: Arc<Port>, name: String, description: String, input_schema: Map) -> Self {
+        Self { function, spec: ToolSpec { name, description, input_schema: Value::Object(input_schema) } }
+    }
+}
+
+impl Tool for PyTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        async move {
+            let called = Python::attach(|py| {
+                let input = encode::to_dict(py, input.iter().map(|(key, value)| (key.as_str(), value)))?;
+                Pending::of(self.function.object(py)?.call1((input,))?)
+            });
+            let given = awaited(called).await;
+            Python::attach(|py| match given {
+                Ok(given) => output(given.bind(py)),
+                Err(error) => Err(failed(py, &error)),
+            })
+        }
+        .boxed()
+    }
+}
+
+fn failed(py: Python<'_>, error: &PyErr) -> ToolError {
+    ToolError::Failed(failure(py, error).to_string())
+}
+
+/// A text is what the model reads. A dict is the whole `tool_result`; anything else is its `output`.
+fn output(given: &Bound<'_, PyAny>) -> Result<ToolOutput, ToolError> {
+    let py = given.py();
+    let unreadable = |error: PyErr| failed(py, &error);
+    if given.is_none() {
+        return Ok(ToolOutput::text(""));
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        return Ok(ToolOutput::text(text.to_string_lossy()));
+    }
+    if let Ok(fields) = given.cast::<PyDict>() {
+        return Ok(ToolOutput { result: encode::to_map(fields).map_err(unreadable)?, artifacts: Vec::new() });
+    }
+    let fields = PyDict::new(py);
+    fields.set_item("output", given).map_err(unreadable)?;
+    Ok(ToolOutput { result: encode::to_map(&fields).map_err(unreadable)?, artifacts: Vec::new() })
+}

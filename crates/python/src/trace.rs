@@ -1,0 +1,89 @@
+//! Warnings and errors of the kernel, for Python's `logging`.
+
+use std::cell::RefCell;
+use std::fmt::{self, Write as _};
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::{log, threads};
+
+/// From now on, warnings and errors go to the logger `amplifier_core`. Whoever has another subscriber keeps it.
+pub(crate) fn to_logging() {
+    _ = tracing::subscriber::set_global_default(ToLogging);
+}
+
+thread_local! {
+    /// The hook whose failure was logged already, with its traceback.
+    static LOGGED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Says that the failure of a hook was logged, which the kernel is about to log, too.
+pub(crate) fn is_logged(hook: &str) {
+    LOGGED.set(Some(hook.to_owned()));
+}
+
+struct ToLogging;
+
+impl Subscriber for ToLogging {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("amplifier")
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::WARN)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let was_logged =
+            LOGGED.with_borrow_mut(|logged| line.hook.is_some() && *logged == line.hook && logged.take().is_some());
+        if was_logged {
+            return;
+        }
+        let level = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
+        let text = format!("{}{}", line.message, line.fields);
+        threads::with_python(move |py| log::line(py, level, &text));
+    }
+
+    // There are no spans: those of the kernel are for whoever looks at more than warnings.
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+    hook: Option<String>,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "hook.name" {
+            self.hook = Some(value.to_owned());
+        }
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a text does not fail.
+        _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, "; {name}: {value:?}"),
+        };
+    }
+}

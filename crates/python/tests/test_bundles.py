@@ -1,0 +1,434 @@
+"""Bundles around what Python emits: rules, all built-in modules, programs, servers, and modules of Python; in sessions, too."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import http.server
+import json
+import os
+import pathlib
+import sys
+import textwrap
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from amplifier_core.approval import ScriptedApprovals
+from amplifier_core.bundles import builtin_modules, load, mount, parse
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.models import HookResult
+from amplifier_core.session import ScriptedProvider, Session, Tool
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(main, 60))
+
+
+def emit(bundle: str, event: str, data: dict[str, Any], folder: pathlib.Path | str = ".") -> HookResult:
+    """What the hooks of a bundle make of an event that Python emits."""
+
+    async def main() -> HookResult:
+        registry = HookRegistry()
+        async with await mount(registry, parse(bundle, pathlib.Path(folder) / "bundle.yaml"), workspace=folder):
+            return await registry.emit(event, data)
+
+    return run(main())
+
+
+RULE = """
+hooks:
+  - rule: no-rm
+    on: tool:pre
+    when: tool_name == "Bash" && tool_input.command.contains("rm ")
+    deny: "{{ tool_input.command }} is not allowed"
+"""
+
+
+def bash(command: str) -> dict[str, Any]:
+    return {"tool_name": "Bash", "tool_input": {"command": command}}
+
+
+def test_a_rule_stands_around_what_python_emits() -> None:
+    denied = emit(RULE, "tool:pre", bash("rm -rf x"))
+    assert (denied.action, denied.reason) == ("deny", "rm -rf x is not allowed")
+    assert emit(RULE, "tool:pre", bash("ls")).action == "continue"
+
+
+def test_hooks_of_both_kinds_run_in_one_order() -> None:
+    heard: list[str] = []
+
+    async def main() -> None:
+        registry = HookRegistry()
+        registry.register("tool:pre", lambda event, data: heard.append(data["tool_input"]["n"]), priority=-1, name="early")
+        rule = "hooks: [{rule: set, on: 'tool:pre', modify: {set: {/tool_input/n: two}}}]"
+        async with await mount(registry, parse(rule)):
+            registry.register("tool:pre", lambda event, data: heard.append(data["tool_input"]["n"]), priority=1, name="late")
+            assert registry.list_handlers("tool:pre") == {"tool:pre": ["early", "set", "late"]}
+            outcome = await registry.emit_with_outcome("tool:pre", {"tool_input": {"n": "one"}})
+            assert [report["hook"] for report in outcome.reports] == ["early", "set", "late"]
+            assert heard == ["one", "two"]
+        assert registry.list_handlers("tool:pre") == {"tool:pre": ["early", "late"]}
+
+    run(main())
+
+
+def test_what_a_rule_leaves_alone_stays_what_it_is_in_python() -> None:
+    when = datetime.datetime(2026, 1, 1)
+    rule = "hooks: [{rule: set, on: 'my:event', modify: {set: {/n: 2}}}]"
+    result = emit(rule, "my:event", {"n": 1, "when": when, "pair": (1, 2), "big": 2**80})
+    assert result.data is not None
+    assert (result.data["n"], result.data["when"], result.data["pair"], result.data["big"]) == (2, when, (1, 2), 2**80)
+
+
+def test_a_rule_that_fails_denies() -> None:
+    rule = "hooks: [{rule: careful, on: 'tool:pre', when: 'tool_input.n > 3', deny: too many}]"
+    denied = emit(rule, "tool:pre", {"tool_input": {"n": "three"}})
+    assert denied.action == "deny"
+    assert "careful" in (denied.reason or "")
+
+
+def test_approvals_and_injections_of_a_bundle_are_routed() -> None:
+    bundle = """
+    hooks:
+      - { rule: ask, on: "tool:pre", ask: "Run {{ tool_input.command }}?" }
+      - { rule: tell, on: "tool:pre", inject: "mind the gap" }
+    """
+    person = ScriptedApprovals("Allow", "Deny")
+    messages: list[str] = []
+
+    class Context:
+        def add_message(self, role: str, content: str, metadata: dict[str, Any]) -> None:
+            messages.append(content)
+
+    async def main() -> None:
+        session = SessionCoordinator(HookRegistry(), Context(), person)
+        await mount(session, parse(textwrap.dedent(bundle)))
+        assert (await session.execute_with_hooks("tool:pre", bash("ls"))).action == "continue"
+        assert (await session.execute_with_hooks("tool:pre", bash("ls"))).reason == "User denied: Run ls?"
+
+    run(main())
+    assert ([request.prompt for request in person.requests], messages[:1]) == (["Run ls?"] * 2, ["mind the gap"])
+
+
+PROGRAM = """
+import json, sys
+request = json.loads(sys.stdin.readline())
+print(json.dumps({"action": "deny", "reason": request["data"]["tool_input"]["command"] + " says no"}))
+"""
+
+WORKER = """
+import json, os, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({"id": request["id"], "result": {"action": "deny", "reason": str(os.getpid())}}), flush=True)
+"""
+
+
+def test_a_command_is_run_for_an_event(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hook.py").write_text(PROGRAM)
+    bundle = f"hooks: [{{command: ['{sys.executable}', hook.py], on: 'tool:pre'}}]"
+    assert emit(bundle, "tool:pre", bash("ls"), tmp_path).reason == "ls says no"
+
+
+def test_a_worker_is_kept_running(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hook.py").write_text(WORKER)
+    bundle = f"hooks: [{{worker: ['{sys.executable}', hook.py], on: 'tool:pre', workers: 1}}]"
+
+    async def main() -> set[str | None]:
+        registry = HookRegistry()
+        async with await mount(registry, parse(bundle, tmp_path / "bundle.yaml")):
+            return {(await registry.emit("tool:pre", bash("ls"))).reason for _ in range(5)}
+
+    (process,) = run(main())
+    assert process is not None and int(process) != os.getpid()
+
+
+@contextlib.contextmanager
+def served(answer: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    asked: list[dict[str, Any]] = []
+
+    class Server(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_server_is_asked() -> None:
+    with served({"action": "deny", "reason": "the server says no"}) as (url, asked):
+
+        async def main() -> None:
+            registry = HookRegistry()
+            async with await mount(registry, parse(f"hooks: [{{http: '{url}', on: 'tool:pre'}}]")):
+                results = await asyncio.gather(*(registry.emit("tool:pre", bash(str(number))) for number in range(20)))
+                assert {result.reason for result in results} == {"the server says no"}
+
+        run(main())
+    assert sorted(int(one["data"]["tool_input"]["command"]) for one in asked) == list(range(20))
+
+
+def test_a_program_that_takes_too_long_is_ended_by_its_time_limit(tmp_path: pathlib.Path) -> None:
+    bundle = "hooks: [{command: 'sleep 30', on: 'tool:pre', timeout: 0.2, on_error: deny}]"
+    denied = emit(bundle, "tool:pre", bash("ls"), tmp_path)
+    assert denied.action == "deny"
+    assert "no answer within" in (denied.reason or "")
+
+
+def test_cancelling_emit_cancels_the_program_of_a_hook(tmp_path: pathlib.Path) -> None:
+    marker = tmp_path / "marker"
+
+    async def main() -> None:
+        registry = HookRegistry()
+        async with await mount(registry, parse(f"hooks: [{{command: 'sleep 0.5; touch {marker}', on: 'tool:pre'}}]")):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(registry.emit("tool:pre", {}), 0.1)
+        await asyncio.sleep(0.8)
+
+    run(main())
+    assert not marker.exists()
+
+
+def test_observers_of_a_bundle_run_side_by_side_with_those_of_python() -> None:
+    heard: list[str] = []
+
+    async def main() -> None:
+        registry = HookRegistry(parallel_observers=True)
+
+        async def note(event: str, data: dict[str, Any]) -> None:
+            await asyncio.sleep(0)
+            heard.append(event)
+
+        registry.register("tool:post", note, role="observer")
+        bundle = "hooks: [{command: 'sleep 0.01', on: 'tool:post', role: observer, name: sleeper}]"
+        async with await mount(registry, parse(bundle)):
+            outcome = await registry.emit_with_outcome("tool:post", {})
+            assert sorted((report["hook"], report["answer"]) for report in outcome.reports) == [
+                ("note", "continue"), ("sleeper", "continue"),
+            ]
+
+    run(main())
+    assert heard == ["tool:post"]
+
+
+#: What some modules cannot do without.
+CONFIGURED: dict[str, Any] = {
+    "hooks-approval": {"rules": [{"tool": "Bash", "pattern": "rm *", "action": "deny"}]},
+    "hooks-logging": {"path": "events.jsonl"},
+    "hooks-metrics": {"file": "metrics.prom"},
+}
+
+
+def test_every_built_in_module_can_be_mounted_and_hears_a_session(tmp_path: pathlib.Path) -> None:
+    names = [module["name"] for module in builtin_modules()]
+    assert len(names) == 15
+    hooks = [{"module": name, "config": CONFIGURED.get(name, {})} for name in names]
+
+    async def main() -> Session:
+        script = [{"text": "Let me look.", "tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, "Done."]
+        bundle = parse(json.dumps({"hooks": hooks}), tmp_path / "bundle.yaml")
+        async with Session(ScriptedProvider(script), workspace=tmp_path, bundle=bundle) as session:
+            assert str(await session.prompt("look around")) == "Done."
+            assert {name for names in session.hooks.list_handlers().values() for name in names} == set(names)
+            await asyncio.sleep(0)
+        assert session.hooks.list_handlers() == {}
+        return session
+
+    session = run(main())
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert {"session:start", "tool:pre", "tool:post", "session:end"} <= {line["event"] for line in lines}
+    assert session.name
+
+
+def test_the_bash_guard_asks_in_a_session_before_a_dangerous_command() -> None:
+    person = ScriptedApprovals("Deny")
+
+    async def main() -> None:
+        bundle = parse("hooks: [{module: hooks-bash-guard}]")
+        async with Session(ScriptedProvider([]), workspace=".", bundle=bundle, approval_system=person) as session:
+            assert not (await session.execute_tool("Bash", {"command": "rm -rf /"})).success
+            assert (await session.execute_tool("Bash", {"command": "echo hi"})).output == "hi"
+
+    run(main())
+
+
+def test_a_mistake_is_told_with_its_place() -> None:
+    with pytest.raises(ValueError) as raised:
+        parse("hooks:\n  - rule: x\n    onn: tool:pre\n    deny: no\n", "my/bundle.yaml")
+    assert str(raised.value) == "my/bundle.yaml:3:5: unknown key `onn`; did you mean `on`?\n 3 |     onn: tool:pre\n   |     ^"
+    with pytest.raises(ValueError, match=r"nowhere\.yaml: it cannot be read"):
+        load("nowhere.yaml")
+    with pytest.raises(ValueError, match=r"^bundle:1:30: `config` of `hooks-cost`: .*`nonsense`"):
+        run(mount(HookRegistry(), parse("hooks: [{module: hooks-cost, config: {nonsense: 1}}]")))
+    with pytest.raises(ValueError, match=r"it cannot be confined"):
+        run(mount(HookRegistry(), parse("hooks: [{command: 'true', on: 'tool:pre', confine: {}}]")))
+
+
+# ---- modules of Python ----------------------------------------------------------------------------------------------
+
+MODULE = """
+from amplifier_core.models import HookResult
+
+async def mount(coordinator, config):
+    async def guard(event, data):
+        if config["word"] in data["tool_input"]["command"]:
+            return HookResult(action="deny", reason=f"no {config['word']}")
+    coordinator.hooks.register("tool:pre", guard, priority=5, name="word-guard")
+    def cleanup():
+        config["log"].append("gone") if "log" in config else None
+    return cleanup
+"""
+
+
+def test_a_module_of_python_is_loaded_from_a_file_beside_the_bundle(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "guard.py").write_text(MODULE)
+    (tmp_path / "bundle.yaml").write_text(
+        "hooks:\n  - module: ./hooks/guard.py\n    config: { word: sudo }\n  - { rule: last, on: 'tool:pre', deny: anything }\n"
+    )
+
+    async def main() -> None:
+        registry = HookRegistry()
+        mounted = await mount(registry, tmp_path / "bundle.yaml")
+        assert registry.list_handlers() == {"tool:pre": ["last", "word-guard"]}
+        assert [module.name for module in mounted.modules] == ["guard"]
+        await mounted.unmount()
+        await mounted.unmount()
+        assert registry.list_handlers() == {}
+
+    run(main())
+
+
+def test_a_module_of_python_is_found_by_its_import_path_and_the_bundle_has_the_last_word(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "word_guard_module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    bundle = """
+    hooks:
+      - { rule: allow-all, on: "tool:pre", message: seen, priority: 3 }
+      - { module: word_guard_module, config: { word: sudo }, priority: -5, name: mine, timeout: 2, on_error: deny }
+    """
+
+    async def main() -> None:
+        ran: list[Any] = []
+        parsed = parse(textwrap.dedent(bundle))
+        assert (parsed.hooks, parsed.foreign) == (["allow-all", "mine"], ["word_guard_module"])
+        async with Session(ScriptedProvider([]), tools=[Tool("Bash", ran.append)], bundle=parsed) as session:
+            assert session.hooks.list_handlers() == {"tool:pre": ["mine", "allow-all"]}
+            denied = await session.execute_tool("Bash", {"command": "sudo ls"})
+            assert denied.error == "Denied by hook mine: no sudo"
+            assert (await session.execute_tool("Bash", {"command": "ls"})).success
+            # On a command that is no text the module fails, and the bundle says what that means.
+            assert not (await session.execute_tool("Bash", {})).success
+        assert ran == [{"command": "ls"}]
+
+    run(main())
+
+
+def test_a_module_by_its_entry_point(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "entry_guard.py").write_text(MODULE)
+    about = tmp_path / "entry_guard-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: entry-guard\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[amplifier.modules]\nhooks-entry-guard = entry_guard:mount\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = emit("hooks: [{module: hooks-entry-guard, config: {word: sudo}}]", "tool:pre", bash("sudo ls"))
+    assert result.reason == "no sudo"
+
+
+def test_a_module_that_nobody_has_is_a_mistake_in_the_bundle() -> None:
+    async def main(name: str) -> None:
+        registry = HookRegistry()
+        try:
+            await mount(registry, parse(f"hooks:\n  - {{ rule: x, on: 'tool:pre', deny: no }}\n  - module: {name}\n", "b.yaml"))
+        finally:
+            # None of its hooks stays.
+            assert registry.list_handlers() == {}
+
+    with pytest.raises(ValueError, match=r"^b\.yaml:3:5: there is no module `hooks-bash-gard`.*did you mean `hooks-bash-guard`\?\n 3 \|"):
+        run(main("hooks-bash-gard"))
+    with pytest.raises(ValueError, match=r"^b\.yaml:3:5: module `nothing\.py` cannot be loaded: there is no such file"):
+        run(main("nothing.py"))
+
+
+@pytest.mark.parametrize("setting", ["when: 'true'", "ephemeral: true", "on: tool:pre"])
+def test_settings_that_do_not_go_with_a_module_of_python_are_refused(setting: str) -> None:
+    with pytest.raises(ValueError, match="does not go with"):
+        parse(f"hooks: [{{module: my_module, {setting}}}]")
+
+
+# ---- settings of a session ------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "script.json").write_text('{"answers": [{"text": "From the script."}]}')
+    (tmp_path / "bundle.yaml").write_text(
+        textwrap.dedent("""
+        session: { system: Be brief., approvals: deny, injection_size_limit: 3 }
+        tools: { only: [Read] }
+        providers: [{ provider: scripted, script: script.json }]
+        hooks:
+          - { rule: ask, on: "tool:pre", ask: Really? }
+        """)
+    )
+    person = ScriptedApprovals("Allow")
+
+    async def main() -> None:
+        async with Session(bundle=tmp_path / "bundle.yaml", workspace=tmp_path, approval_system=person) as session:
+            assert session.tools == ["Read"]
+            assert str(await session.prompt("hello")) == "From the script."
+            assert session.context.get_messages()[0] == {"role": "system", "content": "Be brief."}
+            assert not (await session.execute_tool("Read", {"file_path": "script.json"})).success
+
+    run(main())
+    assert person.requests == []
+
+
+def test_a_bundle_brings_the_tools_of_a_server(tmp_path: pathlib.Path) -> None:
+    server = pathlib.Path(__file__).parents[2] / "agent" / "tests" / "mcp" / "server.py"
+    bundle = parse(json.dumps({"tools": {"mcp": {"local": {"command": sys.executable, "args": [str(server)]}}}}))
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), bundle=bundle) as session:
+            assert "mcp__local__echo" in session.tools
+            assert (await session.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
+            failed = await session.execute_tool("mcp__local__fail")
+            assert (failed.success, failed.error) == (False, "Error: the disk is full")
+        missing = parse("tools: {mcp: {none: {command: no-such-program-here}}}")
+        with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started"):
+            await Session(ScriptedProvider([]), bundle=missing).start()
+
+    run(main())
+
+
+def test_a_bundle_that_fails_leaves_a_session_that_did_not_start() -> None:
+    async def main() -> None:
+        hooks = HookRegistry()
+        session = Session(ScriptedProvider(["ok"]), hooks=hooks, bundle=parse("hooks: [{module: no_such_module_here}]"))
+        with pytest.raises(ValueError, match="there is no module `no_such_module_here`"):
+            await session.prompt("hello")
+        assert hooks.list_handlers() == {}
+
+    run(main())
