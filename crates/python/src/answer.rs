@@ -14,6 +14,13 @@ pub(crate) type NativeResult = amplifier_core::HookResult<Py<PyDict>>;
 /// The flat form over dicts.
 pub(crate) type NativeFlat = FlatResult<Py<PyDict>>;
 
+/// Whether a hook returned what says "go on" and nothing else, in the two ways in which nearly all do.
+#[inline]
+pub(crate) fn is_silent(answer: &Bound<'_, PyAny>) -> bool {
+    answer.is_none()
+        || answer.cast::<HookResult>().is_ok_and(|result| result.try_borrow().is_ok_and(|result| result.is_silent()))
+}
+
 /// Reads what a hook returned; `None` is "go on", with nothing else said.
 pub(crate) fn read(answer: &Bound<'_, PyAny>) -> Result<Option<NativeResult>, HookError> {
     flat(answer)?.map(amplifier_core::HookResult::from_flat).transpose()

@@ -31,12 +31,12 @@ impl NativeData {
     /// Lays around the data what the registry and the session add.
     pub(crate) fn new<'py>(
         own: &Bound<'py, PyDict>,
-        base: &Base,
+        base: Option<&Base>,
         session: Option<&Py<PyDict>>,
         stamped: bool,
     ) -> PyResult<Self> {
         let py = own.py();
-        let current = match &base.defaults {
+        let current = match base.and_then(|base| base.defaults.as_ref()) {
             None => own.copy()?,
             Some(defaults) => {
                 let current = defaults.bind(py).copy()?;
@@ -48,7 +48,8 @@ impl NativeData {
         if let Some(stamp) = &stamp {
             current.set_item(intern!(py, "timestamp"), stamp)?;
         }
-        let reserved: Vec<_> = base.reserved.iter().chain(session).map(|fields| fields.clone_ref(py)).collect();
+        let reserved = base.and_then(|base| base.reserved.as_ref()).into_iter().chain(session);
+        let reserved: Vec<_> = reserved.map(|fields| fields.clone_ref(py)).collect();
         for fields in &reserved {
             current.update(fields.bind(py).as_mapping())?;
         }

@@ -54,7 +54,7 @@ impl Emitting {
 
     fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
         // Whatever fails on the way, it is over.
-        let run = match (std::mem::replace(&mut self.stage, Stage::Finished), input) {
+        let order = match (std::mem::replace(&mut self.stage, Stage::Finished), input) {
             (Stage::Running(mut run), input) => {
                 let waits = run.advance(py, Some(input));
                 return match waits {
@@ -67,17 +67,18 @@ impl Emitting {
                 };
             }
             (Stage::Ready(_), Input::Throw(error)) => return Err(error),
-            (Stage::Ready(order), Input::Send(_)) => Run::new(py, order),
+            (Stage::Ready(order), Input::Send(_)) => order,
             (Stage::Finished, _) => return Err(PyRuntimeError::new_err("cannot reuse already awaited emission")),
         };
-        let mut run = run?;
+        let (listeners, data) = Run::prepare(py, &order)?;
+        let mut run = Run::new(py, order, listeners, data);
         match run.advance(py, None) {
             Ok(Some(yielded)) => {
                 // Most emissions never get here: their hooks answer at once.
                 self.stage = Stage::Running(Box::new(run));
                 Ok(Step::Yield(yielded))
             }
-            Ok(None) => run.finish(py).map(Step::Return),
+            Ok(None) => run.finish_silent(py).unwrap_or_else(|| run.finish(py)).map(Step::Return),
             Err(error) => Err(run.given_up(py, error)),
         }
     }

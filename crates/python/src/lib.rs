@@ -21,6 +21,7 @@ mod provider;
 mod registry;
 mod result;
 mod run;
+mod send;
 mod session;
 mod step;
 mod threads;

@@ -24,7 +24,7 @@ pub(crate) struct HookRegistry {
     pub(crate) parallel_observers: bool,
     pub(crate) strict: bool,
     // Std locks: nothing calls Python while they are held.
-    base: Mutex<Arc<Base>>,
+    base: Mutex<Option<Arc<Base>>>,
     book: Arc<Mutex<Book>>,
 }
 
@@ -117,7 +117,8 @@ pub(crate) fn duration(what: &str, seconds: f64) -> PyResult<Duration> {
 }
 
 impl HookRegistry {
-    pub(crate) fn base(&self) -> Arc<Base> {
+    /// What is laid around the data of every event, if anything is.
+    pub(crate) fn base(&self) -> Option<Arc<Base>> {
         lock(&self.base).clone()
     }
 
@@ -193,7 +194,7 @@ impl HookRegistry {
     }
 
     fn change_base(&self, change: impl FnOnce(&Base) -> PyResult<Base>) -> PyResult<()> {
-        let next = Arc::new(change(&self.base())?);
+        let next = Some(Arc::new(change(&self.base().unwrap_or_default())?));
         // What was there is dropped after the lock is released: that may run code.
         let last = std::mem::replace(&mut *lock(&self.base), next);
         drop(last);
@@ -347,7 +348,9 @@ impl HookRegistry {
         if let Ok(book) = self.book.try_lock() {
             book.hooks.values().try_for_each(|registered| registered.hook.visit(&visit))?;
         }
-        if let Ok(base) = self.base.try_lock() {
+        if let Ok(base) = self.base.try_lock()
+            && let Some(base) = &*base
+        {
             visit.call(&base.defaults)?;
             visit.call(&base.reserved)?;
         }

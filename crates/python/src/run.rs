@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use amplifier_core::driving::{Questions, contain};
-use amplifier_core::{Action, Emission, EventData, HookError};
+use amplifier_core::{Action, Emission, EventData, HookError, Listeners};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,6 +16,7 @@ use crate::native::{self, NativeAnswer};
 use crate::outcome::Outcome;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
+use crate::send::{Coroutine, Sent};
 use crate::step::{Awaiting, Input, Step, is_awaitable};
 use crate::timer::{Timer, cancelled, is_a_cancellation, is_an_interrupt, is_being_cancelled};
 use crate::{answer, encode, log};
@@ -72,21 +73,27 @@ enum Reached<'py> {
 }
 
 impl Run {
-    /// Begins an emission of what is registered now.
-    pub(crate) fn new(py: Python<'_>, order: Order) -> PyResult<Self> {
-        let Order { registry, event, data, purpose, session } = order;
-        let shared = registry.get();
-        let listeners = shared.listeners(event.bind(py))?;
-        let reserved = session.as_ref().and_then(|session| session.get().reserved.as_ref());
-        let data = NativeData::new(data.bind(py), &shared.base(), reserved, !listeners.hooks().is_empty())?;
+    /// What an emission begins with: who listens now, and the data with what is laid around it.
+    #[inline]
+    pub(crate) fn prepare(py: Python<'_>, order: &Order) -> PyResult<(Listeners, NativeData)> {
+        let shared = order.registry.get();
+        let listeners = shared.listeners(order.event.bind(py))?;
+        let reserved = order.session.as_ref().and_then(|session| session.get().reserved.as_ref());
+        let (base, stamped) = (shared.base(), !listeners.hooks().is_empty());
+        let data = NativeData::new(order.data.bind(py), base.as_deref(), reserved, stamped)?;
+        Ok((listeners, data))
+    }
+
+    /// Begins an emission. This cannot fail, so that it is made in its place: moving one costs as much as a hook.
+    #[inline]
+    pub(crate) fn new(py: Python<'_>, order: Order, listeners: Listeners, data: NativeData) -> Self {
+        let Order { registry, event, purpose, session, .. } = order;
         let emitted = data.current.clone_ref(py);
-        let emission = Emission::new(listeners, data);
-        let (emission, timed) = match purpose {
-            Purpose::Collect(_) => (emission.collecting(), false),
-            Purpose::Flat => (emission, false),
-            Purpose::Outcome => (emission, true),
-        };
-        Ok(Self {
+        let mut emission = Emission::new(listeners, data);
+        if let Purpose::Collect(_) = purpose {
+            emission = emission.collecting();
+        }
+        Self {
             emission,
             registry,
             event,
@@ -97,8 +104,8 @@ impl Run {
             waiting: None,
             json: None,
             snapshot: None,
-            since: timed.then(Instant::now),
-        })
+            since: matches!(purpose, Purpose::Outcome).then(Instant::now),
+        }
     }
 
     /// Runs hooks until one waits (what it waits for comes back) or all have answered.
@@ -107,70 +114,92 @@ impl Run {
         py: Python<'py>,
         mut input: Option<Input<'py>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        loop {
-            let (who, reached) = match self.waiting.take() {
-                Some(waiting) => {
-                    let input = input.take().unwrap_or_else(|| Input::Send(py.None().into_bound(py)));
-                    self.proceed(py, waiting, input)?
-                }
-                None => {
-                    let Some(index) = self.emission.next_hook() else { return Ok(None) };
-                    if self.registry.get().parallel_observers && index >= self.emission.gates() {
-                        self.begin_observers(py, index)?
-                    } else {
-                        (Who::Hook(index), self.begin(py, index)?)
-                    }
-                }
-            };
-            match (reached, who) {
-                (Reached::Waits(yielded), _) => return Ok(Some(yielded)),
-                (Reached::Returned(answer), Who::Hook(index)) => self.take(py, index, &answer)?,
-                (Reached::Returned(answers), Who::Observers(all)) => self.take_all(py, all, &answers)?,
-                (Reached::Failed(error, cause), Who::Hook(index)) => self.fail(py, index, error, cause)?,
-                (Reached::Failed(..), Who::Observers(_)) => return Err(PyRuntimeError::new_err("observers failed")),
+        if let Some(waiting) = self.waiting.take() {
+            let input = input.take().unwrap_or_else(|| Input::Send(py.None().into_bound(py)));
+            let (who, reached) = self.proceed(py, waiting, input)?;
+            if let Some(yielded) = self.settle(py, who, reached)? {
+                return Ok(Some(yielded));
             }
         }
+        let shared = self.registry.get();
+        let (parallel_observers, strict) = (shared.parallel_observers, shared.strict);
+        while let Some(index) = self.emission.next_hook() {
+            let (who, reached) = if parallel_observers && index >= self.emission.gates() {
+                self.begin_observers(py, index)?
+            } else {
+                let view = self.view(py, strict)?;
+                match self.call(index, view, begin) {
+                    // Most hooks answer at once, and have nothing to say.
+                    Ok(Ok(Called::Answered(answer))) => {
+                        self.take(py, index, &answer)?;
+                        continue;
+                    }
+                    called => (Who::Hook(index), self.begun(py, index, called)?),
+                }
+            };
+            if let Some(yielded) = self.settle(py, who, reached)? {
+                return Ok(Some(yielded));
+            }
+        }
+        Ok(None)
     }
 
-    /// Calls a hook, and lets it run until it waits or answers.
-    fn begin<'py>(&mut self, py: Python<'py>, index: usize) -> PyResult<Reached<'py>> {
-        let called = self.call(py, index, |answer| {
-            if answer.is_none() || answer.is_instance_of::<HookResult>() {
-                return Ok(Called::Answered(answer));
-            }
-            let Some(awaiting) = Awaiting::of(&answer)? else { return Ok(Called::Answered(answer)) };
-            Ok(match awaiting.resume(py, Input::Send(py.None().into_bound(py)))? {
-                Step::Return(answer) => Called::Answered(answer),
-                Step::Yield(yielded) => Called::Waits(awaiting, yielded),
-            })
-        });
-        match called? {
-            Ok(Called::Answered(answer)) => Ok(Reached::Returned(answer)),
-            Ok(Called::Waits(awaiting, yielded)) => {
+    /// Takes what was reached; or gives what is waited for.
+    #[inline(never)]
+    fn settle<'py>(&mut self, py: Python<'py>, who: Who, reached: Reached<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match (reached, who) {
+            (Reached::Waits(yielded), _) => return Ok(Some(yielded)),
+            (Reached::Returned(answer), Who::Hook(index)) => self.take(py, index, &answer)?,
+            (Reached::Returned(answers), Who::Observers(all)) => self.take_all(py, all, &answers)?,
+            (Reached::Failed(error, cause), Who::Hook(index)) => self.fail(py, index, error, cause)?,
+            (Reached::Failed(..), Who::Observers(_)) => return Err(PyRuntimeError::new_err("observers failed")),
+        }
+        Ok(None)
+    }
+
+    /// How far a hook came that was called.
+    #[inline(never)]
+    fn begun<'py>(
+        &mut self,
+        py: Python<'py>,
+        index: usize,
+        called: PyResult<Result<Called<'py>, HookError>>,
+    ) -> PyResult<Reached<'py>> {
+        match called {
+            Ok(Ok(Called::Answered(answer))) => Ok(Reached::Returned(answer)),
+            Ok(Ok(Called::Waits(awaiting, yielded))) => {
                 let questions = Questions::default();
                 let mut waiting = Waiting { awaiting, who: Who::Hook(index), timer: None, questions };
                 self.keep_time(py, index, &mut waiting)?;
                 self.waiting = Some(Box::new(waiting));
                 Ok(Reached::Waits(yielded))
             }
-            Err(failed) => Ok(failed),
+            Ok(Err(error)) => Ok(Reached::Failed(error, None)),
+            Err(error) => raised(py, error),
         }
     }
 
-    /// Calls a hook, and does something with what the call gave.
+    /// The data for a hook: a dict of its own, so that setting keys in place changes nothing for anyone.
+    #[inline]
+    fn view<'py>(&mut self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyDict>> {
+        let view = self.emission.data().current.bind(py).copy()?;
+        if strict {
+            self.snapshot = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&view,))?.unbind());
+        }
+        Ok(view)
+    }
+
+    /// Calls a hook, and does something with what the call gave. The outer error is what it raised.
+    #[inline]
     fn call<'py, T>(
         &mut self,
-        py: Python<'py>,
         index: usize,
+        view: Bound<'py, PyDict>,
         then: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
-    ) -> PyResult<Result<T, Reached<'py>>> {
-        // A dict of its own, so that setting keys in place changes nothing for anyone.
-        let view = self.emission.data().current.bind(py).copy()?;
-        if self.registry.get().strict {
-            self.snapshot = Some(strict(py, intern!(py, "snapshot"))?.call1((&view,))?.unbind());
-        }
+    ) -> PyResult<Result<T, HookError>> {
+        let py = view.py();
         let hook = self.emission.hook(index);
-        let Some(handler) = hook.downcast_ref::<SharedHook>() else {
+        let Some(shared) = hook.downcast_ref::<SharedHook>() else {
             let data = match self.json.take() {
                 Some(data) => data,
                 None => Box::new(EventData::from(encode::to_map(&view)?)),
@@ -178,19 +207,17 @@ impl Run {
             let call = native::call(hook.clone(), EventData::clone(&data));
             self.json = Some(data);
             return match contain(|| then(Bound::new(py, call)?.into_any())) {
-                Ok(Ok(called)) => Ok(Ok(called)),
-                Ok(Err(error)) => raised(py, error).map(Err),
-                Err(error) => Ok(Err(Reached::Failed(error, None))),
+                Ok(called) => called.map(Ok),
+                Err(error) => Ok(Err(error)),
             };
         };
         let told = match hook.told() == self.emission.event() {
             true => self.event.bind(py).clone(),
             false => PyString::new(py, hook.told().as_str()),
         };
-        match contain(|| then(handler.handler.bind(py).call1((told, view))?)) {
-            Ok(Ok(called)) => Ok(Ok(called)),
-            Ok(Err(error)) => raised(py, error).map(Err),
-            Err(error) => Ok(Err(Reached::Failed(error, None))),
+        match contain(|| then(shared.handler.bind(py).call1((told, view))?)) {
+            Ok(called) => called.map(Ok),
+            Err(error) => Ok(Err(error)),
         }
     }
 
@@ -270,14 +297,19 @@ impl Run {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| self.emission.next_hook())).collect();
         let (mut indexes, calls) = (Vec::new(), PyList::empty(py));
         for index in rest {
-            match self.call(py, index, Ok)? {
-                Ok(answer) if is_awaitable(&answer)? => {
+            let view = self.view(py, self.registry.get().strict)?;
+            match self.call(index, view, Ok) {
+                Ok(Ok(answer)) if is_awaitable(&answer)? => {
                     calls.append((answer, crate::timer::seconds(self.limit(index))))?;
                     indexes.push(index);
                 }
-                Ok(answer) => self.take(py, index, &answer)?,
-                Err(Reached::Failed(error, cause)) => self.fail(py, index, error, cause)?,
-                Err(_) => {}
+                Ok(Ok(answer)) => self.take(py, index, &answer)?,
+                Ok(Err(error)) => self.fail(py, index, error, None)?,
+                Err(error) => {
+                    if let Reached::Failed(error, cause) = raised(py, error)? {
+                        self.fail(py, index, error, cause)?;
+                    }
+                }
             }
         }
         let observe = py.import("amplifier_core._parallel")?.getattr("observe")?;
@@ -305,7 +337,17 @@ impl Run {
         Ok(())
     }
 
+    #[inline]
     fn take(&mut self, py: Python<'_>, index: usize, answer: &Bound<'_, PyAny>) -> PyResult<()> {
+        if answer::is_silent(answer) {
+            self.emission.go_on(index);
+            return self.answered(py, index);
+        }
+        self.read(py, index, answer)
+    }
+
+    #[inline(never)]
+    fn read(&mut self, py: Python<'_>, index: usize, answer: &Bound<'_, PyAny>) -> PyResult<()> {
         let read = match self.emission.hook(index).downcast_ref::<SharedHook>() {
             Some(_) => answer::read(answer),
             None => {
@@ -343,6 +385,7 @@ impl Run {
         log::failed(py, &hook.info().name, hook.told().as_str(), error, cause);
     }
 
+    #[inline]
     fn answered(&mut self, py: Python<'_>, index: usize) -> PyResult<()> {
         if let Some(since) = &mut self.since {
             let now = Instant::now();
@@ -351,19 +394,28 @@ impl Run {
         }
         if let Some(snapshot) = self.snapshot.take() {
             let name = &*self.emission.hook(index).info().name;
-            strict(py, intern!(py, "check"))?.call1((name, snapshot))?;
+            in_strict(py, intern!(py, "check"))?.call1((name, snapshot))?;
         }
         Ok(())
     }
 
+    /// What came of it, if that is the flat view and no hook said more than "go on".
+    #[inline]
+    pub(crate) fn finish_silent<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
+        (matches!(self.purpose, Purpose::Flat) && !self.has_said).then(|| {
+            let data = Some(self.emission.data().current.clone_ref(py));
+            Ok(Bound::new(py, HookResult { data, ..HookResult::default() })?.into_any())
+        })
+    }
+
     /// What came of it.
+    #[inline(never)]
     pub(crate) fn finish(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let Self { emission, emitted, purpose, has_said, .. } = self;
+        if let Some(silent) = self.finish_silent(py) {
+            return silent;
+        }
+        let Self { emission, emitted, purpose, .. } = self;
         match purpose {
-            Purpose::Flat if !has_said => {
-                let data = Some(emission.data().current.clone_ref(py));
-                Ok(Bound::new(py, HookResult { data, ..HookResult::default() })?.into_any())
-            }
             Purpose::Flat => Ok(Bound::new(py, HookResult::from_flat(py, emission.finish().flat())?)?.into_any()),
             Purpose::Outcome => Ok(Bound::new(py, Outcome { kernel: emission.finish(), emitted })?.into_any()),
             Purpose::Collect(_) => {
@@ -397,6 +449,29 @@ impl Run {
     }
 }
 
+/// Lets a hook run, from what its call gave until it waits or answers.
+fn begin(answer: Bound<'_, PyAny>) -> PyResult<Called<'_>> {
+    let py = answer.py();
+    // Most hooks are `async def`, and no other question is as cheap.
+    let answer = match Coroutine::of(answer)? {
+        Ok(coroutine) => {
+            return Ok(match coroutine.send(py.None().bind(py))? {
+                Sent::Return(answer) => Called::Answered(answer),
+                Sent::Yield(yielded) => Called::Waits(Awaiting::Coroutine(coroutine), yielded),
+            });
+        }
+        Err(answer) => answer,
+    };
+    if answer.is_none() || answer.is_instance_of::<HookResult>() {
+        return Ok(Called::Answered(answer));
+    }
+    let Some(awaiting) = Awaiting::of(&answer)? else { return Ok(Called::Answered(answer)) };
+    Ok(match awaiting.resume(py, Input::Send(py.None().into_bound(py)))? {
+        Step::Return(answer) => Called::Answered(answer),
+        Step::Yield(yielded) => Called::Waits(awaiting, yielded),
+    })
+}
+
 /// What a hook raised: its failure, or something that ends more than the hook.
 fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<Reached<'py>> {
     let is_its_own = error.is_instance_of::<PyException>(py)
@@ -405,6 +480,6 @@ fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<Reached<'py>> {
     if is_its_own { Ok(Reached::Failed(failure(py, &error), Some(error))) } else { Err(error) }
 }
 
-fn strict<'py>(py: Python<'py>, function: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+fn in_strict<'py>(py: Python<'py>, function: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
     py.import("amplifier_core._strict")?.getattr(function)
 }

@@ -3,8 +3,10 @@
 use pyo3::exceptions::PyStopIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyIterator, PySendResult, PyTuple, PyType};
+use pyo3::types::{PyIterator, PySendResult, PyType};
+
+use crate::result::HookResult;
+use crate::send::{Coroutine, Sent};
 
 /// What goes into an awaitable that is resumed: a value, or an exception.
 pub(crate) enum Input<'py> {
@@ -18,32 +20,44 @@ pub(crate) enum Step<'py> {
     Return(Bound<'py, PyAny>),
 }
 
-/// Something that is awaited: what its `__await__` gave.
-pub(crate) struct Awaiting(Py<PyIterator>);
+/// Something that is awaited.
+pub(crate) enum Awaiting {
+    /// What an `async def` gave.
+    Coroutine(Coroutine),
+    /// What `__await__` gave.
+    Iterator(Py<PyIterator>),
+}
 
 impl Awaiting {
     /// What is to be awaited, if the object is awaitable.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let py = object.py();
-        let iterator = if is_coroutine(object)? {
-            object.call_method0(intern!(py, "__await__"))?
-        } else {
-            let Some(waiting) = object.getattr_opt(intern!(py, "__await__"))? else { return Ok(None) };
-            waiting.call0()?
-        };
-        Ok(Some(Self(iterator.cast_into::<PyIterator>()?.unbind())))
+        if let Ok(coroutine) = Coroutine::of(object.clone())? {
+            return Ok(Some(Self::Coroutine(coroutine)));
+        }
+        let Some(waiting) = object.getattr_opt(intern!(object.py(), "__await__"))? else { return Ok(None) };
+        Ok(Some(Self::Iterator(waiting.call0()?.cast_into::<PyIterator>()?.unbind())))
     }
 
     /// Resumes it.
     pub(crate) fn resume<'py>(&self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
         match input {
-            Input::Send(value) => self.0.bind(py).send(&value).map(Step::from),
+            Input::Send(value) => match self {
+                Self::Coroutine(coroutine) => coroutine.send(&value).map(Step::from),
+                Self::Iterator(iterator) => iterator.bind(py).send(&value).map(Step::from),
+            },
             Input::Throw(error) => self.throw(py, error),
         }
     }
 
+    fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        match self {
+            Self::Coroutine(coroutine) => coroutine.object(py),
+            Self::Iterator(iterator) => iterator.bind(py).as_any(),
+        }
+    }
+
     fn throw<'py>(&self, py: Python<'py>, error: PyErr) -> PyResult<Step<'py>> {
-        let Some(throw) = self.0.bind(py).getattr_opt(intern!(py, "throw"))? else { return Err(error) };
+        let Some(throw) = self.object(py).getattr_opt(intern!(py, "throw"))? else { return Err(error) };
         match throw.call1((error.into_value(py),)) {
             Ok(yielded) => Ok(Step::Yield(yielded)),
             Err(stop) if stop.is_instance_of::<PyStopIteration>(py) => {
@@ -55,23 +69,25 @@ impl Awaiting {
 
     /// Ends it, as the interpreter does with a coroutine that nobody awaits any more.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if let Some(close) = self.0.bind(py).getattr_opt(intern!(py, "close"))? {
+        if let Some(close) = self.object(py).getattr_opt(intern!(py, "close"))? {
             close.call0()?;
         }
         Ok(())
     }
 }
 
-/// Whether it is what an `async def` gives.
-fn is_coroutine(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let coroutine = COROUTINE.import(object.py(), "types", "CoroutineType")?;
-    Ok(std::ptr::eq(object.get_type_ptr(), coroutine.as_type_ptr()))
-}
-
 /// Whether it can be awaited.
 pub(crate) fn is_awaitable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.getattr_opt(intern!(object.py(), "__await__"))?.is_some())
+}
+
+impl<'py> From<Sent<'py>> for Step<'py> {
+    fn from(sent: Sent<'py>) -> Self {
+        match sent {
+            Sent::Yield(yielded) => Self::Yield(yielded),
+            Sent::Return(value) => Self::Return(value),
+        }
+    }
 }
 
 impl<'py> From<PySendResult<'py>> for Step<'py> {
@@ -87,9 +103,13 @@ impl<'py> From<PySendResult<'py>> for Step<'py> {
 pub(crate) fn said<'py>(step: PyResult<Step<'py>>) -> PyResult<Bound<'py, PyAny>> {
     match step? {
         Step::Yield(yielded) => Ok(yielded),
-        // A tuple would be taken for the arguments of the exception. Anything else travels without one being made.
-        Step::Return(value) if value.is_instance_of::<PyTuple>() => Err(PyStopIteration::new_err((value.unbind(),))),
-        Step::Return(value) => Err(PyStopIteration::new_err(value.unbind())),
+        // The exception need not be made: whoever awaits this takes the value out of what was to become one.
+        Step::Return(value) if value.is_instance_of::<HookResult>() => Err(PyStopIteration::new_err(value.unbind())),
+        // Made here: a tuple would be taken for its arguments, and an exception for the exception itself.
+        Step::Return(value) => {
+            let stop = value.py().get_type::<PyStopIteration>().call1((value,))?;
+            Err(PyErr::from_value(stop))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ import gc
 import inspect
 import logging
 import math
+import sys
 import threading
 import weakref
 from collections.abc import Generator
@@ -245,6 +246,97 @@ def test_an_emission_is_a_coroutine_for_asyncio() -> None:
         registry.emit(EVENT, {}).close()
 
     asyncio.run(main())
+
+
+def test_an_emission_driven_by_hand_ends_with_its_result() -> None:
+    registry = HookRegistry()
+
+    async def guard(event: str, data: dict[str, Any]) -> HookResult:
+        return HookResult()
+
+    registry.register(EVENT, guard)
+    with pytest.raises(StopIteration) as ended:
+        registry.emit(EVENT, {"n": 1}).send(None)
+    assert isinstance(ended.value.value, HookResult) and ended.value.value.data["n"] == 1
+
+    async def while_an_error_is_handled() -> HookResult:
+        try:
+            raise ValueError("ours")
+        except ValueError:
+            return await registry.emit(EVENT, {"n": 2})
+
+    assert asyncio.run(while_an_error_is_handled()).data["n"] == 2
+
+
+def test_a_coroutine_that_cannot_run_is_a_failure_of_its_hook() -> None:
+    registry = HookRegistry()
+
+    async def said() -> HookResult:
+        return HookResult()
+
+    used = said()
+    with pytest.raises(StopIteration):
+        used.send(None)
+    registry.register(EVENT, lambda event, data: used, name="used up")
+
+    async def nested(event: str, data: dict[str, Any]) -> HookResult:
+        return await inner.emit(EVENT, {})
+
+    outer: list[Any] = []
+    inner = HookRegistry()
+    inner.register(EVENT, lambda event, data: outer[0], name="runs already", on_error="deny")
+
+    def begin(event: str, data: dict[str, Any]) -> Any:
+        outer.append(nested(event, data))
+        return outer[0]
+
+    registry.register(EVENT, begin, name="begin")
+    outcome = asyncio.run(registry.emit_with_outcome(EVENT, {}))
+    assert [report["error"] for report in outcome.reports] == ["RuntimeError: cannot reuse already awaited coroutine", None]
+    assert (outcome.denied_by, outcome.reason) == ("begin", "hook `runs already` failed: ValueError: coroutine already executing")
+
+
+def test_what_handlers_give_is_released() -> None:
+    registry = HookRegistry()
+    answer, error, data = HookResult(), ValueError("no"), {"n": object()}
+    kept: list[weakref.ref[Any]] = []
+
+    async def answers(event: str, data: dict[str, Any]) -> HookResult:
+        return answer
+
+    async def waits(event: str, data: dict[str, Any]) -> HookResult:
+        await asyncio.sleep(0)
+        return answer
+
+    async def fails(event: str, data: dict[str, Any]) -> None:
+        raise error
+
+    def notes(handler: Any) -> Any:
+        def note(event: str, data: dict[str, Any]) -> Any:
+            coroutine = handler(event, data)
+            kept.append(weakref.ref(coroutine))
+            return coroutine
+
+        return note
+
+    for handler in (answers, waits, fails):
+        registry.register(EVENT, notes(handler), name=handler.__name__)
+
+    async def main() -> None:
+        before = None
+        for _ in range(20):
+            await registry.emit(EVENT, data)
+            error.__traceback__ = None
+            counts = [sys.getrefcount(value) for value in (answer, error, data, data["n"])]
+            before = before or counts
+            assert counts == before
+
+    logging.disable()
+    try:
+        asyncio.run(main())
+    finally:
+        logging.disable(logging.NOTSET)
+    assert len(kept) == 60 and not [one for one in kept if one() is not None]
 
 
 def bound_late_of(reason: str) -> Any:

@@ -117,7 +117,8 @@ impl ListedHook {
 
     /// The hook itself, for a driver that has its own way of calling hooks of type `T`.
     pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
-        self.registered.hook.as_any().downcast_ref()
+        let hook: &dyn Any = &*self.registered.hook;
+        hook.downcast_ref()
     }
 
     #[inline]

@@ -81,7 +81,7 @@ const IN_PLACE: usize = 256;
 pub(crate) type Running<'a> = Option<StackFuture<'a, Reply, IN_PLACE>>;
 
 /// [`Hook`] without its type.
-pub(crate) trait AnyHook: Send + Sync {
+pub(crate) trait AnyHook: Any + Send + Sync {
     /// Calls the hook and polls it once. The hook's future is made in `running`, where it stays if it has to wait.
     fn call<'a>(
         &'a self,
@@ -90,8 +90,6 @@ pub(crate) trait AnyHook: Send + Sync {
         running: Pin<&mut Running<'a>>,
         context: &mut Context<'_>,
     ) -> Poll<Reply>;
-
-    fn as_any(&self) -> &dyn Any;
 }
 
 fn start<'a>(
@@ -132,10 +130,6 @@ impl<T: Hook> AnyHook for T {
         context: &mut Context<'_>,
     ) -> Poll<Reply> {
         start(self.handle(event.as_str(), data), running, context)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -212,9 +206,5 @@ where
             Ok(data) => (self.function)(Event { name: event.clone(), data }).answer(running, context),
             Err(error) => Poll::Ready(reply(Err(HookError::Unreadable(error.to_string())))),
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

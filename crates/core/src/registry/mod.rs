@@ -62,14 +62,14 @@ struct Shared {
 /// Makes a [`HookRegistry`] that differs from the usual one.
 #[must_use = "call `build` to make the registry"]
 pub struct HookRegistryBuilder {
-    clock: Arc<dyn Clock>,
+    clock: Option<Arc<dyn Clock>>,
     parallel_observers: bool,
 }
 
 impl HookRegistryBuilder {
     /// Takes the time from another clock. A coordinator of these hooks takes it from there, too.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Arc::new(clock);
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -82,6 +82,8 @@ impl HookRegistryBuilder {
     /// The registry.
     pub fn build(self) -> HookRegistry {
         let Self { clock, parallel_observers } = self;
+        // Made only if it is used: the machine's counter has to be measured once, which takes a while.
+        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         HookRegistry { shared: Arc::new(Shared { book: Book::new(), clock, parallel_observers }) }
     }
 }
@@ -100,7 +102,7 @@ impl HookRegistry {
 
     /// A registry with settings of its own.
     pub fn builder() -> HookRegistryBuilder {
-        HookRegistryBuilder { clock: Arc::new(SystemClock::new()), parallel_observers: false }
+        HookRegistryBuilder { clock: None, parallel_observers: false }
     }
 
     /// Registers a closure for an event, with all settings at their defaults.

@@ -1,0 +1,67 @@
+//! Resuming a coroutine, without the iterator that its `__await__` makes and the exception that would carry its result.
+//!
+//! This is the one place in the workspace with `unsafe` code: one call, for which pyo3 has no safe form, because a coroutine is no
+//! iterator for it.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// What an `async def` gives.
+// INVARIANT: the type of the object is exactly `types.CoroutineType`. An object of that type never changes its type.
+pub(crate) struct Coroutine(Py<PyAny>);
+
+/// What came out of a coroutine: its result, or something for the event loop.
+pub(crate) enum Sent<'py> {
+    Return(Bound<'py, PyAny>),
+    Yield(Bound<'py, PyAny>),
+}
+
+impl Coroutine {
+    /// The object as a coroutine; or the object, if it is none.
+    #[inline]
+    pub(crate) fn of(object: Bound<'_, PyAny>) -> PyResult<Result<Self, Bound<'_, PyAny>>> {
+        static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let coroutine = COROUTINE.import(object.py(), "types", "CoroutineType")?;
+        let is_one = std::ptr::eq(object.get_type_ptr(), coroutine.as_type_ptr());
+        Ok(if is_one { Ok(Self(object.unbind())) } else { Err(object) })
+    }
+
+    /// The same as an object.
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.0.bind(py)
+    }
+
+    /// Resumes it with a value, as `await` does.
+    ///
+    /// # Errors
+    /// What the coroutine raised.
+    #[inline]
+    #[allow(unsafe_code, reason = "pyo3 has no safe form of this call for a coroutine")]
+    pub(crate) fn send<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Sent<'py>> {
+        let py = value.py();
+        let mut result = std::ptr::null_mut();
+        // SAFETY:
+        // - This thread is attached to the interpreter, and holds its lock where there is one: no `Bound<'py, _>` exists otherwise.
+        // - Both objects are alive throughout, because `self` and `value`, which are borrowed, own a reference to each. The call
+        //   takes over neither.
+        // - `result` is a local variable that nothing else points to. The call writes it before it returns and does not keep the
+        //   address.
+        // - The function calls the slot `am_send` of the object's type. The type is exactly that of coroutines, by the invariant
+        //   above; it cannot be subclassed, and has the slot in every version that has the function.
+        // - The function belongs to the stable ABI since 3.10, the oldest version that this crate is built for.
+        // - No exception is set before the call: pyo3 takes each over as a `PyErr` as soon as a call has failed.
+        // - A coroutine that runs already, or has ended, raises. Python code that runs inside may come here again: nothing of ours is
+        //   borrowed but the references.
+        let how = unsafe { ffi::PyIter_Send(self.0.as_ptr(), value.as_ptr(), &mut result) };
+        // SAFETY: what was written is a new reference, which is ours from here on, or null. If it is null, an exception is set, and
+        // this takes it over.
+        let result = unsafe { Bound::from_owned_ptr_or_err(py, result) };
+        match how {
+            ffi::PySendResult::PYGEN_NEXT => result.map(Sent::Yield),
+            // After an error the result is null, and so an `Err` here.
+            ffi::PySendResult::PYGEN_RETURN | ffi::PySendResult::PYGEN_ERROR => result.map(Sent::Return),
+        }
+    }
+}
