@@ -98,6 +98,12 @@ pub struct RecordedApproval {
     /// Who answered, where somebody did and that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Answerer>,
+    /// When it was decided.
+    #[serde(skip)]
+    pub decided_at: Option<String>,
+    /// The number of the record that says so.
+    #[serde(skip)]
+    pub decided_seq: Option<u64>,
     /// How long the decision took from the question on, in milliseconds.
     pub waited_ms: Option<u64>,
     /// An answer that came too late.

@@ -212,7 +212,7 @@ fn join(open: &mut VecDeque<RecordedEmission>, record: &Record<'_>, body: &Body<
             emission.approvals.push(asked);
             true
         }
-        Kind::ApprovalDecision => read(text).is_some_and(|decided| decide(open, event, decided, &record.time)),
+        Kind::ApprovalDecision => read(text).is_some_and(|decided| decide(open, decided, record)),
         Kind::LateAnswer => {
             let Some(Late { id, answer }) = read(text) else { return false };
             let mut approvals = of_event.flat_map(|emission| &mut emission.approvals);
@@ -229,7 +229,8 @@ fn asks(emission: &RecordedEmission, hook: &str) -> bool {
     wanted > emission.approvals.iter().filter(|approval| approval.hook == hook).count()
 }
 
-fn decide(open: &mut VecDeque<RecordedEmission>, event: &str, decided: Decided, time: &str) -> bool {
+fn decide(open: &mut VecDeque<RecordedEmission>, decided: Decided, record: &Record<'_>) -> bool {
+    let event = record.event.as_deref().unwrap_or_default();
     let Decided { id, hook, granted, basis, reason, by } = decided;
     let mut of_event = open.iter_mut().filter(|emission| emission.event == event);
     let approval = match id {
@@ -243,7 +244,9 @@ fn decide(open: &mut VecDeque<RecordedEmission>, event: &str, decided: Decided, 
         }),
     };
     let Some(approval) = approval else { return false };
-    approval.waited_ms = approval.asked.as_deref().and_then(|asked| milliseconds(asked, time));
+    approval.waited_ms = approval.asked.as_deref().and_then(|asked| milliseconds(asked, &record.time));
+    approval.decided_at = Some(record.time.to_string());
+    approval.decided_seq = Some(record.seq);
     approval.granted = Some(granted);
     approval.basis = Some(basis);
     approval.reason = Some(reason);

@@ -48,4 +48,4 @@ pub use record::{Kind, Malformed, Record};
 pub use redact::{InvalidRule, Redaction, has_marker};
 pub use report::{Finding, InDoubt, Problem, Report, Trust, Verdict};
 pub use storage::{Folder, Lock, Storage};
-pub use verify::{Progress, Verifier};
+pub use verify::{Advance, Progress, Verification, Verifier};

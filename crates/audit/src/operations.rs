@@ -8,14 +8,14 @@ use crate::record::{Kind, Record};
 use crate::report::InDoubt;
 
 /// Pairs the intents of operations with their outcomes, while records go by.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Operations {
     /// Intents without an outcome so far.
     open: HashMap<Operation, Vec<InDoubt>>,
 }
 
 /// What pairs an intent with its outcome.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Operation {
     session: Box<str>,
     family: &'static str,

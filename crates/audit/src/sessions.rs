@@ -9,13 +9,13 @@ use crate::record::{Kind, Record};
 use crate::report::{InDoubt, Problem};
 
 /// Sessions and operations of the records so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Sessions {
     sessions: HashMap<Box<str>, Session>,
     operations: Operations,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Session {
     is_sealed: bool,
     /// Records since the last seal, by writer.

@@ -1,6 +1,8 @@
 //! Checks a log: every byte, every link, every signature.
 
-use std::collections::HashSet;
+mod ongoing;
+
+use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,8 +24,13 @@ use crate::tail::{
 /// More findings than this say nothing new.
 const MOST_FINDINGS: usize = 100;
 
+/// How many checkpoints that were passed are remembered, for notes that are kept beside the log a little later.
+const MOST_PLACES: usize = 1024;
+
 /// How long a writer may take for the second half of a line.
 const WRITING: Duration = Duration::from_millis(20);
+
+pub use self::ongoing::{Advance, Verification};
 
 /// How far a verification has come.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +63,8 @@ pub struct Verifier<'a> {
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
 }
 
-struct Known {
+#[derive(Clone)]
+pub(crate) struct Known {
     note: Note,
     checkpoint: Checkpoint,
     /// Whether it comes from the file beside the log.
@@ -151,7 +159,8 @@ impl<'a> Verifier<'a> {
     }
 }
 
-struct Check {
+#[derive(Clone)]
+pub(crate) struct Check {
     key: Option<PublicKey>,
     known: Vec<Known>,
     /// How many of `known` were dealt with.
@@ -169,10 +178,13 @@ struct Check {
     removed_before: u64,
     /// Blobs that are as they should be.
     blobs: HashSet<Hash>,
+    /// The last checkpoints that were passed: what each covers, and the head and the root there.
+    passed_places: VecDeque<(u64, Hash, Hash)>,
     segment: u64,
     line: u64,
 }
 
+#[derive(Clone)]
 struct Chain {
     log: String,
     size: u64,
@@ -207,6 +219,7 @@ impl Check {
             first_segment: 1,
             removed_before: 1,
             blobs: HashSet::new(),
+            passed_places: VecDeque::new(),
             segment: 0,
             line: 0,
         }
@@ -286,16 +299,21 @@ impl Check {
                 self.here(Problem::Unreadable, unfinished);
                 break;
             }
-            match Record::parse(line) {
-                Ok(record) => self.record(storage, &record)?,
-                Err(Malformed::Edited) => self.broken(Problem::Edited, Malformed::Edited.to_string()),
-                Err(error) => self.broken(Problem::Unreadable, error.to_string()),
-            }
+            self.parse(storage, line)?;
             if self.line.is_multiple_of(4096) {
                 progress(self.report.records, bytes);
             }
         }
         progress(self.report.records, text.len() as u64);
+        Ok(())
+    }
+
+    fn parse(&mut self, storage: &dyn Storage, line: &[u8]) -> Result<(), AuditError> {
+        match Record::parse(line) {
+            Ok(record) => self.record(storage, &record)?,
+            Err(Malformed::Edited) => self.broken(Problem::Edited, Malformed::Edited.to_string()),
+            Err(error) => self.broken(Problem::Unreadable, error.to_string()),
+        }
         Ok(())
     }
 
@@ -468,6 +486,10 @@ impl Check {
                 self.report.checkpoints += 1;
                 self.report.covered = checkpoint.size;
                 self.report.covered_at = Some(checkpoint.time);
+                self.passed_places.push_back((checkpoint.size, checkpoint.head, checkpoint.root));
+                if self.passed_places.len() > MOST_PLACES {
+                    self.passed_places.pop_front();
+                }
             }
         }
     }

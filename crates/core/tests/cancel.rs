@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
-    APPROVAL_REQUIRED, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookError, HookRegistry, HookResult,
-    Map, MemoryAudit, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict, approval_channel, data,
+    APPROVAL_REQUIRED, Answer, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookError, HookRegistry,
+    HookResult, Map, MemoryAudit, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict, approval_channel,
+    data,
 };
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -226,6 +227,17 @@ impl Asking {
         });
         said.collect()
     }
+}
+
+#[test]
+fn an_answer_that_is_told_after_the_question_is_closed_is_recorded() {
+    let mut asking = Asking::new();
+    let (mut operation, question) = asking.ask();
+    let request = question.request.clone();
+    question.answer("Deny").unwrap();
+    assert_eq!((&mut operation).now_or_never(), Some(denied("User denied: Go?")));
+    request.too_late(Answer::by("Allow", "ann", "console"));
+    assert_eq!(asking.record(), ["asker asks 1", "1 refused by answer: User denied: Go?", "1 late: Allow"]);
 }
 
 fn denied(reason: &str) -> Verdict {

@@ -232,6 +232,8 @@ impl Worker {
                 let result = self.appender.checkpoint();
                 let told = result.as_ref().map_err(|error| AuditError::Lost { why: error.to_string() }).copied();
                 self.check(result);
+                // Whoever waited for it sees it in the status.
+                self.report();
                 let lost = self.shared.lock().lost_since(since);
                 done(told.and(lost));
             }

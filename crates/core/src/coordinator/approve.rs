@@ -231,6 +231,18 @@ impl ApprovalRules {
         Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
     }
 
+    /// These and others. Where both answer a question, deny wins.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.rules.extend(others.rules);
+        self
+    }
+
+    /// Each rule, as `<hook>:<pattern>`, with what it answers.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, DefaultDecision)> {
+        self.rules.iter().map(|(rule, decision)| (rule.as_str(), *decision))
+    }
+
     pub(super) fn answer(&self, question: &Question) -> Option<Ruling> {
         let subject = format!("{}:{}", question.hook, question.prompt);
         // The hook is compared letter by letter: a `*` must not let one hook's rule speak for another.

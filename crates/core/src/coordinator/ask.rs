@@ -18,7 +18,7 @@ use crate::event::events::{
 use crate::event::{EventData, EventKey};
 use crate::guard::{Contained, Waited, wait};
 use crate::ports::BoxFuture;
-use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Settled};
+use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settled};
 use crate::ports::audit::AuditEntry;
 use crate::registry::{self, FromHook};
 use crate::result::{Approval, DefaultDecision};
@@ -74,7 +74,6 @@ impl Coordinator {
             Some(ruling) => (None, ruling),
             None => self.ask(recording, asked).await,
         };
-        lock(&self.shared.ledger).remember(question.clone(), &ruling);
         recording.record(decision(id, question, &ruling));
         ruling
     }
@@ -104,6 +103,7 @@ impl Coordinator {
             data: data.clone(),
             digest,
             open: still_open,
+            late: self.late_answers(id, question.clone()),
         });
         recording.record(AuditEntry::ApprovalRequest {
             id,
@@ -140,6 +140,8 @@ impl Coordinator {
         };
         cancelled.disarm();
         let ruling = Ruling::on_answer(approval, answer, forbids_default);
+        // Before others learn that the question is closed: what lasts is there when they look.
+        lock(&self.shared.ledger).remember(question.clone(), &ruling);
         open.send_replace(Some(Settled::from(&ruling)));
         (Some(id), ruling)
     }
@@ -154,13 +156,8 @@ impl Coordinator {
         let (session, clock) = (Arc::downgrade(&self.shared), self.shared.hooks.clock().clone());
         let watch = async move {
             let waited = wait(&*clock, LATE, &mut waiting).await;
-            if let (Waited::Done(Ok(Answer { label: answer, by })), Some(shared)) = (waited, session.upgrade()) {
-                let session = Coordinator { shared };
-                tracing::warn!({ hook.name = %question.hook }, "an approval was answered too late");
-                let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer, by };
-                if let Err(error) = session.record(&question.event, entry) {
-                    super::route::log("audit", &error);
-                }
+            if let (Waited::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
+                Coordinator { shared }.record_late(id, &question, answer);
             }
         };
         if let Some(background) = &self.shared.background {
@@ -169,6 +166,24 @@ impl Coordinator {
             let mut late = lock(&self.shared.late);
             while late.try_join_next().is_some() {}
             late.spawn_on(watch, &runtime);
+        }
+    }
+
+    /// What records answers that an approval system is told of when nobody waits for them. Whoever keeps it does not keep the session.
+    fn late_answers(&self, id: u64, question: Question) -> Late {
+        let session = Arc::downgrade(&self.shared);
+        Late(Box::new(move |answer| {
+            if let Some(shared) = session.upgrade() {
+                Coordinator { shared }.record_late(id, &question, answer);
+            }
+        }))
+    }
+
+    fn record_late(&self, id: u64, question: &Question, Answer { label: answer, by }: Answer) {
+        tracing::warn!({ hook.name = %question.hook }, "an approval was answered too late");
+        let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer, by };
+        if let Err(error) = self.record(&question.event, entry) {
+            super::route::log("audit", &error);
         }
     }
 

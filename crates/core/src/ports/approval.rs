@@ -142,6 +142,16 @@ pub struct ApprovalRequest {
     pub digest: Digest,
     // The coordinator holds the other end while the question is open.
     pub(crate) open: watch::Receiver<Option<Settled>>,
+    pub(crate) late: Late,
+}
+
+/// Records an answer that came too late.
+pub(crate) struct Late(pub(crate) Box<dyn Fn(Answer) + Send + Sync>);
+
+impl std::fmt::Debug for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Late")
+    }
 }
 
 impl ApprovalRequest {
@@ -155,6 +165,13 @@ impl ApprovalRequest {
             let (first, second) = (meant.next(), meant.next());
             first.filter(|_| second.is_none()).or_else(|| self.options.iter().find(|option| option.label == typed))
         })
+    }
+
+    /// Records an answer to a question that is no longer open: it came after the time limit, or somebody else was faster. It changes
+    /// nothing. For systems that are told of such an answer when the future of the question has ended already; one that is still
+    /// waited for is recorded by the kernel.
+    pub fn too_late(&self, answer: impl Into<Answer>) {
+        (self.late.0)(answer.into());
     }
 
     /// Returns when the question is no longer open, with what became of it: answered, out of time, or cancelled. Whoever shows it can

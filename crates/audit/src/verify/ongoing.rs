@@ -1,0 +1,243 @@
+//! A verification that goes on as the log grows.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use super::{Check, Known, Verifier};
+use crate::error::{AuditError, Doing};
+use crate::note::{Checkpoint, Note, split_notes};
+use crate::read::segments;
+use crate::report::{Finding, Problem, Report};
+use crate::storage::Storage;
+use crate::tail::{is_odd_segment, segment_file};
+
+/// A line that is not whole for that long is not just being written.
+const UNFINISHED: Duration = Duration::from_secs(1);
+
+/// So many bytes are checked before [`Verification::advance`] returns.
+const AT_ONCE: usize = 4 << 20;
+
+/// A verification that goes on as the log grows: what was checked is not read again.
+///
+/// It cannot see that something was changed which it has passed. Whoever goes on with one looks for that now and then, by a new one.
+pub struct Verification {
+    check: Check,
+    /// The segment that is being read, and how far.
+    segment: u64,
+    offset: u64,
+    /// How far the checkpoints beside the log were read.
+    beside: u64,
+    /// What is read of the segment, and not yet checked.
+    ahead: Vec<u8>,
+    /// Since when the log ends in half a line of that many bytes.
+    torn: Option<(usize, Instant)>,
+}
+
+/// How an ongoing verification has come on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// There is more to check.
+    More,
+    /// All that is there was checked.
+    Done,
+    /// The log is not the one that was begun with, or something before the end was removed: only a new verification can say more.
+    Again,
+}
+
+impl Verifier<'_> {
+    /// Begins a verification that goes on as the log grows. Nothing is read yet.
+    pub fn ongoing(self) -> Verification {
+        let mut check = Check::new(self.key);
+        check.known = self.known;
+        check.known.sort_by_key(|known| known.checkpoint.size);
+        Verification { check, segment: 0, offset: 0, beside: 0, ahead: Vec::new(), torn: None }
+    }
+}
+
+impl Verification {
+    /// Checks what was added, or a part of it if that is much.
+    ///
+    /// # Errors
+    /// If the log cannot be read. What is wrong *in* it stands in the report.
+    pub fn advance(&mut self, storage: &dyn Storage) -> Result<Advance, AuditError> {
+        if self.ahead.is_empty() {
+            // First what covers the records, then the records: a log that is being written to may only have more of them.
+            if !self.read_beside(storage)? || !self.read_ahead(storage)? {
+                return Ok(Advance::Again);
+            }
+        }
+        let end = match self.ahead.get(..AT_ONCE) {
+            Some(part) => memchr::memrchr(b'\n', part).or_else(|| memchr::memchr(b'\n', &self.ahead)),
+            None => memchr::memrchr(b'\n', &self.ahead),
+        };
+        let Some(end) = end else {
+            let torn = std::mem::take(&mut self.ahead).len();
+            self.torn = match self.torn {
+                _ if torn == 0 => None,
+                Some((bytes, since)) if bytes == torn => Some((bytes, since)),
+                _ => Some((torn, Instant::now())),
+            };
+            return self.next_segment(storage);
+        };
+        let rest = self.ahead.split_off(end + 1);
+        let text = std::mem::replace(&mut self.ahead, rest);
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            self.check.line += 1;
+            self.check.parse(storage, line.strip_suffix(b"\n").unwrap_or(line))?;
+        }
+        self.offset += text.len() as u64;
+        // What was dealt with is not kept: there is more every second.
+        self.check.known.drain(..self.check.passed);
+        self.check.passed = 0;
+        Ok(Advance::More)
+    }
+
+    /// The number of the record that is checked next.
+    pub fn verified_to(&self) -> u64 {
+        self.check.chain.as_ref().map_or(0, |chain| chain.size)
+    }
+
+    /// What was found so far. What only the end of a log tells is in the report alone.
+    pub fn findings(&self) -> &[Finding] {
+        &self.check.report.findings
+    }
+
+    /// Whether the log ends in half a line at the moment.
+    pub fn is_torn(&self) -> bool {
+        self.torn.is_some()
+    }
+
+    /// What is known so far.
+    pub fn report(&mut self) -> Report {
+        // By far the most of it, and nothing of it is needed for the report.
+        let blobs = std::mem::take(&mut self.check.blobs);
+        let check = self.check.clone();
+        self.check.blobs = blobs;
+        let mut report = check.finish();
+        if self.torn.is_some_and(|(_, since)| since.elapsed() >= UNFINISHED) {
+            let text = "the log ends in a line without an end: a crash left it, or it is being written".to_owned();
+            let file = Some(segment_file(self.segment));
+            let line = Some(self.check.line + 1);
+            report.findings.push(Finding { problem: Problem::Unreadable, file, line, seq: report.size, text });
+        }
+        report
+    }
+
+    /// Takes the checkpoints that were added beside the log; says whether those that were there still are.
+    fn read_beside(&mut self, storage: &dyn Storage) -> Result<bool, AuditError> {
+        let size = storage.size("checkpoints").doing("read")?.unwrap_or(0);
+        if size <= self.beside {
+            return Ok(size == self.beside);
+        }
+        let bytes = storage.read("checkpoints", self.beside).doing("read")?;
+        let (notes, rest) = split_notes(&bytes);
+        self.beside += (bytes.len() - rest.len()) as u64;
+        for text in notes {
+            match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
+                Ok((checkpoint, note)) => self.take_beside(checkpoint, note),
+                Err(error) => {
+                    self.check.find(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}"));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_beside(&mut self, checkpoint: Checkpoint, note: Note) {
+        let check = &mut self.check;
+        let Some(chain) = check.chain.as_ref().filter(|chain| checkpoint.size < chain.size) else {
+            let at = check.known.partition_point(|known| known.checkpoint.size <= checkpoint.size);
+            return check.known.insert(at.max(check.passed), Known { note, checkpoint, is_beside: true });
+        };
+        // It is kept beside the log a little after its record, which may have been passed already.
+        let size = checkpoint.size;
+        let place = check.passed_places.iter().find(|(covered, ..)| *covered == size);
+        let is_signed = chain.has_signed(&note);
+        let problem = match place {
+            _ if checkpoint.log != chain.log => {
+                let text = format!("a checkpoint beside the log is of another log, `{}`", checkpoint.log);
+                Some((Problem::Replaced, text))
+            }
+            // Before the first record that is there.
+            None if size < check.report.first => None,
+            None => Some((
+                Problem::Replaced,
+                format!("the checkpoint beside the log over {size} records cannot be compared"),
+            )),
+            Some((_, head, root)) if *head != checkpoint.head || *root != checkpoint.root => Some((
+                Problem::Replaced,
+                format!("the first {size} records are not those that a checkpoint beside the log covers"),
+            )),
+            Some(_) if !is_signed && check.report.rotations == 0 => Some((
+                Problem::Checkpoint,
+                format!("the checkpoint beside the log over {size} records is not signed with the key in force"),
+            )),
+            Some(_) => None,
+        };
+        if let Some((problem, text)) = problem {
+            check.find(problem, 0, 0, text);
+        }
+    }
+
+    /// Reads what was added to the segment; says whether what was checked is still before it.
+    fn read_ahead(&mut self, storage: &dyn Storage) -> Result<bool, AuditError> {
+        if self.segment == 0 {
+            let Some(&first) = segments(storage)?.first() else {
+                return Err(AuditError::Damaged { what: "there is no log here: no file `seg-….jsonl`".to_owned() });
+            };
+            for file in storage.list("").doing("read")?.iter().filter(|file| is_odd_segment(file)) {
+                self.check.find(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
+            }
+            self.check.first_segment = first;
+            self.begin(first);
+        }
+        let file = segment_file(self.segment);
+        let Some(size) = storage.size(&file).doing("read")? else { return Ok(false) };
+        if size <= self.offset {
+            return Ok(size == self.offset);
+        }
+        self.ahead = match storage.read(&file, self.offset) {
+            Ok(ahead) => ahead,
+            // Retention has removed it meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error).doing("read"),
+        };
+        Ok(true)
+    }
+
+    fn begin(&mut self, segment: u64) {
+        (self.segment, self.offset) = (segment, 0);
+        (self.check.segment, self.check.line) = (segment, 0);
+        self.check.report.segments += 1;
+    }
+
+    /// Goes on to the next segment, if there is one: then nothing is added to this one.
+    fn next_segment(&mut self, storage: &dyn Storage) -> Result<Advance, AuditError> {
+        let all = segments(storage)?;
+        if all.first() != Some(&self.check.first_segment) {
+            return Ok(Advance::Again);
+        }
+        let Some(&next) = all.iter().find(|segment| **segment > self.segment) else { return Ok(Advance::Done) };
+        // The end of this one may have come between the two looks.
+        if storage
+            .size(&segment_file(self.segment))
+            .doing("read")?
+            .is_none_or(|size| size != self.offset + self.torn.map_or(0, |(bytes, _)| bytes as u64))
+        {
+            return Ok(Advance::More);
+        }
+        if self.check.line == 0 {
+            self.check.here(Problem::Unreadable, "the segment is empty");
+        }
+        if self.torn.take().is_some() {
+            self.check.line += 1;
+            let unfinished = "the log ends in a line without an end: a crash left it, or it is being written";
+            self.check.here(Problem::Unreadable, unfinished);
+        }
+        if next != self.segment + 1 {
+            self.check.find(Problem::Deleted, next, 0, format!("segment {} is missing", self.segment + 1));
+        }
+        self.begin(next);
+        Ok(Advance::More)
+    }
+}
