@@ -20,6 +20,8 @@ use crate::config::{Approvals, Config, Who, audit_word};
 use crate::confine::Protection;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
+use crate::rules;
+use crate::serving::{Reach, Serving, Several};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
 use crate::trust::{self, Asked};
 
@@ -38,6 +40,8 @@ pub struct Prepared {
     pub log: Log,
     /// MCP servers. They end when this is dropped.
     pub servers: Vec<McpServer>,
+    /// The connection to a server that sees the session, if one is configured.
+    pub serving: Option<Serving>,
 }
 
 /// Puts a session together.
@@ -50,6 +54,7 @@ pub async fn prepare(
     hooks: HookRegistry,
     screen: &Screen,
     cancel: &Cancel,
+    reach: &Reach,
 ) -> Result<Prepared> {
     let mut bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
@@ -62,7 +67,7 @@ pub async fn prepare(
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
     if let Some(project) = &mut bundles.project {
         let asked = match settled.approvals {
-            Approvals::Ask if screen.can_ask() => Asked::Person(screen, settled.approval_timeout),
+            Approvals::Ask | Approvals::Server if screen.can_ask() => Asked::Person(screen, settled.approval_timeout),
             _ => Asked::Nobody(screen),
         };
         trust::settle(project, &home.trust_store(), &log, asked, cancel).await?;
@@ -113,7 +118,7 @@ pub async fn prepare(
     let watcher = Watcher::new(screen.clone());
     let plan = json!({
         "workspace": config.workspace.to_string_lossy(),
-        "approvals": match config.approvals { Approvals::Ask => "ask", Approvals::Deny => "deny" },
+        "approvals": config.approvals.as_str(),
         "audit": audit_word(config.audit),
         "mcp": config.mcp.keys().collect::<Vec<_>>(),
     });
@@ -121,7 +126,7 @@ pub async fn prepare(
         .hooks(hooks)
         .tools(tools)
         .system(config.system.as_deref().unwrap_or(SYSTEM))
-        .approval_rules(rules(home)?)
+        .approval_rules(rules::in_force(home, &config.workspace)?)
         .display(TerminalDisplay::new(screen.clone()))
         .watch(watcher.clone())
         .audit(log.clone())
@@ -134,16 +139,21 @@ pub async fn prepare(
         Some(only) => builder.only(only.clone()),
         None => builder,
     };
-    let builder = match config.approvals {
-        Approvals::Ask if screen.can_ask() => {
-            let cancel = cancel.clone();
-            let terminal = TerminalApprovals::new(screen.clone(), config.workspace.clone());
-            builder.approvals(terminal.stopping(move || _ = cancel.request()))
-        }
-        Approvals::Ask => builder.approvals(HeadlessApprovals),
-        Approvals::Deny => builder.approvals(NobodyIsAsked),
+    let is_served = matches!(reach, Reach::Within(_)) || config.approvals == Approvals::Server;
+    let serving = is_served.then(|| Serving::begin(&config.workspace, home, &log, screen, reach));
+    let terminal = screen.can_ask().then(|| {
+        let cancel = cancel.clone();
+        TerminalApprovals::new(screen.clone(), config.workspace.clone()).stopping(move || _ = cancel.request())
+    });
+    let participant = serving.as_ref().map(|serving| serving.participant.clone());
+    let builder = match (config.approvals, participant, terminal) {
+        (Approvals::Deny, ..) => builder.approvals(NobodyIsAsked),
+        (_, Some(participant), Some(terminal)) => builder.approvals(Several::new(terminal, participant)),
+        (_, Some(participant), None) => builder.approvals(participant),
+        (_, None, Some(terminal)) => builder.approvals(terminal),
+        (_, None, None) => builder.approvals(HeadlessApprovals),
     };
-    Ok(Prepared { builder, watcher, log, servers })
+    Ok(Prepared { builder, watcher, log, servers, serving })
 }
 
 /// The names of the tools that there are without a server.

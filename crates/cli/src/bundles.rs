@@ -220,7 +220,7 @@ pub fn name_follower(hooks: &HookRegistry) {
 pub fn host(workspace: &Path, home: &Home) -> Result<Host> {
     let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
     let place = scope.workspace().to_owned();
-    let keys = Protection::keys(home);
+    let keys = Protection::keys(home)?;
     Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place, &keys)))
 }
 

@@ -38,9 +38,12 @@ pub struct Flags {
     /// A bundle: more hooks, from a YAML file
     #[arg(long, env = "AMPLIFIER_BUNDLE", value_name = "FILE")]
     pub bundle: Option<PathBuf>,
-    /// What becomes of questions: `ask` puts them to the person, `deny` refuses them
+    /// What becomes of questions: `ask` puts them to the person, `server` to the server as well, `deny` refuses them
     #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "MODE")]
     pub approvals: Option<String>,
+    /// Be seen by the server (`amplifier serve`): it is asked as well, and commands are taken from it; short for `--approvals server`
+    #[arg(long)]
+    pub serve: bool,
     /// How long a question waits for an answer before it is denied
     #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS")]
     pub approval_timeout: Option<String>,
@@ -61,8 +64,17 @@ pub struct Flags {
 impl Flags {
     /// For commands without an agent: help leaves out what decides nothing about bundles. It is understood all the same.
     pub fn about_bundles(arg: Arg) -> Arg {
-        const ABOUT_AGENTS: [&str; 8] =
-            ["provider", "model", "base_url", "script", "approvals", "approval_timeout", "orchestrator", "audit"];
+        const ABOUT_AGENTS: [&str; 9] = [
+            "provider",
+            "model",
+            "base_url",
+            "script",
+            "approvals",
+            "serve",
+            "approval_timeout",
+            "orchestrator",
+            "audit",
+        ];
         let is_hidden = ABOUT_AGENTS.contains(&arg.get_id().as_str());
         arg.hide(is_hidden)
     }
@@ -143,8 +155,21 @@ impl fmt::Debug for Who {
 pub enum Approvals {
     /// A person is asked.
     Ask,
+    /// A person is asked, here or at the server.
+    Server,
     /// They are refused.
     Deny,
+}
+
+impl Approvals {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Server => "server",
+            Self::Deny => "deny",
+        }
+    }
 }
 
 /// A setting, and where it comes from.
@@ -226,7 +251,12 @@ impl Config {
         settings.choose("script", &flags.script, &file.script, "");
         let workspace = settings.choose("workspace", &flags.workspace, &file.workspace, ".");
         let bundle = settings.choose("bundle", &flags.bundle, &file.bundle, "");
-        let approvals = settings.choose("approvals", &flags.approvals, &file.approvals, "ask");
+        let given = match (flags.serve, flags.approvals.as_deref()) {
+            (true, Some("deny")) => return Err(usage("with `--approvals deny`, nobody is asked: leave out `--serve`")),
+            (true, _) => Some(Approvals::Server.as_str().to_owned()),
+            (false, _) => flags.approvals.clone(),
+        };
+        let approvals = settings.choose("approvals", &given, &file.approvals, "ask");
         let in_file = file.approval_timeout.map(|seconds| seconds.to_string());
         let default = Approval::TIMEOUT.as_secs().to_string();
         let approval_timeout = settings.choose("approval_timeout", &flags.approval_timeout, &in_file, &default);
@@ -241,10 +271,11 @@ impl Config {
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
             approvals: match approvals.as_str() {
                 "ask" => Approvals::Ask,
+                "server" => Approvals::Server,
                 "deny" => Approvals::Deny,
                 other => {
                     return Err(usage(format!(
-                        "approvals are `ask` or `deny`, not `{other}`; nothing is ever allowed silently"
+                        "approvals are `ask`, `server` or `deny`, not `{other}`; nothing is ever allowed silently"
                     )));
                 }
             },
@@ -292,9 +323,14 @@ impl Config {
             };
             config.laid_in("orchestrator", config.orchestrator.as_str());
         }
-        if session.approvals == Some(Questions::Deny) && !self.is_given("approvals") {
-            config.approvals = Approvals::Deny;
-            config.laid_in("approvals", "deny");
+        let approvals = match (session.approvals, self.approvals) {
+            (Some(Questions::Deny), _) => Some(Approvals::Deny),
+            (Some(Questions::Server), Approvals::Ask) => Some(Approvals::Server),
+            _ => None,
+        };
+        if let Some(approvals) = approvals.filter(|_| !self.is_given("approvals")) {
+            config.approvals = approvals;
+            config.laid_in("approvals", approvals.as_str());
         }
         if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_given("audit")) {
             config.audit = audit;

@@ -50,6 +50,11 @@ impl Home {
         self.data.join("audit.key")
     }
 
+    /// What the server keeps: its tokens, and where it is while it runs.
+    pub fn server_folder(&self) -> PathBuf {
+        self.data.join("server")
+    }
+
     /// The stored sessions.
     pub fn sessions(&self) -> Store {
         Store::new(self.data.join("sessions"))
@@ -83,5 +88,10 @@ impl Home {
     /// The person's standing answers.
     pub fn approval_rules(&self) -> PathBuf {
         self.config.join("approvals.json")
+    }
+
+    /// The person's standing answers for projects, each in a folder of its own.
+    pub fn projects(&self) -> PathBuf {
+        self.config.join("projects")
     }
 }

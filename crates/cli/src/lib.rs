@@ -7,5 +7,8 @@ pub mod config;
 pub mod confine;
 pub mod guards;
 pub mod home;
+pub mod hosting;
+pub mod rules;
+pub mod serving;
 pub mod terminal;
 pub mod trust;

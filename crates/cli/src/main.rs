@@ -17,6 +17,7 @@ use amplifier::commands::init::Init;
 use amplifier::commands::man::Man;
 use amplifier::commands::output::is_closed_pipe;
 use amplifier::commands::run::Run;
+use amplifier::commands::serve::Serve;
 use amplifier::commands::sessions::Sessions;
 use amplifier::config::{Config, Flags, Usage, Who};
 use amplifier::home::Home;
@@ -39,6 +40,7 @@ enum Command {
     Run(Run),
     Chat(Chat),
     Sessions(Sessions),
+    Serve(Serve),
     Hooks(Hooks),
     Init(Init),
     Events(Events),
@@ -88,6 +90,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(demo) => awaited(demo.run()),
         Command::Run(run) => awaited(run.run(&home()?)),
         Command::Chat(chat) => awaited(chat.run(&home()?)),
+        Command::Serve(serve) => awaited(serve.run(&home()?)),
         Command::Sessions(sessions) => awaited(sessions.run(&home()?)),
         Command::Hooks(hooks) => awaited(hooks.run(&home()?)),
         Command::Init(init) => init.run(&home()?),

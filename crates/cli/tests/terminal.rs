@@ -9,6 +9,8 @@ mod common;
 mod chat;
 #[path = "terminal/run.rs"]
 mod run;
+#[path = "terminal/serve.rs"]
+mod serve;
 #[path = "terminal/trust.rs"]
 mod trust;
 

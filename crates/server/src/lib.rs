@@ -3,14 +3,18 @@
 pub mod access;
 mod action;
 mod api;
+pub mod client;
 pub mod feed;
-mod hub;
+pub mod hub;
 pub mod link;
+mod server;
 pub mod wire;
 
 use std::sync::Arc;
 
-pub use hub::Hub;
+pub use api::description;
+pub use hub::{Answering, Change, Command, Connected, Hub, Refused};
+pub use server::{Running, ServeError, Server, ServerOptions, TlsFiles};
 
 /// What every part of the server works with. A handle: clones share the same state.
 #[derive(Clone)]

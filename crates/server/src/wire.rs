@@ -412,6 +412,35 @@ pub struct Me {
     pub role: String,
 }
 
+/// A link that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkWanted {
+    /// The name that answers given through it are recorded under.
+    pub name: String,
+    /// What it allows: `viewer`, `approver`, `admin`.
+    pub role: String,
+}
+
+/// A link that lets one browser in, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Link {
+    /// To be opened in a browser.
+    pub url: String,
+    /// Until when.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+}
+
+/// That the server works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+    /// The version of the server.
+    pub version: String,
+}
+
 /// Something went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Failure {

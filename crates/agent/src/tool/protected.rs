@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Places that tools may not change, and files that they may not even read.
+/// Places that tools may not change, and files and folders that they may not even read.
 ///
 /// Paths were resolved when they were named. What is there is looked up at every use: a key may be made, or replaced, while a session runs.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Protected {
     pub(super) fn check_readable(&self, file: &Metadata) -> io::Result<()> {
         let is_file =
             |hidden: &PathBuf| fs::metadata(hidden).is_ok_and(|hidden| identity(hidden) == Identity::of(file));
-        if self.hidden.iter().any(is_file) {
+        if self.hidden.iter().any(|hidden| is_file(hidden) || holds(hidden, Identity::of(file))) {
             return Err(io::Error::other("it is a key that tools cannot read"));
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Workspace {
         self
     }
 
-    /// Keeps tools from reading these files, and from changing them. They need not exist.
+    /// Keeps tools from reading these files, or what is in these folders, and from changing them. They need not exist.
     #[must_use]
     pub fn hide(mut self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         let files: Vec<PathBuf> = files.into_iter().map(|file| self.named(file.as_ref())).collect();

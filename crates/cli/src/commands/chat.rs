@@ -1,14 +1,19 @@
 //! `amplifier chat`: an interactive session.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::os::unix::fs::OpenOptionsExt;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, Session, TurnEnd};
 use amplifier_core::HookRegistry;
+use amplifier_server::hub::Command;
+use amplifier_server::link::Participant;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -20,6 +25,7 @@ use super::run::{report, stop_on_ctrl_c, stop_when_told, told_to_end};
 use crate::agent::{self, Prepared, Watcher};
 use crate::config::{Config, Flags};
 use crate::home::Home;
+use crate::serving::{Obeying, Reach, Serving};
 use crate::terminal::Screen;
 
 /// Talk with the agent.
@@ -64,7 +70,9 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let screen = Screen::new();
     let cancel = Cancel::default();
     let hooks = HookRegistry::new();
-    let Prepared { builder, watcher, log, servers } = agent::prepare(&config, home, hooks, &screen, &cancel).await?;
+    let reach = Reach::Socket { takes_prompts: true };
+    let prepared = agent::prepare(&config, home, hooks, &screen, &cancel, &reach).await?;
+    let Prepared { builder, watcher, log, servers, serving } = prepared;
     stop_on_ctrl_c(&cancel, &screen);
     stop_when_told(&cancel)?;
     let told_to_end = told_to_end()?;
@@ -73,9 +81,15 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
         Begin::Resume(id) => builder.resume(&id).await?,
         Begin::Fork(id, turn) => builder.fork(&id, turn).await?,
     };
+    if let Some(serving) = &serving {
+        serving.started(&session);
+    }
+    let remote = Remote::listen(serving, &cancel);
     screen.note(&format!("session {}; /help shows what you can do, Ctrl-D ends it", session.id()));
-    let result = talk(&session, &screen, &watcher, home, told_to_end).await;
-    session.end(if result.is_ok() { "user_exit" } else { "error" }).await?;
+    let result = talk(&session, &screen, &watcher, &remote, home, told_to_end).await;
+    let reason = if result.is_ok() { "user_exit" } else { "error" };
+    remote.bye(reason).await;
+    session.end(reason).await?;
     drop(servers);
     log.close().context("the audit log")?;
     result.map(|()| ExitCode::SUCCESS)
@@ -86,14 +100,30 @@ async fn talk(
     session: &Session,
     screen: &Screen,
     watcher: &Watcher,
+    remote: &Remote,
     home: &Home,
     told_to_end: impl Future<Output = ()>,
 ) -> Result<()> {
     let history = line_history(home).context("the line history")?;
     let is_colourful = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
-    let mut editor = Reedline::create().with_history(history).with_ansi_colors(is_colourful);
+    let editor = Reedline::create().with_history(history).with_ansi_colors(is_colourful);
+    let mut editor = match remote.is_served() {
+        true => editor.with_break_signal(remote.shared.interrupts.clone()),
+        false => editor,
+    };
     let mut told_to_end = pin!(told_to_end);
     loop {
+        match remote.next() {
+            Some(Wanted::End) => return Ok(()),
+            Some(Wanted::Prompt(prompt)) => {
+                screen.note(&format!("> {prompt}"));
+                screen.note("(from the server)");
+                turn(session, screen, watcher, remote, &prompt).await?;
+                continue;
+            }
+            None => {}
+        }
+        remote.set_idle(true);
         let reading = tokio::task::spawn_blocking(move || {
             let signal = editor.read_line(&Line);
             (editor, signal)
@@ -108,6 +138,7 @@ async fn talk(
             read = reading => read?,
         };
         editor = returned;
+        remote.set_idle(false);
         let line = match signal? {
             Signal::Success(line) => line,
             Signal::CtrlD => return Ok(()),
@@ -118,15 +149,88 @@ async fn talk(
             "" => {}
             "/exit" | "/quit" => return Ok(()),
             command if command.starts_with('/') => slash(session, screen, command).await,
-            prompt => {
-                let end = session.prompt(prompt).await;
-                watcher.end_turn().context("the answer cannot be written to standard output")?;
-                report(screen, &end);
-                if matches!(end, TurnEnd::Answered(_)) {
-                    session.notify("awaiting_input", "the agent has answered").await;
-                }
-            }
+            prompt => turn(session, screen, watcher, remote, prompt).await?,
         }
+    }
+}
+
+/// Has the agent work on a prompt.
+async fn turn(session: &Session, screen: &Screen, watcher: &Watcher, remote: &Remote, prompt: &str) -> Result<()> {
+    let end = session.prompt(prompt).await;
+    watcher.end_turn().context("the answer cannot be written to standard output")?;
+    report(screen, &end);
+    if matches!(end, TurnEnd::Answered(_)) && !remote.is_over() {
+        session.notify("awaiting_input", "the agent has answered").await;
+    }
+    Ok(())
+}
+
+/// What the server wants of the conversation, if one sees it.
+struct Remote {
+    shared: Arc<Wants>,
+    participant: Option<Participant>,
+    link: Option<Obeying>,
+}
+
+#[derive(Default)]
+struct Wants {
+    /// Makes the editor stop reading. What is typed so far stays in it.
+    interrupts: Arc<AtomicBool>,
+    // A std lock: nothing awaits while it is held.
+    prompts: Mutex<VecDeque<String>>,
+    is_over: AtomicBool,
+}
+
+enum Wanted {
+    Prompt(String),
+    End,
+}
+
+impl Remote {
+    fn listen(serving: Option<Serving>, cancel: &Cancel) -> Self {
+        let shared = Arc::new(Wants::default());
+        let participant = serving.as_ref().map(|serving| serving.participant.clone());
+        let wants = shared.clone();
+        let link = serving.map(|serving| serving.obey_with(cancel, move |wanted| wants.take(wanted)));
+        Self { shared, participant, link }
+    }
+
+    fn is_served(&self) -> bool {
+        self.link.is_some()
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::SeqCst)
+    }
+
+    fn next(&self) -> Option<Wanted> {
+        if self.is_over() {
+            return Some(Wanted::End);
+        }
+        self.shared.prompts.lock().unwrap_or_else(PoisonError::into_inner).pop_front().map(Wanted::Prompt)
+    }
+
+    fn set_idle(&self, idle: bool) {
+        if let Some(participant) = &self.participant {
+            participant.set_idle(idle);
+        }
+    }
+
+    async fn bye(self, reason: &str) {
+        if let Some(link) = self.link {
+            link.bye(reason).await;
+        }
+    }
+}
+
+impl Wants {
+    fn take(&self, command: Command) {
+        match command {
+            Command::Prompt(text) => self.prompts.lock().unwrap_or_else(PoisonError::into_inner).push_back(text),
+            Command::End => self.is_over.store(true, Ordering::SeqCst),
+            Command::Interrupt | Command::Reload => return,
+        }
+        self.interrupts.store(true, Ordering::SeqCst);
     }
 }
 

@@ -7,15 +7,16 @@ use amplifier_agent::provider::Script;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
 use amplifier_modules::bundle::BundleLevel;
+use amplifier_server::client::Address;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use crate::agent;
 use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
 use crate::confine::Protection;
 use crate::home::Home;
+use crate::rules;
 use crate::terminal::{Reading, visible};
 
 /// Say what is configured and what is missing.
@@ -131,7 +132,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
     let standing = home.approval_rules();
-    let rules = match agent::rules(home) {
+    let rules = match rules::in_force(home, &config.workspace) {
         Ok(_) if standing.exists() => Ok(standing.display().to_string()),
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(format!("{error:#}")),
@@ -150,6 +151,11 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         Ok(_) => Ok("commands cannot change bundles, keys or the audit log".to_owned()),
         Err(error) => Err(format!("commands are not confined, so protection from them is weaker: {error:#}")),
     };
+    let server = match Address::find(&home.server_folder()) {
+        Ok(Some(address)) => Ok(format!("runs at {} (process {})", address.url, address.pid)),
+        Ok(None) => Ok("does not run; `amplifier serve` starts it".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
     vec![
         finding("model", model),
         finding("workspace", workspace),
@@ -158,5 +164,6 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         finding("approvals", rules),
         finding("bash", bash),
         finding("confinement", confinement),
+        finding("server", server),
     ]
 }

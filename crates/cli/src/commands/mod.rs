@@ -12,5 +12,6 @@ pub mod init;
 pub mod man;
 pub mod output;
 pub mod run;
+pub mod serve;
 pub mod sessions;
 mod trust;

@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::agent::{self, Prepared};
 use crate::config::{Config, Flags, usage};
 use crate::home::Home;
+use crate::serving::Reach;
 use crate::terminal::{Look, Screen};
 
 /// Do one task, and end.
@@ -54,13 +55,14 @@ impl Run {
         let cancel = Cancel::default();
         stop_on_ctrl_c(&cancel, &screen);
         stop_when_told(&cancel)?;
+        let reach = Reach::Socket { takes_prompts: false };
         let done = async {
             let prepared = tokio::select! {
-                prepared = agent::prepare(&config, home, hooks, &screen, &cancel) => prepared?,
+                prepared = agent::prepare(&config, home, hooks, &screen, &cancel, &reach) => prepared?,
                 // What was begun so far ends with the future.
                 () = cancel.reached(CancelLevel::Graceful) => return Ok(Done::without_session(TurnEnd::Interrupted)),
             };
-            one_turn(prepared, &screen, &task).await
+            one_turn(prepared, &screen, &cancel, &task).await
         };
         let done = done.await;
         if self.json {
@@ -94,11 +96,15 @@ impl Done {
 }
 
 /// Starts a session, does the task, and ends the session.
-async fn one_turn(prepared: Prepared, screen: &Screen, task: &str) -> Result<Done> {
-    let Prepared { builder, watcher, log, servers } = prepared;
+async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &str) -> Result<Done> {
+    let Prepared { builder, watcher, log, servers, serving } = prepared;
+    let served = serving.map(|serving| serving.obey(cancel));
     let session = match builder.start().await {
         Ok(session) => session,
         Err(error) => {
+            if let Some(served) = served {
+                served.bye("error").await;
+            }
             let end = match error {
                 SessionError::Refused(refusal) => TurnEnd::Refused(refusal),
                 SessionError::Interrupted => TurnEnd::Interrupted,
@@ -109,9 +115,15 @@ async fn one_turn(prepared: Prepared, screen: &Screen, task: &str) -> Result<Don
         }
     };
     let id = session.id().to_owned();
+    if let Some(served) = &served {
+        served.started(&session);
+    }
     let end = session.prompt(task).await;
     let shown = watcher.end_turn();
     report(screen, &end);
+    if let Some(served) = served {
+        served.bye(end.status()).await;
+    }
     let left = finish(session, &end, log).await;
     drop(servers);
     let left = left.and(shown.context("the answer cannot be written to standard output"));

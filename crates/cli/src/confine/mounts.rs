@@ -31,11 +31,14 @@ pub(super) fn make_read_only(is_meant: impl Fn(&Path) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Puts a device in the place of a file, where devices cannot be opened.
-pub(super) fn hide(file: &Path) -> Result<()> {
-    mount_bind("/dev/null", file)?;
+/// Puts a device in the place of a file, where devices cannot be opened; and nothing at all in the place of a folder.
+pub(super) fn hide(path: &Path) -> Result<()> {
     let kept = KEPT.iter().map(|(_, flag)| *flag).collect::<MountFlags>();
-    Ok(mount_remount(file, MountFlags::BIND | MountFlags::RDONLY | kept, "")?)
+    if path.is_dir() {
+        return Ok(mount("none", path, "tmpfs", MountFlags::RDONLY | kept, c"size=4k,mode=700")?);
+    }
+    mount_bind("/dev/null", path)?;
+    Ok(mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | kept, "")?)
 }
 
 /// Puts an empty folder in the place of one, of a bounded size: it is memory.

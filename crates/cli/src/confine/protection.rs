@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
@@ -84,15 +85,24 @@ impl Protection {
             let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
             made.with_context(|| format!("the folder `{}`", folder.display()))
         });
-        Ok(Self { places: places.collect::<Result<_>>()?, keys: Self::keys(home), workspace: PathBuf::new() })
+        Ok(Self { places: places.collect::<Result<_>>()?, keys: Self::keys(home)?, workspace: PathBuf::new() })
     }
 
-    /// The files that no program of a session reads: the keys that sign for what happens in it.
-    pub fn keys(home: &Home) -> Vec<PathBuf> {
+    /// What no program of a session reads: the keys that sign for what happens in it, and what lets one answer as the person.
+    ///
+    /// # Errors
+    /// If the server's folder cannot be made.
+    pub fn keys(home: &Home) -> Result<Vec<PathBuf>> {
         let key = home.audit_key();
         let mut old = OsString::from(&key);
         old.push(".old");
-        vec![key, old.into()]
+        // Who reads these can answer questions as the person. The folder is hidden from commands as a whole, with the socket in it; it is made now, because what
+        // is not there when a command begins cannot be hidden from it.
+        let server = home.server_folder();
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server);
+        made.with_context(|| format!("the folder `{}`", server.display()))?;
+        let secrets = ["token", "tokens.json", "cookies.json", "open.html"].map(|name| server.join(name));
+        Ok([key, old.into(), server].into_iter().chain(secrets).collect())
     }
 
     /// Protects it from the tools that use files.

@@ -1,11 +1,12 @@
 //! Questions to the person at the terminal.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_core::{Answer, Answerer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use amplifier_server::wire;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -14,6 +15,7 @@ use super::action::Action;
 use super::keys::{Key, Keys};
 use super::question;
 use super::screen::Screen;
+use crate::rules::person;
 
 /// How soon a withdrawn question is noticed.
 pub(super) const GLANCE: Duration = Duration::from_millis(25);
@@ -48,10 +50,33 @@ impl ApprovalSystem for TerminalApprovals {
     /// Dropping the future takes the question away and gives the keyboard back before it returns, which takes the
     /// fraction of a second that a key is waited for.
     async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+        self.ask_beside(request, std::future::pending()).await
+    }
+}
+
+impl TerminalApprovals {
+    /// Asks, while somebody else is asked elsewhere. The first answer counts; if it comes from elsewhere, the person sees who gave it.
+    ///
+    /// # Errors
+    /// As any approval system.
+    ///
+    /// # Cancel safety
+    /// As for questions that are asked here alone.
+    pub async fn ask_beside(
+        &self,
+        request: Arc<ApprovalRequest>,
+        elsewhere: impl Future<Output = Answer>,
+    ) -> Result<Answer, ApprovalError> {
+        let mut elsewhere = pin!(elsewhere);
         let deadline = Instant::now().checked_add(request.timeout.saturating_sub(MARGIN));
         let asking = self.screen.asking();
         let _turn = tokio::select! {
             turn = asking.lock() => turn,
+            answer = &mut elsewhere => {
+                let text = format!("a question of hook {}: {}", request.hook, question::who_answered(answer.by.as_ref()));
+                self.screen.note(&text);
+                return Ok(answer);
+            }
             _ = request.closed() => {
                 let hook = &request.hook;
                 self.screen.note(&format!("a question of hook {hook} ran out of time while another one was open"));
@@ -76,6 +101,10 @@ impl ApprovalSystem for TerminalApprovals {
         let shown = Shown { ended, thread: Some(thread) };
         tokio::select! {
             answered = answered => answered.unwrap_or(Err(ApprovalError::Closed)),
+            answer = &mut elsewhere => {
+                let _ = shown.ended.set(Ended::Elsewhere(answer.by.clone()));
+                Ok(answer)
+            }
             _ = request.closed() => {
                 // Whoever cancels drops this future, so it is time that has closed the question.
                 let _ = shown.ended.set(Ended::OutOfTime);
@@ -88,6 +117,8 @@ impl ApprovalSystem for TerminalApprovals {
 /// Why a question is taken away unanswered.
 pub(super) enum Ended {
     OutOfTime,
+    /// Somebody was faster.
+    Elsewhere(Option<Answerer>),
     Withdrawn,
 }
 
@@ -140,6 +171,7 @@ impl Asking {
                 Some(Ended::OutOfTime) => {
                     break (question::timed_out(request.default), Err(ApprovalError::TimedOut));
                 }
+                Some(Ended::Elsewhere(by)) => break (question::elsewhere(by.as_ref()), Err(ApprovalError::Closed)),
                 Some(Ended::Withdrawn) => break (question::withdrawn(), Err(ApprovalError::Closed)),
                 None => {}
             }
@@ -170,17 +202,15 @@ impl Asking {
                 None => None,
             };
             if let Some(option) = option {
-                break (question::answered(option.effect), Ok(Answer::by(&option.label, person(), "terminal")));
+                break (
+                    question::answered(option.effect),
+                    Ok(Answer { label: option.label.clone(), by: Some(person()) }),
+                );
             }
         };
         floor.rows(&[ending])?;
         answer
     }
-}
-
-/// Who sits at the terminal, as the system knows.
-fn person() -> String {
-    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".to_owned())
 }
 
 /// Where nobody can be asked: every question is denied, and the reason says what to do.

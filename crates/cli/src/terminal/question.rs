@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use amplifier_core::{ApprovalOption, ApprovalRequest, DefaultDecision, Effect};
+use amplifier_core::{Answerer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect};
 
 use super::action::Action;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW, folded};
@@ -91,6 +91,21 @@ pub(super) fn timed_out(default: DefaultDecision) -> Line {
     match default {
         DefaultDecision::Allow => end().exact(YELLOW, "✓ allowed by default: nobody answered in time"),
         DefaultDecision::Deny => end().exact(RED, "✗ denied by default: nobody answered in time"),
+    }
+}
+
+/// What stays of a question that somebody answered elsewhere.
+pub(super) fn elsewhere(by: Option<&Answerer>) -> Line {
+    end().exact(DIM, format!("○ {}", who_answered(by)))
+}
+
+/// Who answered elsewhere, in words.
+pub(super) fn who_answered(by: Option<&Answerer>) -> String {
+    match by {
+        None => "answered elsewhere".to_owned(),
+        Some(Answerer { name, via }) if via == "console" => format!("answered by {name} in the console"),
+        Some(Answerer { name, via }) if via == "api" => format!("answered by {name} over the API"),
+        Some(Answerer { name, via }) => format!("answered by {name} ({via})"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{World, bash, is_possible};
+use super::{Running, World, bash, is_possible};
 
 /// Ways that work in a shell that is not confined. Each is run in the workspace.
 const WAYS: [&str; 32] = [
@@ -176,6 +176,37 @@ fn no_tool_reads_the_key() {
     }
     // The rest may be read.
     assert_eq!(world.does(&[("Read", json!({ "file_path": "outer/home/trust.json" }))]), ["     1\t{}\n"]);
+}
+
+/// Who has the server's token can answer the questions about their own commands.
+#[test]
+fn no_tool_reads_the_secrets_of_the_server() {
+    let world = World::new();
+    world.does(&[bash("true")]);
+    let token = Running::start(world.command(&["serve", "token", "add", "ci"])).end();
+    assert_eq!(token.code, 0, "{token:?}");
+    for name in ["token", "open.html"] {
+        world.0.write(&format!("outer/home/server/{name}"), "a secret");
+    }
+    fs::rename(world.0.at("outer"), world.0.at("workspace/outer")).unwrap();
+    std::os::unix::fs::symlink("workspace/outer", world.0.at("outer")).unwrap();
+    let mut calls = vec![
+        ("Read", json!({ "file_path": "outer/home/server/token" })),
+        ("Read", json!({ "file_path": "outer/home/server/open.html" })),
+        ("Grep", json!({ "pattern": "a s.cret", "path": "outer/home/server/token" })),
+        ("Grep", json!({ "pattern": "sha2.6", "path": "outer/home/server" })),
+    ];
+    if is_possible() {
+        calls.push(bash(
+            "ls -A outer/home/server | wc -l; cat outer/home/server/* /proc/self/root/$PWD/outer/home/server/token",
+        ));
+    }
+    let results = world.does(&calls);
+    assert_eq!(results[0], "Error: `outer/home/server/token` cannot be read: it is a key that tools cannot read");
+    assert!(results.iter().all(|result| !result.contains("a secret") && !result.contains("sha256")), "{results:?}");
+    if let Some(result) = results.get(4) {
+        assert!(result.starts_with("Error: 0\n") && result.matches("No such file").count() == 2, "{result}");
+    }
 }
 
 #[test]

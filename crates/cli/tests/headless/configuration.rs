@@ -35,7 +35,7 @@ fn a_flag_counts_more_than_the_environment_and_that_more_than_the_file() {
         assert_eq!(doctor(&[], environment), expected(environment, "flag or environment"));
         assert_eq!(doctor(&[&option, flag], environment), expected(flag, "flag or environment"));
     };
-    check("approvals", "ask", ["deny", "ask", "deny"]);
+    check("approvals", "ask", ["deny", "ask", "server"]);
     check("approval_timeout", "300", ["60", "2.5", "7"]);
     check("orchestrator", "loop-streaming", ["loop-basic", "loop-streaming", "loop-basic"]);
     check("audit", "group", ["async", "record", "group"]);
@@ -161,11 +161,15 @@ fn the_hooks_that_would_run_are_listed() {
 EVENT                HOOK                 PRIORITY  ROLE      ON ERROR  TIME LIMIT  LEVEL
 tool:pre             confirm                    50  gate      deny      30 s        built in
 ";
-    assert_eq!(place.amplifier(&["hooks", "list"]).fine(), table);
+    let followers = "\
+execution:start      bundle                      0  observer  continue  30 s        built in
+provider:request     bundle                      0  observer  continue  30 s        built in
+";
+    assert_eq!(place.amplifier(&["hooks", "list"]).fine(), format!("{table}{followers}"));
     assert_eq!(place.amplifier(&["hooks", "list", "tool:pre"]).fine(), table);
     assert_eq!(place.amplifier(&["hooks", "list", "tool:post"]).fine(), "No hook hears that.\n");
     assert_eq!(place.amplifier(&["hooks", "list", "tool:post", "--json"]).fine(), "");
-    let hook: Value = serde_json::from_str(&place.amplifier(&["hooks", "list", "--json"]).fine()).unwrap();
+    let hook: Value = serde_json::from_str(&place.amplifier(&["hooks", "list", "tool:pre", "--json"]).fine()).unwrap();
     assert_eq!((&hook["name"], &hook["event"]), (&json!("confirm"), &json!("tool:pre")));
     let Ran { code, error, .. } = place.amplifier(&["hooks", "list", "tool"]);
     assert!(code == 1 && error.ends_with("; `amplifier events` lists all events\n"), "{error}");
@@ -184,7 +188,8 @@ fn standing_answers_are_listed_and_taken_back() {
     let revoke = |rule| place.amplifier(&["approvals", "revoke", rule]);
     assert_eq!(revoke("confirm:Run `a`?").fine(), "`confirm:Run `a`?` is taken back.\n");
     assert_eq!(revoke("2").fine(), "`confirm:Run `c`?` is taken back.\n");
-    assert_eq!(place.amplifier(&["approvals", "list", "--json"]).fine(), "{\"confirm:Run `b`?\":\"deny\"}\n");
+    let left: Value = serde_json::from_str(&place.amplifier(&["approvals", "list", "--json"]).fine()).unwrap();
+    assert_eq!(left, json!({ "rule": "confirm:Run `b`?", "decision": "deny", "scope": "person", "project": null }));
     assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
     for unknown in ["0", "2", "confirm:*"] {
         let hint = "`amplifier approvals list` shows those there are";

@@ -48,6 +48,8 @@ pub enum Loop {
 pub enum Questions {
     /// A person is asked.
     Ask,
+    /// A person is asked, at the terminal or at the server.
+    Server,
     /// They are refused.
     Deny,
 }

@@ -1,1 +1,70 @@
 //! What the server offers over HTTP.
+
+mod approvals;
+mod audit;
+pub(crate) mod error;
+mod events;
+mod hooks;
+mod me;
+mod metrics;
+mod openapi;
+mod pages;
+mod rules;
+mod sessions;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
+use serde_json::Value;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::App;
+use crate::access::guard::BODY_LIMIT;
+use error::ApiError;
+use openapi::Described;
+
+/// Every route, with its description.
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(openapi::frame())
+        .merge(approvals::routes())
+        .merge(audit::routes())
+        .merge(events::routes())
+        .merge(hooks::routes())
+        .merge(me::routes())
+        .merge(metrics::routes())
+        .merge(openapi::routes())
+        .merge(pages::routes())
+        .merge(rules::routes())
+        .merge(sessions::routes())
+        .merge(stream::routes())
+}
+
+/// The OpenAPI description of the server: what `GET /api/openapi.json` gives.
+pub fn description() -> Value {
+    let (_, described) = routes().split_for_parts();
+    openapi::completed(&described)
+}
+
+/// All routes. They know nobody, and so refuse nearly everything, until the guard stands before them.
+pub(crate) fn router(app: App) -> (Router, Value) {
+    let (router, described) = routes().split_for_parts();
+    let description = openapi::completed(&described);
+    let router = router
+        .with_state(app)
+        .layer(Extension(Arc::new(Described::new(&description))))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(CatchPanicLayer::custom(panicked));
+    (router, description)
+}
+
+/// What a panic says is printed where the server runs, and not told outside.
+pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    ApiError::internal("a handler panicked").into_response()
+}

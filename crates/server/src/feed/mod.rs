@@ -1,5 +1,437 @@
 //! What is recorded, as it is recorded.
+//!
+//! The audit log is the event store. One thread reads it as it grows (`follow.rs`) and keeps what can be known without reading it again
+//! (`index.rs`, `hooks.rs`); another one verifies it (`proven.rs`). Whoever asks for records reads them from the log (`query.rs`,
+//! `timeline.rs`), so that nobody who is slow holds anything for others.
 
-/// The audit log, as it grows. A handle.
-#[derive(Clone, Debug, Default)]
-pub struct Feed {}
+mod follow;
+mod forms;
+mod hooks;
+mod index;
+mod proven;
+mod query;
+mod timeline;
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use amplifier_audit::{AuditError, Folder, Proof, PublicKey};
+use axum::extract::ws::Utf8Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+
+pub use self::forms::{Ended, HookSaid, Injected, OpenQuestion, Page, SessionFacts, Timeline, TimelineItem, Told};
+use self::index::Index;
+use self::proven::{Known, Waiting};
+pub use self::query::Filter;
+use crate::wire::{AuditStatus, Decided, HookStats};
+
+/// The audit log, as it grows. A handle: clones share the same log.
+///
+/// Two threads of its own follow and verify the log until the last handle is dropped.
+#[derive(Clone)]
+pub struct Feed {
+    shared: Arc<Shared>,
+    _alive: Arc<Alive>,
+}
+
+/// Why the log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// A file cannot be read.
+    #[error("the audit log cannot be read: {0}")]
+    Read(io::Error),
+    /// What was to be read is not as it was recorded, or not there.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// A record has a body that is too deep to be read again.
+    #[error("a record cannot be read again: {0}")]
+    Json(serde_json::Error),
+    /// The threads that follow the log cannot be started, or have ended.
+    #[error("the audit log cannot be followed: {0}")]
+    Thread(io::Error),
+}
+
+/// Stops the threads when the last handle goes.
+struct Alive(Arc<Shared>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+        self.0.wake();
+    }
+}
+
+struct Shared {
+    folder: Folder,
+    // A std lock: nothing awaits and nothing but a large body is read while it is held.
+    index: RwLock<Index>,
+    changed: watch::Sender<u64>,
+    status: watch::Sender<Arc<AuditStatus>>,
+    /// Those who wait for a verification.
+    asked: Mutex<Vec<Waiting>>,
+    problem: Mutex<Option<String>>,
+    stopped: AtomicBool,
+    /// Wakes the threads.
+    sleeping: Mutex<()>,
+    awake: Condvar,
+    watching: AtomicUsize,
+    /// The newest messages of the stream, for others who watch the same.
+    frames: Mutex<VecDeque<(Filter, u64, Frame)>>,
+}
+
+/// So many messages are held for others, and so many bytes of them.
+const FRAMES: usize = 64;
+const FRAME_BYTES: usize = 8 << 20;
+
+/// A message of the stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) text: Utf8Bytes,
+    /// How many records are in it.
+    pub(crate) count: usize,
+    /// Where to go on.
+    pub(crate) cursor: u64,
+}
+
+impl Shared {
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn cannot_read(&self, error: Option<&io::Error>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = error.map(ToString::to_string);
+    }
+
+    /// Waits so long, or until it is time to stop.
+    fn sleep(&self, time: Duration) {
+        let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.awake.wait_timeout_while(sleeping, time, |()| !self.is_stopped());
+    }
+
+    /// The same, or until someone asks for a verification.
+    fn rest(&self, time: Duration) {
+        let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_idle =
+            |_: &mut ()| !self.is_stopped() && self.asked.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let _ = self.awake.wait_timeout_while(sleeping, time, is_idle);
+    }
+
+    fn wake(&self) {
+        drop(self.sleeping.lock().unwrap_or_else(PoisonError::into_inner));
+        self.awake.notify_all();
+    }
+}
+
+impl Feed {
+    /// Follows the log in that folder, which must be signed with that key, if one is given. A log that is not there yet is waited for.
+    ///
+    /// # Errors
+    /// If the threads for that cannot be started.
+    pub fn open(folder: &Path, key: Option<PublicKey>) -> Result<Self, FeedError> {
+        Self::with_anchors(folder, key, Vec::new())
+    }
+
+    /// The same with the files of anchors: checkpoints that are kept elsewhere, and that the log is compared with.
+    ///
+    /// # Errors
+    /// As [`open`](Feed::open).
+    pub fn with_anchors(folder: &Path, key: Option<PublicKey>, anchors: Vec<PathBuf>) -> Result<Self, FeedError> {
+        let status = AuditStatus { checking: true, ..AuditStatus::default() };
+        let shared = Arc::new(Shared {
+            folder: Folder::new(folder),
+            index: RwLock::default(),
+            changed: watch::Sender::new(0),
+            status: watch::Sender::new(Arc::new(status)),
+            asked: Mutex::default(),
+            problem: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            sleeping: Mutex::default(),
+            awake: Condvar::new(),
+            watching: AtomicUsize::new(0),
+            frames: Mutex::default(),
+        });
+        let feed = Self { _alive: Arc::new(Alive(shared.clone())), shared };
+        let (follower, prover) = (feed.shared.clone(), feed.shared.clone());
+        start("audit-feed", move || follow::follow(&follower))?;
+        start("audit-proof", move || proven::prove(&prover, Known { key, anchors }))?;
+        Ok(feed)
+    }
+
+    /// The number of the next record.
+    pub fn cursor(&self) -> u64 {
+        self.shared.index().cursor
+    }
+
+    /// The cursor as it grows.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Why the log cannot be read at the moment.
+    pub fn problem(&self) -> Option<String> {
+        self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Up to so many records that fit, from that number on, in order. Blocks while it reads.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn records(&self, filter: &Filter, after: u64, limit: usize) -> Result<Page, FeedError> {
+        self.shared.lines_after(filter, after, limit)?.page()
+    }
+
+    /// The last so many records that fit before that number, in order. The cursor of the page is what to ask for next. Blocks while it
+    /// reads.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn records_before(&self, filter: &Filter, before: u64, limit: usize) -> Result<Page, FeedError> {
+        self.shared.lines_before(filter, before, limit)?.page()
+    }
+
+    /// The same as [`records`](Feed::records), as the text that is sent: records with commas between them, how many there are, and where
+    /// to go on. Blocks while it reads.
+    pub(crate) fn batch(&self, filter: &Filter, after: u64, limit: usize) -> Result<Batch, FeedError> {
+        let lines = self.shared.lines_after(filter, after, limit)?;
+        Ok(Batch { events: lines.lines.join(","), count: lines.lines.len(), cursor: lines.cursor, first: lines.first })
+    }
+
+    /// The same as a message of the stream. None if it has to be read from the log, unless `blocking` says that it may be.
+    ///
+    /// All who watch the same get the same message, which is made once.
+    pub(crate) fn frame(&self, filter: &Filter, after: u64, blocking: bool) -> Result<Option<Frame>, FeedError> {
+        const AT_ONCE: usize = 500;
+        let frames = || self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let same =
+            frames().iter().find(|(of, from, _)| *from == after && of == filter).map(|(.., frame)| frame.clone());
+        if same.is_some() {
+            return Ok(same);
+        }
+        let lines = match self.shared.fresh_lines(filter, after, AT_ONCE) {
+            Some(lines) => lines,
+            None if blocking => self.shared.lines_after(filter, after, AT_ONCE)?,
+            None => return Ok(None),
+        };
+        let (count, cursor) = (lines.lines.len(), lines.cursor);
+        let text = format!("{{\"type\":\"events\",\"events\":[{}],\"cursor\":{cursor}}}", lines.lines.join(","));
+        let frame = Frame { text: text.into(), count, cursor };
+        if count > 0 {
+            let mut frames = frames();
+            frames.push_back((filter.clone(), after, frame.clone()));
+            while frames.len() > FRAMES
+                || frames.iter().map(|(.., frame)| frame.text.len()).sum::<usize>() > FRAME_BYTES
+            {
+                frames.pop_front();
+            }
+        }
+        Ok(Some(frame))
+    }
+
+    /// Sessions, those last heard of first: what the log says about the newest 2,000.
+    pub fn sessions(&self) -> Vec<SessionFacts> {
+        self.shared.index().sessions()
+    }
+
+    /// A session.
+    pub fn session(&self, id: &str) -> Option<SessionFacts> {
+        self.shared.index().session(id)
+    }
+
+    /// Up to so many sessions of which something was heard from that record on, the longest ago first.
+    pub fn sessions_from(&self, seq: u64, most: usize) -> Vec<SessionFacts> {
+        self.shared.index().sessions_from(seq, most)
+    }
+
+    /// The course of a session, from that record on. Blocks while it reads.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn timeline(&self, session: &str, after: u64, limit: usize) -> Result<Timeline, FeedError> {
+        self.shared.timeline(session, after, limit)
+    }
+
+    /// What hooks have done, in all sessions or in one.
+    pub fn hooks(&self, session: Option<&str>) -> Vec<HookStats> {
+        let now = u64::try_from(Timestamp::now().as_second() / 60).unwrap_or(0);
+        let index = self.shared.index();
+        match session {
+            None => index.hooks.list(now),
+            Some(session) => index.hooks_of(session).map(|hooks| hooks.list(now)).unwrap_or_default(),
+        }
+    }
+
+    /// What was decided, the newest first, before that record. Blocks while it reads.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn history(
+        &self,
+        session: Option<&str>,
+        hook: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Decided>, FeedError> {
+        self.shared.decisions(session, hook, before, limit)
+    }
+
+    /// What is proven about the log.
+    pub fn status(&self) -> AuditStatus {
+        AuditStatus::clone(&self.shared.status.borrow())
+    }
+
+    /// The same as it changes.
+    pub fn status_changed(&self) -> watch::Receiver<Arc<AuditStatus>> {
+        self.shared.status.subscribe()
+    }
+
+    /// Verifies all of the log, and says what came of it.
+    ///
+    /// # Errors
+    /// If the thread that does it has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing: the log is verified all the same.
+    pub async fn verify(&self) -> Result<AuditStatus, FeedError> {
+        let (done, is_done) = oneshot::channel();
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+        self.shared.wake();
+        is_done.await.map_err(|_| FeedError::Thread(io::Error::other("the thread that verifies it has ended")))?;
+        Ok(self.status())
+    }
+
+    /// The proof that a record is in the log, as `amplifier audit prove` prints it. Blocks while it reads all of the log.
+    ///
+    /// # Errors
+    /// If there is no such record, no checkpoint covers it yet, or the log cannot be read.
+    pub fn proof(&self, seq: u64) -> Result<Value, FeedError> {
+        serde_json::to_value(Proof::of(&self.shared.folder, seq)?).map_err(FeedError::Json)
+    }
+
+    /// One more who watches the log, until that is dropped.
+    pub(crate) fn watcher(&self) -> Watcher {
+        self.shared.watching.fetch_add(1, Ordering::Relaxed);
+        Watcher(self.shared.clone())
+    }
+
+    /// What is known in numbers, in the text form of Prometheus.
+    pub(crate) fn metrics(&self) -> String {
+        let index = self.shared.index();
+        let mut text = String::new();
+        let mut events: Vec<(&str, u64)> = index.events.iter().map(|(event, count)| (&**event, *count)).collect();
+        events.sort_unstable();
+        head(&mut text, "amplifier_events_total", "counter", "Events that were recorded.");
+        for (event, count) in events {
+            let _ = writeln!(text, "amplifier_events_total{{event=\"{}\"}} {count}", label(event));
+        }
+        let totals = index.hooks.totals();
+        for (name, help, value) in [
+            ("amplifier_hook_calls_total", "Calls of hooks.", (|hook| hook.calls) as fn(&hooks::Totals<'_>) -> u64),
+            ("amplifier_hook_denials_total", "Denials by hooks.", |hook| hook.denials),
+            ("amplifier_hook_errors_total", "Failures of hooks.", |hook| hook.errors),
+        ] {
+            head(&mut text, name, "counter", help);
+            for hook in &totals {
+                let _ = writeln!(text, "{name}{{hook=\"{}\"}} {}", label(hook.hook), value(hook));
+            }
+        }
+        head(&mut text, "amplifier_hook_duration_seconds", "histogram", "How long hooks took.");
+        for hook in &totals {
+            let name = label(hook.hook);
+            let mut sum = 0;
+            for (power, count) in hook.latency.iter().enumerate() {
+                sum += count;
+                let bound = if power < 15 { format!("{}", f64::from(1 << power) / 1e6) } else { "+Inf".to_owned() };
+                let _ =
+                    writeln!(text, "amplifier_hook_duration_seconds_bucket{{hook=\"{name}\",le=\"{bound}\"}} {sum}");
+            }
+            let _ =
+                writeln!(text, "amplifier_hook_duration_seconds_sum{{hook=\"{name}\"}} {}", hook.total_ns as f64 / 1e9);
+            let _ = writeln!(text, "amplifier_hook_duration_seconds_count{{hook=\"{name}\"}} {}", hook.calls);
+        }
+        head(&mut text, "amplifier_approvals_total", "counter", "Questions that were decided.");
+        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"granted\"}} {}", index.granted);
+        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"refused\"}} {}", index.refused);
+        let status = self.shared.status.borrow().clone();
+        for (name, kind, help, value) in [
+            ("amplifier_denials_total", "counter", "Operations that were denied.", index.denials),
+            ("amplifier_audit_records", "gauge", "Records of the audit log.", index.cursor),
+            ("amplifier_audit_verified_to", "gauge", "Records below this number are verified.", status.verified_to),
+            ("amplifier_audit_sound", "gauge", "Whether nothing is wrong with the audit log.", status.sound.into()),
+            ("amplifier_audit_exposed", "gauge", "Records that no checkpoint kept elsewhere covers.", status.exposed),
+            (
+                "amplifier_audit_unreadable_lines",
+                "gauge",
+                "Lines of the audit log that are no records.",
+                index.unreadable,
+            ),
+            (
+                "amplifier_stream_clients",
+                "gauge",
+                "Clients that watch the stream.",
+                self.shared.watching.load(Ordering::Relaxed) as u64,
+            ),
+        ] {
+            head(&mut text, name, kind, help);
+            let _ = writeln!(text, "{name} {value}");
+        }
+        text
+    }
+}
+
+/// What a metric is.
+pub(crate) fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// A text as the value of a label.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Records as they are sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    /// Their JSON, with commas between them.
+    pub(crate) events: String,
+    /// How many there are.
+    pub(crate) count: usize,
+    /// Where to go on.
+    pub(crate) cursor: u64,
+    /// The number of the first record that is there.
+    pub(crate) first: u64,
+}
+
+/// Someone who watches the log.
+pub(crate) struct Watcher(Arc<Shared>);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.watching.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), FeedError> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(run).map(drop).map_err(FeedError::Thread)
+}
+
+impl std::fmt::Debug for Feed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feed").field("folder", &self.shared.folder.path()).finish_non_exhaustive()
+    }
+}

@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
 
+pub(crate) use self::test::tested;
 use super::audit::text::padded;
 use super::trust;
 use crate::agent;
@@ -157,7 +158,7 @@ impl Hooks {
 }
 
 /// The bundle that is named, else the one that is configured, else that of the project if it is trusted, else that of the user.
-fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
+pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
     if let Some(file) = given.or_else(|| config.bundle.clone()) {
         return Ok(load(&file)?);
     }

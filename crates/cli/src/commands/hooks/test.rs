@@ -41,11 +41,67 @@ impl Test {
     }
 }
 
-/// Runs every test of a bundle on the hooks of the bundle alone.
+/// Runs every test of a bundle, and prints what came of it.
 async fn test(bundle: &Loaded, workspace: &Path, home: &Home, json: bool) -> Result<ExitCode> {
+    let mut out = stdout();
+    let failed = run(bundle, workspace, home, |Tested { file, case, took, expected, found }| {
+        let passed = expected == found;
+        if json {
+            writeln!(out, "{}", line(file, case, passed, took, &expected, &found))?;
+            return Ok(());
+        }
+        let (style, word) = match passed {
+            true => (AnsiColor::Green.on_default(), "ok"),
+            false => (AnsiColor::Red.on_default(), "FAILED"),
+        };
+        writeln!(out, "test {} ... {style}{word}{style:#}", visible(&case.name, Reading::Exact))?;
+        if !passed {
+            writeln!(out, "    - expected\n    + found")?;
+            diff::write(&mut out, 4, &expected, &found)?;
+        }
+        Ok(())
+    })
+    .await?;
+    let passed = bundle.tests.len() - failed;
+    match json {
+        true => writeln!(out, "{}", json!({ "passed": passed, "failed": failed }))?,
+        false if bundle.tests.is_empty() => writeln!(out, "0 passed; 0 failed: there is nothing under `tests`")?,
+        false => writeln!(out, "\n{passed} passed; {failed} failed")?,
+    }
+    out.flush()?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Runs every test of a bundle: what `--json` prints, as one value.
+pub(crate) async fn tested(bundle: &Loaded, workspace: &Path, home: &Home) -> Result<Value> {
+    let mut tests = Vec::new();
+    let failed = run(bundle, workspace, home, |Tested { file, case, took, expected, found }| {
+        tests.push(line(file, case, expected == found, took, &expected, &found));
+        Ok(())
+    })
+    .await?;
+    let passed = tests.len() - failed;
+    Ok(json!({ "tests": tests, "passed": passed, "failed": failed }))
+}
+
+/// What came of a test.
+struct Tested<'a> {
+    file: &'a Path,
+    case: &'a Case,
+    took: Duration,
+    expected: Value,
+    found: Value,
+}
+
+/// Runs every test of a bundle on the hooks of the bundle alone, and says how many failed.
+async fn run<'a>(
+    bundle: &'a Loaded,
+    workspace: &Path,
+    home: &Home,
+    mut each: impl FnMut(Tested<'a>) -> Result<()>,
+) -> Result<usize> {
     let hooks = HookRegistry::new();
     bundles::register_alone(bundle, workspace, home, &hooks)?;
-    let mut out = stdout();
     let mut failed = 0;
     for (number, (file, case)) in bundle.tests.iter().enumerate() {
         let Case { name, event, data, before, expect } = case;
@@ -65,30 +121,10 @@ async fn test(bundle: &Loaded, workspace: &Path, home: &Home, json: bool) -> Res
         let outcome = hooks.emit(event.as_str(), session(data)).await;
         let outcome = outcome.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
         let (expected, found) = compared(expect, &outcome);
-        let passed = expected == found;
-        failed += usize::from(!passed);
-        if json {
-            writeln!(out, "{}", line(file, case, passed, begun.elapsed(), &expected, &found))?;
-            continue;
-        }
-        let (style, word) = match passed {
-            true => (AnsiColor::Green.on_default(), "ok"),
-            false => (AnsiColor::Red.on_default(), "FAILED"),
-        };
-        writeln!(out, "test {} ... {style}{word}{style:#}", visible(name, Reading::Exact))?;
-        if !passed {
-            writeln!(out, "    - expected\n    + found")?;
-            diff::write(&mut out, 4, &expected, &found)?;
-        }
+        failed += usize::from(expected != found);
+        each(Tested { file, case, took: begun.elapsed(), expected, found })?;
     }
-    let passed = bundle.tests.len() - failed;
-    match json {
-        true => writeln!(out, "{}", json!({ "passed": passed, "failed": failed }))?,
-        false if bundle.tests.is_empty() => writeln!(out, "0 passed; 0 failed: there is nothing under `tests`")?,
-        false => writeln!(out, "\n{passed} passed; {failed} failed")?,
-    }
-    out.flush()?;
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(failed)
 }
 
 fn line(file: &Path, case: &Case, passed: bool, took: Duration, expected: &Value, found: &Value) -> Value {

@@ -1,0 +1,300 @@
+//! `amplifier serve`: approvals, sessions and the console, in a browser and over an API.
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+
+use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
+use amplifier_server::client::{Address, Client};
+use amplifier_server::feed::Feed;
+use amplifier_server::link::Door;
+use amplifier_server::{App, Running, ServeError, Server, ServerOptions, TlsFiles};
+use anyhow::{Context, Result, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::output::print_json;
+use super::run::told_to_end;
+use crate::agent::open_log;
+use crate::config::{Config, Flags};
+use crate::home::Home;
+use crate::hosting::Hosting;
+use crate::terminal::{Reading, visible};
+
+/// Answer questions and watch sessions in a browser, or over an API.
+///
+/// The server listens on this machine alone. A browser gets in through a one-time link; programs use a token: the owner's is in the file `server/token` beside the audit
+/// log, and `amplifier serve token add` makes others. Roles: a viewer looks, an approver also answers questions and interrupts, an admin may do everything.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Exit codes: 0 it was told to end, 1 it could not start, 2 wrong usage.\n\nCtrl-C ends it: what is being answered is answered. Sessions go on \
+                  without it, and questions stay open."
+)]
+pub struct Serve {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    begin: Begin,
+}
+
+#[derive(Args, Debug)]
+struct Begin {
+    /// Where to listen; another address than one of this machine alone needs TLS
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
+    listen: SocketAddr,
+    /// A name that browsers may use for the server, beside its address; links lead to the first one
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// The certificate for TLS, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Listen on the network without TLS: others can then read and change what is said
+    #[arg(long)]
+    insecure: bool,
+    /// Open the console in a browser
+    #[arg(long)]
+    open: bool,
+    /// Print one line of JSON when it runs: the address and a one-time link
+    #[arg(long)]
+    json: bool,
+    /// For sessions that run in the server
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Get a link that lets one browser in, once, within ten minutes
+    Link {
+        /// The name that answers are recorded under [default: yours]
+        #[arg(long)]
+        name: Option<String>,
+        /// What the browser may do
+        #[arg(long, default_value = "admin", value_parser = role())]
+        role: Role,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// See, make and take back tokens for programs
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+enum TokenCommand {
+    /// Make a token, and print it: it is not kept, and cannot be shown again
+    Add {
+        /// The name that answers are recorded under
+        name: String,
+        /// What it allows
+        #[arg(long, default_value = "viewer", value_parser = role())]
+        role: Role,
+    },
+    /// All tokens, without their secrets
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a token back; a running server refuses it from now on
+    Revoke {
+        /// The name, as `list` shows it
+        name: String,
+    },
+}
+
+fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|name| name.parse::<Role>())
+}
+
+impl Serve {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the server cannot start, or cannot be asked.
+    pub async fn run(self, home: &Home) -> Result<ExitCode> {
+        let folder = home.server_folder();
+        match self.command {
+            None => self.begin.run(home).await,
+            Some(Command::Link { name, role, json }) => link(&folder, name, role, json).await,
+            Some(Command::Token { command }) => token(&folder, command),
+        }
+    }
+}
+
+impl Begin {
+    async fn run(self, home: &Home) -> Result<ExitCode> {
+        // Listened for before anything is begun that has to end in order.
+        let mut interrupts = signal(SignalKind::interrupt())?;
+        let told = told_to_end()?;
+        let (as_json, open) = (self.json, self.open);
+        let owner = owner();
+        let (running, door) = self.start(home, &owner).await?;
+        let link = running.link(&owner, Role::Admin)?;
+        {
+            let mut out = std::io::stdout().lock();
+            if as_json {
+                let line = json!({ "url": running.url, "address": running.address.to_string(), "link": link, "pid": std::process::id() });
+                writeln!(out, "{line}")?;
+            } else {
+                writeln!(
+                    out,
+                    "The console is at {}\n\nTo get in, open this link within ten minutes; it works once:\n\n  {link}\n",
+                    running.url
+                )?;
+                writeln!(out, "For another one: amplifier serve link\nCtrl-C ends the server.")?;
+            }
+            out.flush()?;
+        }
+        let page = home.server_folder().join("open.html");
+        if open && let Err(error) = browse(&page, &link) {
+            writeln!(anstream::stderr(), "no browser could be opened: {error:#}")?;
+        }
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            () = told => {}
+        }
+        let _ = fs::remove_file(page);
+        // Sessions wait for another one.
+        drop(door);
+        running.stop().await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn start(self, home: &Home, owner: &str) -> Result<(Running, Door)> {
+        let mut options = ServerOptions::new(self.listen);
+        options.hosts = self.host;
+        options.insecure = self.insecure;
+        options.tls = self.tls_cert.zip(self.tls_key).map(|(certificate, key)| TlsFiles { certificate, key });
+        if self.insecure && options.tls.is_none() && !self.listen.ip().is_loopback() {
+            let warning = "WARNING: everybody on the network between you and this server can read what is said, take the \
+                           token or cookie from it, and answer questions as you. Use --tls-cert and --tls-key.";
+            writeln!(anstream::stderr(), "{warning}")?;
+        }
+        let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
+        let log = open_log(&Config::load(&self.flags, home)?, home)?;
+        let hosting = Hosting::new(self.flags, home.clone());
+        let app = App {
+            hub: hosting.hub(&log),
+            feed: Feed::open(&home.audit_folder(), log.status().public_key)?,
+            access: Access::open(&home.server_folder(), access)?,
+            host: Arc::new(hosting),
+        };
+        let hub = app.hub.clone();
+        let listen = self.listen;
+        let running = Server::start(app, options).await.map_err(|error| match error {
+            ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                anyhow!(
+                    "`{listen}` is taken by another program; choose another port: amplifier serve --listen {}:{}",
+                    listen.ip(),
+                    other(listen.port())
+                )
+            }
+            error => error.into(),
+        })?;
+        let door = Door::open(&home.server_folder(), hub)?;
+        Ok((running, door))
+    }
+}
+
+/// A port to propose instead.
+fn other(port: u16) -> u16 {
+    port.checked_add(1).unwrap_or(7878)
+}
+
+/// The name that the person is known by here.
+fn owner() -> String {
+    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    // Names are shown and recorded, so an odd one is not used.
+    let is_plain = |name: &String| {
+        (1..=64).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+    };
+    name.filter(is_plain).unwrap_or_else(|| "owner".to_owned())
+}
+
+/// Opens a link in a browser. What a command is started with can be seen by everybody on the machine, so the browser is given a file that only the
+/// person can read, and that leads on.
+fn browse(page: &Path, link: &str) -> Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(page.parent().context("there is no folder for the page")?)?;
+    write!(
+        file,
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Amplifier</title>\n<meta http-equiv=\"refresh\" content=\"0; url={link}\">\n"
+    )?;
+    file.persist(page)?;
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let begun = std::process::Command::new(program)
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = begun.with_context(|| format!("`{program}`"))?;
+    // Waited for, so that nothing is left of it.
+    std::thread::spawn(move || child.wait());
+    Ok(())
+}
+
+/// Asks the running server for a link.
+async fn link(folder: &Path, name: Option<String>, role: Role, as_json: bool) -> Result<ExitCode> {
+    let client = Client::find(folder)?;
+    let Address { owner, .. } = client.address();
+    let link = client.link(name.as_deref().unwrap_or(owner), role).await?;
+    if as_json {
+        return print_json(&link);
+    }
+    let left = link.expires_at.duration_since(Timestamp::now()) + SignedDuration::from_secs(59);
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", visible(&link.url, Reading::Exact))?;
+    writeln!(anstream::stderr(), "It works once, within {} minutes.", left.as_mins())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
+    let files = TokenFiles::at(folder)?;
+    let mut out = std::io::stdout().lock();
+    match command {
+        TokenCommand::Add { name, role } => {
+            let token = files.add(&name, role)?;
+            writeln!(out, "{token}")?;
+            writeln!(anstream::stderr(), "This is the token of `{name}` ({role}). It is not shown again.")?;
+        }
+        TokenCommand::List { json: true } => {
+            let tokens = files.list()?;
+            let tokens: Vec<Value> = tokens
+                .iter()
+                .map(|token| json!({ "name": token.name, "role": token.role, "since": token.since }))
+                .collect();
+            drop(out);
+            return print_json(&tokens);
+        }
+        TokenCommand::List { json: false } => {
+            let tokens = files.list()?;
+            if tokens.is_empty() {
+                writeln!(out, "There are no tokens but the owner's, in `{}`.", folder.join("token").display())?;
+            }
+            for token in tokens {
+                let name = visible(&token.name, Reading::Exact);
+                writeln!(out, "{name:<24}  {:<8}  since {}", token.role, token.since)?;
+            }
+        }
+        TokenCommand::Revoke { name } => {
+            files.revoke(&name)?;
+            writeln!(out, "The token of `{}` is taken back.", visible(&name, Reading::Exact))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

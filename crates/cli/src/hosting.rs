@@ -1,0 +1,163 @@
+//! What the server gets from the command: sessions that run in it, and the tests of bundles.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use amplifier_agent::{Cancel, Session};
+use amplifier_audit::Log;
+use amplifier_core::HookRegistry;
+use amplifier_modules::bundle::load;
+use amplifier_server::hub::Command;
+use amplifier_server::{BoxFuture, Host, Hub};
+use anyhow::{Context, Result, bail};
+
+use crate::agent::{self, Prepared, Watcher};
+use crate::commands::hooks;
+use crate::config::{Config, Flags};
+use crate::home::Home;
+use crate::rules::Rules;
+use crate::serving::{Reach, Serving};
+use crate::terminal::{Look, Screen};
+
+/// Knows how sessions and bundles are configured.
+pub struct Hosting {
+    flags: Flags,
+    home: Home,
+}
+
+impl Hosting {
+    /// With these flags for all sessions, and what else is configured.
+    pub fn new(flags: Flags, home: Home) -> Self {
+        Self { flags, home }
+    }
+
+    /// A hub that knows the standing answers in the person's files. Changes of them are recorded in the log.
+    pub fn hub(&self, log: &Log) -> Hub {
+        let hub = Hub::new();
+        hub.keep_rules(Arc::new(Rules::new(self.home.clone(), log.clone())));
+        hub
+    }
+
+    fn config(&self, workspace: Option<String>) -> Result<Config> {
+        let mut flags = self.flags.clone();
+        flags.workspace = workspace.map(PathBuf::from).or(flags.workspace);
+        if let Some(folder) = flags.workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
+            bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
+        }
+        Config::load(&flags, &self.home)
+    }
+
+    async fn start(&self, hub: Hub, workspace: Option<String>, prompt: Option<String>) -> Result<String> {
+        let config = self.config(workspace)?;
+        let cancel = Cancel::default();
+        // Nobody looks: what happens is in the audit log, and questions go to the server.
+        let screen = Screen::to(std::io::sink(), std::io::sink(), Look::plain());
+        let reach = Reach::Within(hub);
+        let prepared = agent::prepare(&config, &self.home, HookRegistry::new(), &screen, &cancel, &reach).await?;
+        let Prepared { builder, watcher, log, servers, serving } = prepared;
+        let serving = serving.context("a session in the server is connected to it")?;
+        let participant = serving.participant.clone();
+        let (tell, told) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let session = match builder.start().await {
+                Ok(session) => session,
+                Err(error) => {
+                    // Whoever asked has an id already if a hook has put a question; then the record says why.
+                    let _ = tell.send(Err(error));
+                    return serving.bye("error").await;
+                }
+            };
+            let _ = tell.send(Ok(session.id().to_owned()));
+            serving.started(&session);
+            let ended = live(session, serving, &watcher, &cancel, prompt).await;
+            drop(servers);
+            // Closing waits for the disk.
+            let closed = tokio::task::spawn_blocking(move || log.close()).await;
+            if ended.is_err() || !matches!(closed, Ok(Ok(()))) {
+                tracing::error!(?ended, ?closed, "a session in the server has no proper end in the audit log");
+            }
+        });
+        tokio::select! {
+            biased;
+            started = told => started.context("the session did not start")?.map_err(Into::into),
+            // A hook asks before it begins: whoever started it has to know which question is its own.
+            id = participant.session() => Ok(id),
+        }
+    }
+
+    async fn test(&self, bundle: Option<String>) -> Result<serde_json::Value> {
+        let config = self.config(None)?;
+        let Some(text) = bundle else {
+            return hooks::tested(&hooks::chosen(None, &config, &self.home)?, &config.workspace, &self.home).await;
+        };
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("bundle.yaml");
+        std::fs::write(&file, text)?;
+        hooks::tested(&load(&file)?, &config.workspace, &self.home).await
+    }
+}
+
+/// Takes prompts until the session is told to end.
+async fn live(
+    session: Session,
+    mut serving: Serving,
+    watcher: &Watcher,
+    cancel: &Cancel,
+    prompt: Option<String>,
+) -> Result<()> {
+    let mut next = prompt;
+    let mut is_over = false;
+    while !is_over {
+        let Some(prompt) = next.take() else {
+            serving.participant.set_idle(true);
+            match serving.commands.recv().await {
+                Some(Command::Prompt(text)) => next = Some(text),
+                Some(Command::End) | None => is_over = true,
+                // Nothing runs, and bundles are read again when something does.
+                Some(Command::Interrupt | Command::Reload) => {}
+            }
+            continue;
+        };
+        serving.participant.set_idle(false);
+        let mut turn = std::pin::pin!(session.prompt(&prompt));
+        loop {
+            tokio::select! {
+                end = &mut turn => {
+                    tracing::debug!(status = end.status(), "a turn has ended");
+                    break;
+                }
+                command = serving.commands.recv() => match command {
+                    Some(Command::Interrupt) => _ = cancel.request(),
+                    Some(Command::End) | None => {
+                        is_over = true;
+                        cancel.request();
+                        cancel.request();
+                    }
+                    // The server sends no prompt to a session that is busy; one that crossed its path comes next.
+                    Some(Command::Prompt(text)) => next = Some(text),
+                    Some(Command::Reload) => {}
+                },
+            }
+        }
+        // Nothing is written anywhere.
+        let _ = watcher.end_turn();
+    }
+    serving.bye("user_exit").await;
+    session.end("user_exit").await?;
+    Ok(())
+}
+
+impl Host for Hosting {
+    fn start_session(
+        &self,
+        hub: Hub,
+        workspace: Option<String>,
+        prompt: Option<String>,
+    ) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move { self.start(hub, workspace, prompt).await.map_err(|error| format!("{error:#}")) })
+    }
+
+    fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<serde_json::Value, String>> {
+        Box::pin(async move { self.test(bundle).await.map_err(|error| format!("{error:#}")) })
+    }
+}

@@ -1,0 +1,300 @@
+//! Standing answers in files: the person's, and those for the projects that the person works in.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use amplifier_audit::Log;
+use amplifier_core::{Answerer, ApprovalRules};
+use amplifier_server::hub::{KeptRule, RuleBook};
+use anyhow::{Context, Result, bail};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::agent;
+use crate::home::Home;
+
+/// The name of the file with the answers of a project.
+const FILE: &str = "approvals.json";
+/// The name of the file that says which project it is.
+const PATH: &str = "path";
+
+/// What holds in a folder: the person's answers, and those for the project.
+///
+/// # Errors
+/// If they cannot be read: a file that cannot be read may hold a no.
+pub fn in_force(home: &Home, workspace: &Path) -> Result<ApprovalRules> {
+    let person = agent::rules(home)?;
+    let Ok(project) = workspace.canonicalize() else { return Ok(person) };
+    let folder = folder_of(home, &project);
+    if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Ok(person);
+    }
+    check_path(&folder, &project)?;
+    let file = folder.join(FILE);
+    let text = read_if_there(&file)?.unwrap_or_else(|| "{}".to_owned());
+    let own = ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
+    Ok(person.and(own))
+}
+
+/// The answers in one file.
+#[derive(Debug)]
+pub struct RuleFile {
+    /// The file.
+    pub file: PathBuf,
+    /// The project; none for the person's own.
+    pub project: Option<PathBuf>,
+    /// Each rule, as `HOOK:PATTERN`, with `allow` or `deny`, in the order of the file.
+    pub rules: Vec<(String, String)>,
+}
+
+impl RuleFile {
+    /// All files, the person's first.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn all(home: &Home) -> Result<Vec<Self>> {
+        let mut all = vec![Self::read(home.approval_rules(), None)?];
+        let folder = home.projects();
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
+            Err(error) => return Err(error).with_context(|| format!("`{}`", folder.display())),
+        };
+        for entry in entries {
+            let folder = entry.with_context(|| format!("`{}`", folder.display()))?.path();
+            let Ok(project) = fs::read(folder.join(PATH)) else { continue };
+            let project = PathBuf::from(OsStr::from_bytes(&project));
+            check_path(&folder, &project)?;
+            all.push(Self::read(folder.join(FILE), Some(project))?);
+        }
+        all[1..].sort_by(|one, other| one.project.cmp(&other.project));
+        Ok(all)
+    }
+
+    fn read(file: PathBuf, project: Option<PathBuf>) -> Result<Self> {
+        let Some(text) = read_if_there(&file)? else { return Ok(Self { file, project, rules: Vec::new() }) };
+        ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
+        let Entries(rules) = serde_json::from_str(&text)?;
+        Ok(Self { file, project, rules })
+    }
+
+    /// Writes it, whole or not at all: a file that is cut off could no longer be read, and then nothing would run.
+    fn write(&self) -> Result<()> {
+        // Where a link leads to, so that the link stays.
+        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let folder = file.parent().context("the configuration has no folder")?;
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(serde_json::to_string_pretty(&Entries(self.rules.clone()))?.as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(&file)?;
+        Ok(())
+    }
+}
+
+/// The standing answers in files, to be changed. Every change is recorded before it counts.
+pub struct Rules {
+    home: Home,
+    log: Log,
+}
+
+impl Rules {
+    /// Those of a person.
+    pub fn new(home: Home, log: Log) -> Self {
+        Self { home, log }
+    }
+
+    /// Takes a rule back. False if there is none.
+    ///
+    /// # Errors
+    /// If that cannot be recorded or written.
+    pub fn take_back(&self, rule: &KeptRule, by: &Answerer) -> Result<bool> {
+        self.change(rule, by, "revoked", |file, entry| {
+            let before = file.rules.len();
+            // The others stay in the order that the person gave them.
+            file.rules.retain(|known| known != entry);
+            file.rules.len() < before
+        })
+    }
+
+    fn give(&self, rule: &KeptRule, by: &Answerer) -> Result<bool> {
+        self.change(rule, by, "added", |file, entry| {
+            let is_new = !file.rules.contains(entry);
+            if is_new {
+                file.rules.push(entry.clone());
+            }
+            is_new
+        })
+    }
+
+    /// Changes a file, while nobody else does. False if there is nothing to change.
+    fn change(
+        &self,
+        rule: &KeptRule,
+        by: &Answerer,
+        word: &str,
+        change: impl FnOnce(&mut RuleFile, &(String, String)) -> bool,
+    ) -> Result<bool> {
+        let _lock = self.lock()?;
+        let KeptRule { project, hook, pattern, allows } = rule;
+        let mut file = match project {
+            None => RuleFile::read(self.home.approval_rules(), None)?,
+            Some(project) => self.of_project(Path::new(project))?,
+        };
+        let entry = (format!("{hook}:{pattern}"), if *allows { "allow" } else { "deny" }.to_owned());
+        if !change(&mut file, &entry) {
+            return Ok(false);
+        }
+        let (rule, decision) = &entry;
+        self.recorded(&json!({
+            "approval_rule": { "rule": rule, "decision": decision, "project": project, "change": word, "by": by },
+        }))?;
+        file.write().with_context(|| format!("`{}`", file.file.display()))?;
+        Ok(true)
+    }
+
+    /// The file of a project, whose folder is made if it is missing.
+    fn of_project(&self, project: &Path) -> Result<RuleFile> {
+        let project = project.canonicalize().with_context(|| format!("the folder `{}`", project.display()))?;
+        if !project.is_dir() {
+            bail!("`{}` is no folder", project.display());
+        }
+        let folder = folder_of(&self.home, &project);
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let path = folder.join(PATH);
+        if !path.exists() {
+            let mut new = tempfile::NamedTempFile::new_in(&folder)?;
+            new.write_all(project.as_os_str().as_bytes())?;
+            new.as_file().sync_all()?;
+            new.persist(&path)?;
+        }
+        check_path(&folder, &project)?;
+        RuleFile::read(folder.join(FILE), Some(project))
+    }
+
+    fn lock(&self) -> Result<File> {
+        let folder = self.home.approval_rules();
+        let folder = folder.parent().context("the configuration has no folder")?;
+        fs::create_dir_all(folder)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(folder.join(".approvals.lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn recorded(&self, change: &Value) -> Result<()> {
+        let receipt = self.log.policy_change(change).context("the audit log")?;
+        self.log.flush_blocking(receipt).context("the audit log")
+    }
+}
+
+impl RuleBook for Rules {
+    fn list(&self) -> Result<Vec<KeptRule>, String> {
+        let files = RuleFile::all(&self.home).map_err(words)?;
+        let kept = files.into_iter().flat_map(|RuleFile { project, rules, .. }| {
+            rules.into_iter().filter_map(move |(rule, decision)| kept(project.as_deref(), &rule, &decision))
+        });
+        Ok(kept.collect())
+    }
+
+    fn add(&self, rule: &KeptRule, by: &Answerer) -> Result<(), String> {
+        self.give(rule, by).map(drop).map_err(words)
+    }
+
+    fn revoke(&self, rule: &KeptRule, by: &Answerer) -> Result<bool, String> {
+        self.take_back(rule, by).map_err(words)
+    }
+
+    fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String> {
+        in_force(&self.home, workspace).map_err(words)
+    }
+
+    fn record(&self, change: &Value) -> Result<(), String> {
+        self.recorded(change).map_err(words)
+    }
+}
+
+/// A rule as it stands in a file.
+pub fn kept(project: Option<&Path>, rule: &str, decision: &str) -> Option<KeptRule> {
+    let (hook, pattern) = rule.split_once(':')?;
+    let project = project.map(|project| project.to_string_lossy().into_owned());
+    Some(KeptRule { project, hook: hook.to_owned(), pattern: pattern.to_owned(), allows: decision == "allow" })
+}
+
+/// Who sits at the terminal, as the system knows.
+pub fn person() -> Answerer {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".to_owned());
+    Answerer { name, via: "terminal".to_owned() }
+}
+
+/// The folder with the answers for a project.
+fn folder_of(home: &Home, project: &Path) -> PathBuf {
+    let digest = Sha256::digest(project.as_os_str().as_bytes());
+    let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    home.projects().join(name)
+}
+
+/// Fails unless the answers in a folder are for that project.
+fn check_path(folder: &Path, project: &Path) -> Result<()> {
+    let path = folder.join(PATH);
+    let said = fs::read(&path).with_context(|| format!("`{}`", path.display()))?;
+    let is_place = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
+    if said != project.as_os_str().as_bytes() || !is_place {
+        bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
+    }
+    Ok(())
+}
+
+fn read_if_there(file: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("`{}`", file.display())),
+    }
+}
+
+fn words(error: anyhow::Error) -> String {
+    format!("{error:#}")
+}
+
+/// The rules as they stand in a file: one that stands twice, once with each answer, counts as both.
+struct Entries(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of rules")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    rules.push(entry);
+                }
+                Ok(Entries(rules))
+            }
+        }
+
+        deserializer.deserialize_map(All)
+    }
+}
+
+impl Serialize for Entries {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(rule, decision)| (rule, decision)))
+    }
+}

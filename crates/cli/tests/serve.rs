@@ -1,0 +1,169 @@
+//! `amplifier serve`, as it is run.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+
+use common::{LIMIT, Place, send_signal};
+use serde_json::{Value, json};
+
+/// A server that runs, and what it said when it began.
+struct Served {
+    child: Child,
+    began: Value,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Served {
+    fn start(place: &Place) -> Self {
+        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        let mut child = command.env("USER", "ada").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        Self { began: serde_json::from_str(&line).unwrap(), child, out }
+    }
+
+    fn told(&self, field: &str) -> &str {
+        self.began[field].as_str().unwrap()
+    }
+
+    /// The status and the rest of what it answers.
+    fn get(&self, path: &str, header: &str) -> (u16, String) {
+        let address = self.told("address");
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer[9..12].parse().unwrap(), answer)
+    }
+
+    /// Follows a link, and says who is in.
+    fn enter(&self, link: &str) -> String {
+        let (status, entered) = self.get(link.strip_prefix(self.told("url")).unwrap(), "");
+        assert_eq!(status, 303, "{entered}");
+        let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        let (_, me) = self.get("/api/me", &format!("Cookie: {}\r\n", cookie.split(';').next().unwrap()));
+        me.rsplit("\r\n\r\n").next().unwrap().to_owned()
+    }
+
+    /// Ends it with a signal: the exit code, and what it said meanwhile.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        send_signal(signal, self.child.id());
+        let mut said = String::new();
+        self.out.read_to_string(&mut said).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+fn place() -> Place {
+    Place::with(json!([]))
+}
+
+#[test]
+fn links_let_browsers_in_and_the_server_ends_in_order() {
+    let place = place();
+    let served = Served::start(&place);
+    assert_eq!(served.enter(served.told("link")), r#"{"name":"ada","role":"admin"}"#);
+    let link = place.amplifier(&["serve", "link", "--name", "bob", "--role", "viewer"]);
+    assert_eq!((link.code, link.error.as_str()), (0, "It works once, within 10 minutes.\n"));
+    assert_eq!(served.enter(link.out.trim()), r#"{"name":"bob","role":"viewer"}"#);
+    let link: Value = serde_json::from_str(&place.amplifier(&["serve", "link", "--json"]).fine()).unwrap();
+    assert_eq!(served.enter(link["url"].as_str().unwrap()), r#"{"name":"ada","role":"admin"}"#);
+    assert_eq!(served.end("INT"), (Some(0), String::new()));
+    assert!(!place.at("home/server/address").exists());
+    place.amplifier(&["serve", "link"]).check_failed("amplifier: no server runs; `amplifier serve` starts one");
+}
+
+#[test]
+fn being_told_to_end_ends_it_and_it_can_start_again() {
+    let place = place();
+    for _ in 0..2 {
+        assert_eq!(Served::start(&place).end("TERM"), (Some(0), String::new()));
+    }
+}
+
+#[test]
+fn tokens_are_made_listed_and_taken_back_while_it_runs() {
+    let place = place();
+    assert!(
+        place.amplifier(&["serve", "token", "list"]).fine().starts_with("There are no tokens but the owner's, in `")
+    );
+    let served = Served::start(&place);
+    let made = place.amplifier(&["serve", "token", "add", "ci", "--role", "approver"]);
+    assert_eq!(made.error, "This is the token of `ci` (approver). It is not shown again.\n");
+    let header = format!("Authorization: Bearer {}\r\n", made.out.trim());
+    assert!(served.get("/api/me", &header).1.ends_with(r#"{"name":"ci","role":"approver"}"#));
+    let list: Value = serde_json::from_str(&place.amplifier(&["serve", "token", "list", "--json"]).fine()).unwrap();
+    assert_eq!(
+        (&list[0]["name"], &list[0]["role"], list[0].as_object().unwrap().len()),
+        (&json!("ci"), &json!("approver"), 3)
+    );
+    assert!(place.amplifier(&["serve", "token", "list"]).fine().starts_with("ci  "));
+    assert_eq!(place.amplifier(&["serve", "token", "revoke", "ci"]).fine(), "The token of `ci` is taken back.\n");
+    assert_eq!(served.get("/api/me", &header).0, 401);
+    place
+        .amplifier(&["serve", "token", "revoke", "ci"])
+        .check_failed("amplifier: there is no token `ci`; `amplifier serve token list` shows those there are");
+    assert_eq!(place.amplifier(&["serve", "token", "add", "x", "--role", "owner"]).code, 2);
+    served.end("TERM");
+}
+
+#[test]
+fn the_doctor_says_whether_a_server_runs() {
+    let place = place();
+    let about = || {
+        let report: Value = serde_json::from_str(&place.amplifier(&["doctor", "--json"]).out).unwrap();
+        let findings = report["findings"].as_array().unwrap().clone();
+        let server = findings.into_iter().find(|finding| finding["what"] == "server").unwrap();
+        (server["ok"].clone(), server["about"].as_str().unwrap().to_owned())
+    };
+    let absent = (json!(true), "does not run; `amplifier serve` starts it".to_owned());
+    assert_eq!(about(), absent);
+    let served = Served::start(&place);
+    assert_eq!(about(), (json!(true), format!("runs at {} (process {})", served.told("url"), served.child.id())));
+    served.end("KILL_".trim_end_matches('_'));
+    // It had no time to tidy up, and still nobody takes it for running.
+    assert!(place.at("home/server/address").exists());
+    assert_eq!(about(), absent);
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_said() {
+    let place = place();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let port = address.port();
+    place.amplifier(&["serve", "--listen", &address.to_string()]).check_failed(&format!(
+        "amplifier: `{address}` is taken by another program; choose another port: amplifier serve --listen 127.0.0.1:{}",
+        port.checked_add(1).unwrap_or(7878)
+    ));
+    place.amplifier(&["serve", "--listen", "0.0.0.0:0"]).check_failed(
+        "amplifier: `0.0.0.0:0` can be reached from the network, and without TLS others can read and change what is said: give a certificate with \
+         --tls-cert and --tls-key, or say --insecure",
+    );
+    assert_eq!(place.amplifier(&["serve", "--tls-cert", "cert.pem"]).code, 2);
+    let no_file = place.amplifier(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "no.pem", "--tls-key", "no.pem"]);
+    assert_eq!(no_file.code, 1);
+    assert!(no_file.error.starts_with("amplifier: `no.pem` cannot be used for TLS: "), "{}", no_file.error);
+    let served = Served::start(&place);
+    place
+        .amplifier(&["serve", "--listen", "127.0.0.1:0"])
+        .check_failed("amplifier: a server runs already; `amplifier serve link` gives a link to it");
+    served.end("TERM");
+}
+
+#[test]
+fn it_is_in_the_manual_and_completed() {
+    let place = place();
+    assert!(place.amplifier(&["man", "serve", "token", "add"]).fine().contains("amplifier\\-serve\\-token\\-add"));
+    let completions = place.amplifier(&["completions", "bash"]).fine();
+    assert!(["--tls-cert", "--insecure", "revoke"].iter().all(|word| completions.contains(word)));
+}

@@ -1,0 +1,208 @@
+//! Sessions that a server sees, without a terminal.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::time::Duration;
+
+use amplifier::agent::open_log;
+use amplifier::config::{Config, Flags};
+use amplifier::home::Home;
+use amplifier::hosting::Hosting;
+use amplifier_core::Answerer;
+use amplifier_server::hub::{Answering, Command, NewRule};
+use amplifier_server::link::Door;
+use amplifier_server::wire::{Approval, Place as Where, Scope};
+use amplifier_server::{Host, Hub};
+use serde_json::{Value, json};
+
+use crate::common::{LIMIT, Place, Ran, Running};
+
+async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            match look() {
+                Some(found) => return found,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, looking).await.unwrap()
+}
+
+async fn asked(hub: &Hub) -> Approval {
+    until(|| hub.pending().pop()).await
+}
+
+fn ann() -> Answerer {
+    Answerer { name: "ann".to_owned(), via: "console".to_owned() }
+}
+
+fn answering(question: &Approval, option: &str, scope: Option<Scope>) -> Answering {
+    Answering { option: option.to_owned(), nonce: question.nonce.clone(), by: ann(), scope }
+}
+
+fn touch() -> Place {
+    Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "text": "Done." },
+    ]))
+}
+
+/// The program at a task, elsewhere.
+fn runs(place: &Place, arguments: &[&str]) -> tokio::task::JoinHandle<Ran> {
+    let running = Running::start(place.scripted(&[&["run"], arguments].concat()));
+    tokio::task::spawn_blocking(move || running.end())
+}
+
+fn kept_rules(place: &Place) -> Vec<Value> {
+    let listed = place.amplifier(&["approvals", "list", "--json"]).fine();
+    listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_back() {
+    let place = touch();
+    let home = Home::at(place.at("home"));
+    let hub = Hub::new();
+    let door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+    let ran = runs(&place, &["--serve", "Make it"]);
+    let question = asked(&hub).await;
+    assert_eq!((question.prompt.as_str(), question.action.title.as_str()), ("Run `touch made`?", "Bash"));
+    assert_eq!(question.action.body[0].text, "touch made");
+    let hooks = until(|| hub.hooks_of(&question.session).filter(|hooks| !hooks.is_empty())).await;
+    assert!(hooks.iter().any(|hook| hook["name"] == "confirm"), "{hooks:?}");
+    let decided = hub.answer(&question.id, answering(&question, "Allow once", Some(Scope::Project))).await.unwrap();
+    assert!(decided.granted && !decided.reason.contains("because"), "{}", decided.reason);
+    let Ran { code, out, error } = ran.await.unwrap();
+    assert_eq!((code, out.as_str()), (0, "Done.\n"), "{error}");
+    assert!(place.at("workspace/made").exists());
+    let decisions = place.amplifier(&["audit", "export", "--kind", "approval_decision"]).fine();
+    assert!(decisions.contains("\"ann\"") && decisions.contains("\"console\""), "{decisions}");
+    drop(door);
+
+    let project = place.at("workspace").canonicalize().unwrap().display().to_string();
+    let rule = "confirm:Run `touch made`?";
+    let expected = json!({ "rule": rule, "decision": "allow", "scope": "project", "project": project });
+    assert_eq!(kept_rules(&place), [expected]);
+    let listed = place.amplifier(&["approvals", "list"]).fine();
+    assert_eq!(listed, format!("  1  allow  {rule}  (in {project})\n"));
+    // Nobody is asked any more, here.
+    std::fs::remove_file(place.at("workspace/made")).unwrap();
+    assert_eq!(place.run(&["Make it"]).code, 0);
+    assert!(place.at("workspace/made").exists());
+    // Elsewhere, somebody is.
+    std::fs::create_dir(place.at("other")).unwrap();
+    let other = place.at("other").display().to_string();
+    let Ran { error, .. } = place.run(&["--workspace", &other, "Make it"]);
+    assert!(error.contains("there is no terminal to ask on"), "{error}");
+
+    assert_eq!(place.amplifier(&["approvals", "revoke", "1"]).fine(), format!("`{rule}` is taken back.\n"));
+    assert!(kept_rules(&place).is_empty());
+    assert!(place.run(&["Make it"]).error.contains("there is no terminal to ask on"));
+    let changes = place.amplifier(&["audit", "export", "--kind", "policy_change"]).fine();
+    let change = |word: &str| changes.lines().filter(|line| line.contains(word) && line.contains("touch made")).count();
+    assert_eq!((change("added"), change("revoked")), (1, 1), "{changes}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_server_it_says_so_and_the_time_limit_holds() {
+    let place = touch();
+    let Ran { code, error, .. } = place.run(&["--serve", "--approval-timeout", "0.5", "Make it"]);
+    assert_eq!(code, 0);
+    let expected =
+        "no server is running, so questions wait for one until their time is up; to start one: amplifier serve\n";
+    assert!(error.starts_with(expected), "{error}");
+    assert!(error.contains("Approval timed out, denied by default: Run `touch made`?"), "{error}");
+    place
+        .run(&["--serve", "--approvals", "deny", "Make it"])
+        .check_usage("amplifier: with `--approvals deny`, nobody is asked: leave out `--serve`");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_started_later_gets_the_question() {
+    let place = touch();
+    place.write("home/config.toml", "approvals = \"server\"\n");
+    let mut running = Running::start(place.scripted(&["run", "Make it"]));
+    running.until("no server is running");
+    let hub = Hub::new();
+    let _door = Door::open(&place.at("home/server"), hub.clone()).unwrap();
+    let question = asked(&hub).await;
+    hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+    let Ran { code, error, .. } = tokio::task::spawn_blocking(move || running.end()).await.unwrap();
+    assert!(code == 0 && error.contains("User denied: Run `touch made`?"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_runs_within_the_server() {
+    let place = touch();
+    let home = Home::at(place.at("home"));
+    let flags = Flags { script: Some(place.at("script.json")), ..Flags::default() };
+    let log = open_log(&Config::load(&flags, &home).unwrap(), &home).unwrap();
+    let hosting = Hosting::new(flags, home);
+    let hub = hosting.hub(&log);
+    let workspace = place.at("workspace").display().to_string();
+    let nowhere = hosting.start_session(hub.clone(), Some("nowhere".to_owned()), None).await.unwrap_err();
+    assert_eq!(nowhere, "the workspace `nowhere` is no folder; please give its whole path");
+    let id = hosting.start_session(hub.clone(), Some(workspace.clone()), None).await.unwrap();
+    let about = until(|| hub.session(&id)).await;
+    assert_eq!((about.place, about.takes_prompts), (Where::Server, true));
+    until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
+    // A rule for the person that is added over the API is in force at once, and denies.
+    let rule = NewRule {
+        scope: Scope::Person,
+        session: None,
+        project: None,
+        hook: "confirm".to_owned(),
+        pattern: "Run `rm *`?".to_owned(),
+        allows: false,
+    };
+    let added = hub.add_rule(rule, ann()).await.unwrap();
+    assert_eq!(place.read("home/approvals.json"), "{\n  \"confirm:Run `rm *`?\": \"deny\"\n}");
+    hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
+    let question = asked(&hub).await;
+    assert_eq!(question.session, id);
+    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
+    assert!(place.at("workspace/made").exists());
+    hub.revoke(&added.id, ann()).await.unwrap();
+    assert_eq!(place.read("home/approvals.json"), "{}");
+    hub.tell(&id, Command::End).unwrap();
+    until(|| hub.connected().is_empty().then_some(())).await;
+    drop(log);
+    until(|| place.amplifier(&["sessions", "list"]).fine().contains("user_exit").then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tests_of_a_bundle_run_for_the_server() {
+    let place = touch();
+    let flags = Flags { workspace: Some(place.at("workspace")), ..Flags::default() };
+    let hosting = Hosting::new(flags, Home::at(place.at("home")));
+    let bundle = "hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n\
+                  tests:\n  - name: it denies\n    event: tool:pre\n    data: { tool_name: Bash, tool_input: {} }\n    expect: { decision: deny }\n";
+    let tested = hosting.test_bundle(Some(bundle.to_owned())).await.unwrap();
+    assert_eq!(
+        (&tested["passed"], &tested["failed"], &tested["tests"][0]["test"]),
+        (&json!(1), &json!(0), &json!("it denies"))
+    );
+    assert!(hosting.test_bundle(Some("hooks: 7".to_owned())).await.is_err());
+}
+
+#[test]
+fn tools_cannot_reach_the_folder_of_the_server() {
+    let place = touch();
+    std::fs::create_dir(place.at("home/server")).unwrap();
+    place.write("home/server/token", "a secret");
+    let token = place.at("home/server/token").display().to_string();
+    let read = format!("cat {token}; ls {}", place.at("home/server").display());
+    place.answers(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": read } }] },
+        { "tools": [{ "name": "Read", "input": { "file_path": token } }] },
+        { "text": "Done." },
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    assert_eq!(place.run(&["Read it"]).code, 0);
+    let told = place.amplifier(&["sessions", "export", "last", "--format", "jsonl"]).fine();
+    assert!(!told.contains("a secret"), "{told}");
+}

@@ -1,0 +1,115 @@
+//! A terminal beside a server: the first answer counts, and prompts come from both.
+
+use std::time::Duration;
+
+use amplifier_core::Answerer;
+use amplifier_server::Hub;
+use amplifier_server::hub::{Answering, Command};
+use amplifier_server::link::Door;
+use amplifier_server::wire::Approval;
+use serde_json::json;
+
+use crate::common::{LIMIT, Place};
+use crate::{Terminal, WAITS};
+
+/// A server, as far as sessions see it.
+struct Server {
+    runtime: tokio::runtime::Runtime,
+    hub: Hub,
+    _door: Door,
+}
+
+impl Server {
+    fn open(place: &Place) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let hub = Hub::new();
+        let guard = runtime.enter();
+        let door = Door::open(&place.at("home/server"), hub.clone()).unwrap();
+        drop(guard);
+        Self { runtime, hub, _door: door }
+    }
+
+    fn until<T>(&self, mut look: impl FnMut(&Hub) -> Option<T>) -> T {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(found) = look(&self.hub) {
+                return found;
+            }
+            assert!(begun.elapsed() < LIMIT, "it never happens");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn asked(&self) -> Approval {
+        self.until(|hub| hub.pending().pop())
+    }
+
+    fn answer(&self, question: &Approval, option: &str) -> Result<bool, (&'static str, Option<String>)> {
+        let by = Answerer { name: "ann".to_owned(), via: "console".to_owned() };
+        let answering = Answering { option: option.to_owned(), nonce: question.nonce.clone(), by, scope: None };
+        let answered = self.runtime.block_on(self.hub.answer(&question.id, answering));
+        answered.map(|decided| decided.granted).map_err(|refused| (refused.code, refused.by.map(|by| by.via)))
+    }
+}
+
+fn touch() -> Place {
+    Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "text": "Done." },
+    ]))
+}
+
+#[test]
+fn the_console_answers_and_the_terminal_says_who_did() {
+    let place = touch();
+    let server = Server::open(&place);
+    let mut terminal = Terminal::start(&place, &["run", "--serve", "Make it"]);
+    terminal.until(WAITS);
+    let question = server.asked();
+    assert_eq!(question.prompt, "Run `touch made`?");
+    assert_eq!(server.answer(&question, "Allow once"), Ok(true));
+    terminal.until("○ answered by ann in the console");
+    assert_eq!(terminal.end(), 0);
+    assert!(place.at("workspace/made").exists());
+}
+
+#[test]
+fn the_terminal_answers_and_the_console_is_told_so() {
+    let place = touch();
+    let server = Server::open(&place);
+    // Another question keeps the session alive.
+    place.answers(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "tools": [{ "name": "Bash", "input": { "command": "touch more" } }] },
+        { "text": "Done." },
+    ]));
+    let mut terminal = Terminal::start(&place, &["run", "--serve", "Make it"]);
+    terminal.until(WAITS);
+    let question = server.asked();
+    terminal.keys("1");
+    terminal.until("✓ allowed once");
+    terminal.until(WAITS);
+    server.until(|hub| hub.decided(&question.id));
+    assert_eq!(server.answer(&question, "Deny"), Err(("answered", Some("terminal".to_owned()))));
+    terminal.keys("3");
+    assert_eq!(terminal.end(), 0);
+    let late = place.amplifier(&["audit", "export", "--kind", "late_answer"]).fine();
+    assert!(late.contains("\"ann\"") && late.lines().count() == 1, "{late}");
+}
+
+#[test]
+fn a_conversation_takes_prompts_from_the_server() {
+    let place = Place::with(json!([{ "when": "from afar", "text": "I hear you." }]));
+    let server = Server::open(&place);
+    let mut terminal = Terminal::start(&place, &["chat", "--serve"]);
+    terminal.until_prompt();
+    let id = server.until(|hub| hub.connected().pop().map(|about| about.session));
+    server.until(|hub| hub.is_idle(&id).filter(|idle| *idle));
+    server.hub.tell(&id, Command::Prompt("A prompt from afar".to_owned())).unwrap();
+    terminal.until("> A prompt from afar");
+    terminal.until("I hear you.");
+    server.until(|hub| hub.is_idle(&id).filter(|idle| *idle));
+    server.hub.tell(&id, Command::End).unwrap();
+    assert_eq!(terminal.end(), 0);
+    server.until(|hub| hub.connected().is_empty().then_some(()));
+}

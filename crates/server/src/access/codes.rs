@@ -1,0 +1,97 @@
+//! One-time codes: how a browser gets in.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Role;
+use super::secret::{Digest, secret};
+
+/// So many codes wait at most; the oldest gives way.
+const MOST: usize = 64;
+
+/// Codes that were given out and not used. They live in memory: a restart ends them.
+#[derive(Debug)]
+pub(super) struct Codes {
+    lifetime: Duration,
+    // A std lock: nothing awaits while it is held.
+    waiting: Mutex<Vec<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    digest: Digest,
+    name: String,
+    role: Role,
+    until: Instant,
+}
+
+impl Codes {
+    pub(super) fn new(lifetime: Duration) -> Self {
+        Self { lifetime, waiting: Mutex::default() }
+    }
+
+    /// How long a code can be used.
+    pub(super) fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// A new code.
+    pub(super) fn make(&self, name: &str, role: Role, now: Instant) -> io::Result<String> {
+        let code = secret()?;
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|code| now < code.until);
+        if waiting.len() >= MOST {
+            waiting.remove(0);
+        }
+        let until = now + self.lifetime;
+        waiting.push(Waiting { digest: Digest::of(&code), name: name.to_owned(), role, until });
+        Ok(code)
+    }
+
+    /// Uses a code up: who comes in with it, and what they may do.
+    pub(super) fn take(&self, code: &str, now: Instant) -> Option<(String, Role)> {
+        let digest = Digest::of(code);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        for (at, code) in waiting.iter().enumerate() {
+            if bool::from(code.digest.is(&digest)) {
+                found = Some(at);
+            }
+        }
+        let Waiting { name, role, until, .. } = waiting.remove(found?);
+        (now < until).then_some((name, role))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFETIME: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_code_works_once() {
+        let (codes, now) = (Codes::new(LIFETIME), Instant::now());
+        let code = codes.make("ada", Role::Viewer, now).unwrap();
+        assert_eq!(codes.take(&code, now), Some(("ada".to_owned(), Role::Viewer)));
+        assert_eq!(codes.take(&code, now), None);
+    }
+
+    #[test]
+    fn a_code_works_for_ten_minutes() {
+        let (codes, now) = (Codes::new(LIFETIME), Instant::now());
+        let code = codes.make("ada", Role::Viewer, now).unwrap();
+        assert_eq!(codes.take(&code, now + LIFETIME), None);
+        let code = codes.make("ada", Role::Viewer, now).unwrap();
+        assert!(codes.take(&code, now + LIFETIME - Duration::from_millis(1)).is_some());
+    }
+
+    #[test]
+    fn the_oldest_code_gives_way() {
+        let (codes, now) = (Codes::new(LIFETIME), Instant::now());
+        let made: Vec<String> = (0..=MOST).map(|_| codes.make("ada", Role::Viewer, now).unwrap()).collect();
+        assert_eq!(codes.take(&made[0], now), None);
+        assert!(made[1..].iter().all(|code| codes.take(code, now).is_some()));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a handler takes to say who may call it.
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+
+use super::guard::{BODY_LIMIT, Caller, Refusal, is_safe};
+use super::{Identity, Role};
+use crate::api::error::ApiError;
+
+/// Somebody who may look.
+#[derive(Clone, Debug)]
+pub struct Viewer(pub Identity);
+
+/// Somebody who may answer questions.
+#[derive(Clone, Debug)]
+pub struct Approver(pub Identity);
+
+/// Somebody who may do everything.
+#[derive(Clone, Debug)]
+pub struct Admin(pub Identity);
+
+/// Anybody at all, though not from the page of another server.
+#[derive(Clone, Copy, Debug)]
+pub struct Anyone;
+
+impl<S: Sync> FromRequestParts<S> for Viewer {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        allowed(parts, Role::Viewer).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Approver {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        allowed(parts, Role::Approver).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Admin {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        allowed(parts, Role::Admin).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Anyone {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        caller(parts)?.origin.clone().map(|()| Self)
+    }
+}
+
+/// Who calls, if they may; then whether what they send can be what the handler wants. That order, so that nobody learns about bodies of
+/// requests that they may not make.
+fn allowed(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
+    let Caller { origin, who } = caller(parts)?;
+    origin.clone()?;
+    let who = who.clone()?;
+    if who.role < needed {
+        let message = format!(
+            "this needs the role `{needed}`, and you have `{}`; `amplifier serve link --role {needed}` makes a link with it",
+            who.role
+        );
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "role", message).into());
+    }
+    if !is_safe(&parts.method) {
+        check_body(parts)?;
+    }
+    Ok(who)
+}
+
+fn caller(parts: &Parts) -> Result<&Caller, Refusal> {
+    // Without the guard nobody is known, so nobody may do anything.
+    let missing = || ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", "nobody is known here").into();
+    parts.extensions.get::<Caller>().ok_or_else(missing)
+}
+
+/// Whether the body is JSON by its name, and small enough by what its length says. What is longer than it says, or says nothing, ends
+/// where it is read.
+fn check_body(parts: &Parts) -> Result<(), ApiError> {
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let has_body = length.is_some_and(|length| length > 0) || parts.headers.contains_key(TRANSFER_ENCODING);
+    let mut types = parts.headers.get_all(CONTENT_TYPE).iter();
+    let is_json = match (types.next(), types.next()) {
+        (None, _) => !has_body,
+        (Some(only), None) => is_json(only),
+        (Some(_), Some(_)) => false,
+    };
+    if !is_json {
+        let message = "a body has to be JSON, with the header `Content-Type: application/json`";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));
+    }
+    if length.is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(ApiError::too_large());
+    }
+    Ok(())
+}
+
+fn is_json(given: &HeaderValue) -> bool {
+    let essence = given.to_str().ok().and_then(|text| text.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}

@@ -1,0 +1,371 @@
+//! What stands before every route.
+//!
+//! Order: Host (421), path and method (404, 405), Origin (403), who it is (401, 429), role (403), content type (415), size (413), body (422), state (404,
+//! 409). The guard refuses a wrong Host itself. What it finds out about Origin and person it hands on, and the extractors refuse, because they run when
+//! path and method are settled.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, ORIGIN, REFERRER_POLICY,
+    RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Access, Identity};
+use crate::api::error::{ApiError, Page};
+
+/// The most that a body may hold.
+pub(crate) const BODY_LIMIT: usize = 1024 * 1024;
+
+/// What a page may load and do: its own files, and nothing that is written into it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Where the server is, as browsers name it.
+#[derive(Debug)]
+pub(crate) struct Site {
+    /// Where people are sent to: `http://127.0.0.1:7878`.
+    pub(crate) url: String,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    /// The name of the cookie. Cookies know no ports, so servers on one machine would share a name.
+    cookie: String,
+    is_secure: bool,
+}
+
+impl Site {
+    /// The site of a server that listens there, and is known under these names as well.
+    pub(crate) fn new(address: SocketAddr, names: &[String], is_secure: bool) -> Self {
+        let (scheme, usual) = if is_secure { ("https", 443) } else { ("http", 80) };
+        let port = address.port();
+        let loopback = ["127.0.0.1", "localhost", "[::1]"].map(str::to_owned);
+        let own = match address.ip() {
+            // A server that listens everywhere has no name but those it is given.
+            ip if ip.is_unspecified() => None,
+            IpAddr::V4(ip) => Some(ip.to_string()),
+            IpAddr::V6(ip) => Some(format!("[{ip}]")),
+        };
+        let is_local = address.ip().is_loopback() || address.ip().is_unspecified();
+        let known = names.iter().cloned().chain(own).chain(loopback.into_iter().filter(|_| is_local));
+        let mut hosts: Vec<String> = Vec::new();
+        for name in known {
+            let name = name.to_ascii_lowercase();
+            let has_port = name.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+            let host = if has_port { name } else { format!("{name}:{port}") };
+            // Browsers leave the usual port out.
+            let short = host.strip_suffix(&format!(":{usual}")).map(str::to_owned);
+            hosts.extend([short, Some(host)].into_iter().flatten());
+        }
+        let origins: Vec<String> = hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
+        let prefix = if is_secure { "__Host-" } else { "" };
+        Self {
+            url: origins.first().cloned().unwrap_or_default(),
+            hosts,
+            origins,
+            cookie: format!("{prefix}amplifier_{port}"),
+            is_secure,
+        }
+    }
+
+    /// The link that a code belongs in.
+    pub(crate) fn link(&self, code: &str) -> String {
+        format!("{}/enter?code={code}", self.url)
+    }
+
+    /// The header that sets the cookie; with an empty value, the one that takes it away.
+    pub(crate) fn set_cookie(&self, value: &str) -> String {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let gone = if value.is_empty() { "; Max-Age=0" } else { "" };
+        format!("{}={value}; HttpOnly; SameSite=Strict; Path=/{secure}{gone}", self.cookie)
+    }
+
+    /// The value of the cookie that a request carries.
+    pub(crate) fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let all = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+        let pairs = all.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.into_iter().find(|(name, _)| *name == self.cookie).map(|(_, value)| value)
+    }
+
+    /// Whether the request names this server, and nobody else: a page that points its own name here (DNS rebinding) is refused.
+    fn is_named(&self, request: &Request) -> bool {
+        let mut hosts = request.headers().get_all(HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+        let is_known = |name: &str| self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
+        let in_target = request.uri().authority();
+        host.to_str().is_ok_and(is_known) && in_target.is_none_or(|authority| is_known(authority.as_str()))
+    }
+
+    /// Whether the request comes from a page of this server, or from no page.
+    fn check_origin(&self, request: &Request, by_cookie: bool) -> Result<(), ApiError> {
+        let headers = request.headers();
+        let foreign = |message: &str| Err(ApiError::new(StatusCode::FORBIDDEN, "origin", message));
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (Some(origin), None) if self.origins.iter().any(|own| origin == own.as_str()) => {}
+            (Some(_), _) => {
+                return foreign("this comes from the page of another server, which may not ask for anything here");
+            }
+            (None, _) if by_cookie && (!is_safe(request.method()) || headers.contains_key(UPGRADE)) => {
+                return foreign(
+                    "a browser that changes something has to say where the page is from: the header `Origin` is missing",
+                );
+            }
+            (None, _) => {}
+        }
+        // Another port of this machine is the same site to a browser, and gets the cookie sent along.
+        let mut sites = headers.get_all("sec-fetch-site").iter();
+        if by_cookie && !sites.all(|site| site == "same-origin" || site == "none") {
+            return foreign("this comes from the page of another server, which may not ask for anything here");
+        }
+        Ok(())
+    }
+}
+
+/// Whether a method changes nothing.
+pub(crate) fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// What the guard found out about a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) origin: Result<(), Refusal>,
+    pub(crate) who: Result<Identity, Refusal>,
+}
+
+/// A request that is refused, and when to try again.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    error: ApiError,
+    wait: Option<Duration>,
+}
+
+impl Refusal {
+    /// Too many requests.
+    pub(crate) fn too_many(what: &str, wait: Duration) -> Self {
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many", format!("{what}; wait a moment"));
+        Self { error, wait: Some(wait) }
+    }
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self { error, wait: None }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let unknown = self.error.status == StatusCode::UNAUTHORIZED;
+        let mut response = self.error.into_response();
+        if let Some(wait) = self.wait {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
+        }
+        if unknown {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// What belongs to one connection, for as long as it is open: also when it has become a WebSocket.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) peer: IpAddr,
+    pub(crate) socket: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+}
+
+/// What stands before every route.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pub(crate) access: Access,
+    pub(crate) site: Arc<Site>,
+    /// How many WebSockets there may be.
+    pub(crate) sockets: Arc<Semaphore>,
+    /// How long a client may take to send a body.
+    pub(crate) body_time: Duration,
+}
+
+/// Looks at a request, lets the routes answer it, and sees that the answer is one that browsers treat with care.
+pub(crate) async fn guard(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_kept = path == "/" || path.starts_with("/console/");
+    let response = if guard.site.is_named(&request) {
+        let caller = guard.caller(&request);
+        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(guard.site.clone());
+        guard.answer(request, next).await
+    } else {
+        let message = format!("this server is not known under that name; it is at {}", guard.site.url);
+        ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host", message).into_response()
+    };
+    let mut response = explained(response).await;
+    protect(response.headers_mut(), is_kept);
+    response
+}
+
+impl Guard {
+    /// Whose request that is, and whether it comes from a page of this server.
+    fn caller(&self, request: &Request) -> Caller {
+        let headers = request.headers();
+        let cookie = self.site.cookie(headers);
+        let by_cookie = cookie.is_some() && !headers.contains_key(AUTHORIZATION);
+        let origin = self.site.check_origin(request, by_cookie).map_err(Refusal::from);
+        let who = match origin {
+            Ok(()) => self.who(request, cookie),
+            // Nobody asks: no secret is looked at for the page of another server.
+            Err(ref refusal) => Err(refusal.clone()),
+        };
+        Caller { origin, who }
+    }
+
+    fn who(&self, request: &Request, cookie: Option<&str>) -> Result<Identity, Refusal> {
+        let unknown = |message: &str| ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
+        let mut given = request.headers().get_all(AUTHORIZATION).iter();
+        let (found, problem) = match (given.next(), given.next(), cookie) {
+            (Some(header), None, _) => (
+                bearer(header).and_then(|token| self.access.by_token(token)),
+                "this token is not valid; the owner's is in the file `token` of the server's folder",
+            ),
+            (Some(_), Some(_), _) => (None, "there are several `Authorization` headers"),
+            (None, _, Some(cookie)) => (
+                self.access.by_cookie(cookie),
+                "this browser is not in any more; get a new link with `amplifier serve link`",
+            ),
+            (None, _, None) => {
+                let message = "say who you are: with a token, or in a browser with a link from `amplifier serve link`";
+                return Err(unknown(message).into());
+            }
+        };
+        let Some(who) = found else {
+            let peer = request
+                .extensions()
+                .get::<Connection>()
+                .map_or(IpAddr::from([0, 0, 0, 0]), |connection| connection.peer);
+            return Err(match self.access.count_failure(peer) {
+                Ok(()) => unknown(problem).into(),
+                Err(wait) => Refusal::too_many("too many attempts with a wrong secret", wait),
+            });
+        };
+        self.access.count(&who).map_err(|wait| Refusal::too_many("too many requests", wait))?;
+        Ok(who)
+    }
+
+    async fn answer(&self, request: Request, next: Next) -> Response {
+        let connection = request.extensions().get::<Connection>().cloned();
+        let wants_socket = request.headers().contains_key(UPGRADE);
+        let request = if is_safe(request.method()) { request } else { hurried(request, self.body_time) };
+        let Some(connection) = connection.filter(|_| wants_socket) else { return next.run(request).await };
+        let Ok(permit) = self.sockets.clone().try_acquire_owned() else {
+            let message = "too many pages and programs watch already; close some";
+            return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_sockets", message).into_response();
+        };
+        let response = next.run(request).await;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // Given back when the connection is closed, whoever holds it then.
+            *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+        }
+        response
+    }
+}
+
+/// The token of `Bearer TOKEN`.
+fn bearer(header: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+/// The request with a body that fails if it has not come in time, however slowly it trickles in.
+fn hurried(request: Request, time: Duration) -> Request {
+    let until = Instant::now() + time;
+    request.map(|body| {
+        let pieces = stream::unfold(Some(body.into_data_stream()), move |pieces| async move {
+            let mut pieces = pieces?;
+            match timeout_at(until, pieces.next()).await {
+                Ok(Some(Ok(piece))) => Some((Ok::<Bytes, axum::Error>(piece), Some(pieces))),
+                Ok(Some(Err(error))) => Some((Err(error), None)),
+                Ok(None) => None,
+                Err(late) => Some((Err(axum::Error::new(late)), None)),
+            }
+        });
+        Body::from_stream(pieces)
+    })
+}
+
+/// Failures that come from elsewhere (routes that are not there, bodies that cannot be read) in the form of all others.
+async fn explained(response: Response) -> Response {
+    let status = response.status();
+    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    let is_failure = status.is_client_error() || status.is_server_error();
+    if !is_failure || is_json || response.extensions().get::<Page>().is_some() {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    // Whatever a failure of the server itself says is not for those who are outside.
+    let said = axum::body::to_bytes(body, 4096).await.ok().filter(|_| status.is_client_error());
+    let said = said.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).filter(|text| !text.is_empty());
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    let (kind, body) = ApiError::of_status(status, said).into_response().into_parts();
+    parts.headers.extend(kind.headers);
+    Response::from_parts(parts, body)
+}
+
+/// The headers that every answer has.
+pub(crate) fn protect(headers: &mut HeaderMap, is_kept: bool) {
+    let fixed = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            HeaderName::from_static("permissions-policy"),
+            "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+        ),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The console's files hold nothing of anybody, and are asked for again with their ETag.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(if is_kept { "no-cache" } else { "no-store" }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(address: &str, names: &[&str], is_secure: bool) -> String {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        Site::new(address.parse().unwrap(), &names, is_secure).hosts.join(" ")
+    }
+
+    #[test]
+    fn a_server_is_known_by_its_address_and_the_names_it_is_given() {
+        assert_eq!(hosts("127.0.0.1:7", &[], false), "127.0.0.1:7 127.0.0.1:7 localhost:7 [::1]:7");
+        assert_eq!(hosts("[::1]:7", &[], false), "[::1]:7 127.0.0.1:7 localhost:7 [::1]:7");
+        assert_eq!(hosts("192.0.2.1:7", &["Box.example"], true), "box.example:7 192.0.2.1:7");
+        assert_eq!(
+            hosts("192.0.2.1:443", &["box.example"], true),
+            "box.example box.example:443 192.0.2.1 192.0.2.1:443"
+        );
+        assert_eq!(hosts("0.0.0.0:7", &["box:9"], true), "box:9 127.0.0.1:7 localhost:7 [::1]:7");
+    }
+
+    #[test]
+    fn people_are_sent_to_the_first_name() {
+        let url = |address: &str, names: &[String], secure| Site::new(address.parse().unwrap(), names, secure).url;
+        assert_eq!(url("127.0.0.1:7878", &[], false), "http://127.0.0.1:7878");
+        assert_eq!(url("0.0.0.0:443", &["box".to_owned()], true), "https://box");
+    }
+}

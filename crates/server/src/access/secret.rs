@@ -1,0 +1,59 @@
+//! Secrets: how they are made, kept and compared.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+/// 256 random bits, as text that can stand in a URL, a header and a cookie.
+pub(super) fn secret() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The SHA-256 of a secret: what is kept instead of it. Secrets are random, so there is nothing to slow down a search for.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(super) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(super) fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret.as_bytes()).into())
+    }
+
+    /// Whether both are the same, in a time that does not depend on where they differ.
+    pub(super) fn is(&self, other: &Self) -> Choice {
+        self.0.ct_eq(&other.0)
+    }
+}
+
+impl From<Digest> for String {
+    fn from(Digest(bytes): Digest) -> Self {
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or("this is no SHA-256")
+    }
+}
+
+/// Writes a file that the person alone can read: whole or not at all.
+pub(crate) fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    // Only the owner can read a temporary file.
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Questions: what waits, how it is answered, and what was decided.
+
+use axum::Json as Told;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Json, Query};
+use crate::App;
+use crate::access::{Approver, Viewer};
+use crate::hub::Answering;
+use crate::wire::{Approval, Busy, Decided, Failure, Scope};
+
+/// How many decisions are listed unless more are asked for, and at most.
+const LISTED: (usize, usize) = (100, 1000);
+
+/// The paths of questions.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(pending)).routes(routes!(history)).routes(routes!(one)).routes(routes!(answer))
+}
+
+/// What waits for an answer.
+#[derive(Debug, Serialize, ToSchema)]
+struct Pending {
+    /// The questions, the oldest first.
+    approvals: Vec<Approval>,
+    /// Whether there are too many in a short time.
+    busy: Option<Busy>,
+}
+
+/// A question: open, or decided.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum Question {
+    /// It is open.
+    Open(Box<Approval>),
+    /// It is decided.
+    Decided(Box<Decided>),
+}
+
+/// An answer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    /// The label of an option.
+    option: String,
+    /// The nonce of the question.
+    nonce: String,
+    /// For what it holds.
+    #[serde(default)]
+    scope: Holds,
+}
+
+/// For what an answer holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Holds {
+    /// This question, and what the option says.
+    #[default]
+    Once,
+    /// The same question in every session in the same folder, too.
+    Project,
+}
+
+impl From<Holds> for Option<Scope> {
+    fn from(holds: Holds) -> Self {
+        match holds {
+            Holds::Once => None,
+            Holds::Project => Some(Scope::Project),
+        }
+    }
+}
+
+/// What became of a question.
+#[derive(Debug, Serialize, ToSchema)]
+struct Answered {
+    /// Whether the operation may run.
+    granted: bool,
+    /// Why.
+    reason: String,
+}
+
+/// Lists the questions that wait for an answer.
+#[utoipa::path(get, path = "/api/approvals", tag = "approvals",
+    responses((status = 200, body = Pending), (status = 401, body = Failure)))]
+async fn pending(_viewer: Viewer, State(app): State<App>) -> Told<Pending> {
+    Told(Pending { approvals: app.hub.pending(), busy: app.hub.busy() })
+}
+
+/// Which decisions are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct Past {
+    /// Only those of this session.
+    session: Option<String>,
+    /// Only those about what this hook asked.
+    hook: Option<String>,
+    /// Only those that were recorded before the record of this number.
+    before: Option<u64>,
+    /// How many, at most.
+    limit: Option<usize>,
+}
+
+/// Decisions.
+#[derive(Debug, Serialize, ToSchema)]
+struct Decisions {
+    /// They, the newest first.
+    decisions: Vec<Decided>,
+}
+
+/// Lists what was decided, the newest first.
+#[utoipa::path(get, path = "/api/approvals/history", tag = "approvals", params(Past),
+    responses((status = 200, body = Decisions), (status = 401, body = Failure), (status = 500, body = Failure)))]
+async fn history(
+    _viewer: Viewer,
+    State(app): State<App>,
+    Query(Past { session, hook, before, limit }): Query<Past>,
+) -> Result<Told<Decisions>, ApiError> {
+    let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
+    // It may be read from the log.
+    let read = move || app.feed.history(session.as_deref(), hook.as_deref(), before, limit);
+    let decisions = tokio::task::spawn_blocking(read).await;
+    Ok(Told(Decisions { decisions: decisions.map_err(ApiError::internal)?? }))
+}
+
+/// Shows a question: as it is asked, or what became of it not long ago.
+#[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
+    responses((status = 200, body = Question), (status = 401, body = Failure), (status = 404, body = Failure)))]
+async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Question>, ApiError> {
+    let open = app.hub.approval(&id).map(|approval| Question::Open(Box::new(approval)));
+    let question = open.or_else(|| app.hub.decided(&id).map(|decided| Question::Decided(Box::new(decided))));
+    question.map(Told).ok_or_else(|| {
+        ApiError::not_found(format!("there is no question `{id}`, or it was closed long ago: look into the history"))
+    })
+}
+
+/// Answers a question.
+#[utoipa::path(post, path = "/api/approvals/{id}/answer", tag = "approvals", params(("id" = String, Path)),
+    request_body = Given,
+    responses((status = 200, body = Answered), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 404, body = Failure), (status = 409, body = Failure), (status = 422, body = Failure),
+        (status = 504, body = Failure)))]
+async fn answer(
+    Approver(identity): Approver,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Json(Given { option, nonce, scope }): Json<Given>,
+) -> Result<Told<Answered>, ApiError> {
+    let answering = Answering { option, nonce, by: identity.answerer(), scope: scope.into() };
+    // A client that goes away does not take its answer back half-way.
+    let hub = app.hub.clone();
+    let answered = tokio::spawn(async move { hub.answer(&id, answering).await }).await;
+    let decided = answered.map_err(ApiError::internal)??;
+    Ok(Told(Answered { granted: decided.granted, reason: decided.reason }))
+}

@@ -1,0 +1,72 @@
+//! The audit log: what is proven about it, and proofs to take away.
+
+use amplifier_audit::AuditError;
+use axum::Json as Told;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Json};
+use crate::App;
+use crate::access::Viewer;
+use crate::feed::FeedError;
+use crate::wire::{AuditStatus, Failure};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(status)).routes(routes!(verify)).routes(routes!(proof))
+}
+
+/// Up to where the audit log is verified, and what that proves.
+#[utoipa::path(get, path = "/api/audit", tag = "audit", responses((status = 200, body = AuditStatus)))]
+async fn status(_: Viewer, State(App { feed, .. }): State<App>) -> Told<AuditStatus> {
+    Told(feed.status())
+}
+
+/// Nothing has to be said.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyBody {}
+
+/// Verifies all of the audit log from its beginning, now.
+#[utoipa::path(
+    post,
+    path = "/api/audit/verify",
+    tag = "audit",
+    request_body = VerifyBody,
+    responses((status = 200, body = AuditStatus), (status = 503, body = Failure))
+)]
+async fn verify(
+    _: Viewer,
+    State(App { feed, .. }): State<App>,
+    _: Json<VerifyBody>,
+) -> Result<Told<AuditStatus>, ApiError> {
+    Ok(Told(feed.verify().await?))
+}
+
+/// The proof that a record is in the log, for someone who has nothing but the public key.
+///
+/// `amplifier audit prove --check` checks it.
+#[utoipa::path(
+    get,
+    path = "/api/audit/proof/{seq}",
+    tag = "audit",
+    params(("seq" = u64, Path, description = "The number of the record.")),
+    responses((status = 200, description = "The proof.", body = Object), (status = 404, body = Failure))
+)]
+async fn proof(
+    _: Viewer,
+    State(App { feed, .. }): State<App>,
+    Path(seq): Path<String>,
+) -> Result<Told<Value>, ApiError> {
+    let no_record = || ApiError::not_found("there is no such record, or no checkpoint covers it yet");
+    let seq: u64 = seq.parse().map_err(|_| no_record())?;
+    let proof = tokio::task::spawn_blocking(move || feed.proof(seq)).await.map_err(ApiError::internal)?;
+    match proof {
+        Ok(proof) => Ok(Told(proof)),
+        Err(FeedError::Audit(AuditError::NoRecord { .. })) => Err(no_record()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,154 @@
+//! What goes wrong, in one form.
+
+use amplifier_core::Answerer;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+
+use crate::hub::Refused;
+use crate::wire::{Explained, Failure};
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// The status.
+    pub status: StatusCode,
+    /// A word for programs.
+    pub code: &'static str,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// Who was faster, if somebody else has answered.
+    pub by: Option<Answerer>,
+}
+
+impl ApiError {
+    /// A failure.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), by: None }
+    }
+
+    /// Something that is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// A body that says something that cannot be.
+    pub fn unusable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "body", message)
+    }
+
+    /// Something that does not fit the state of things.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// A failure of the server itself. What it is goes to the log, and not to those who are outside.
+    pub fn internal(error: impl std::fmt::Display) -> Self {
+        tracing::error!(%error, "a request failed");
+        Self::of_status(StatusCode::INTERNAL_SERVER_ERROR, None)
+    }
+
+    pub(crate) fn too_large() -> Self {
+        Self::of_status(StatusCode::PAYLOAD_TOO_LARGE, None)
+    }
+
+    /// What a status means, for failures that say no more, or only in words.
+    pub(crate) fn of_status(status: StatusCode, said: Option<String>) -> Self {
+        let (code, message) = match status {
+            StatusCode::BAD_REQUEST => ("request", "this request cannot be read"),
+            StatusCode::NOT_FOUND => ("not_found", "there is nothing here; `/api` lists what there is"),
+            StatusCode::METHOD_NOT_ALLOWED => ("method", "this cannot be done here; the header `Allow` says what can"),
+            StatusCode::REQUEST_TIMEOUT => ("slow", "the body did not come in time"),
+            StatusCode::PAYLOAD_TOO_LARGE => ("too_large", "the body is larger than 1 MiB"),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                ("content_type", "a body has to be JSON, with the header `Content-Type: application/json`")
+            }
+            StatusCode::UNPROCESSABLE_ENTITY => ("body", "the body does not say what is needed here"),
+            StatusCode::UPGRADE_REQUIRED => ("upgrade", "this is a WebSocket"),
+            status if status.is_server_error() => ("failed", "the server failed at this; its log says more"),
+            _ => ("refused", "this request was refused"),
+        };
+        Self::new(status, code, said.unwrap_or_else(|| message.to_owned()))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let Self { status, code, message, by } = self;
+        let failure = Failure { error: Explained { code: code.to_owned(), message, by } };
+        (status, axum::Json(failure)).into_response()
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        let (status, code) = match refused.code {
+            "unknown" => (StatusCode::NOT_FOUND, "not_found"),
+            "nonce" => (StatusCode::FORBIDDEN, "nonce"),
+            "answered" => (StatusCode::CONFLICT, "answered"),
+            "late" => (StatusCode::CONFLICT, "late"),
+            "closed" => (StatusCode::CONFLICT, "closed"),
+            "not_offered" => (StatusCode::UNPROCESSABLE_ENTITY, "not_offered"),
+            "busy" => (StatusCode::CONFLICT, "busy"),
+            "unreachable" => (StatusCode::GATEWAY_TIMEOUT, "unreachable"),
+            "silent" => (StatusCode::GATEWAY_TIMEOUT, "silent"),
+            "failed" => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+            _ => (StatusCode::CONFLICT, "refused"),
+        };
+        Self { status, code, message: refused.message, by: refused.by }
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        let said = Some(rejection.body_text());
+        match rejection {
+            JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {
+                Self::of_status(StatusCode::UNPROCESSABLE_ENTITY, said)
+            }
+            rejection if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Self::too_large(),
+            // It broke off, or took too long; who has gone does not read this anyway.
+            JsonRejection::BytesRejection(_) => Self::of_status(StatusCode::REQUEST_TIMEOUT, None),
+            rejection => Self::of_status(rejection.status(), None),
+        }
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "query", rejection.body_text())
+    }
+}
+
+/// A body of JSON: as axum's, but failures have the form of all others. It stands after the role in a handler's arguments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let axum::Json(value) = axum::Json::from_request(request, state).await?;
+        Ok(Self(value))
+    }
+}
+
+/// What stands behind the `?`: as axum's, but failures have the form of all others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let axum::extract::Query(value) = axum::extract::Query::from_request_parts(parts, state).await?;
+        Ok(Self(value))
+    }
+}
+
+/// Marks a failure that is a page for people, and stays one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page;

@@ -1,0 +1,186 @@
+//! What is recorded, by what it is about, and the course of a session.
+
+use std::time::Duration;
+
+use amplifier_audit::Kind;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tokio::time::Instant;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Query};
+use crate::App;
+use crate::access::Viewer;
+use crate::feed::{FeedError, Filter, Page, Timeline};
+use crate::wire::Failure;
+
+/// How long a request may wait for the first record.
+const LONGEST_WAIT: f64 = 30.0;
+
+/// How many records one answer has, if nothing else is asked for, and at most.
+const USUALLY: usize = 100;
+const MOST: usize = 1000;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(events)).routes(routes!(timeline))
+}
+
+/// Which records are meant.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only of this session.
+    pub(super) session: Option<String>,
+    /// Only at this event; `*` stands for any text, as in `tool:*`.
+    pub(super) event: Option<String>,
+    /// Only of this kind, such as `hook_report`; several are separated by commas.
+    pub(super) kind: Option<String>,
+    /// Only what this hook answered, asked for, said or denied.
+    pub(super) hook: Option<String>,
+    /// Only records with this text in them. Large bodies are not searched.
+    pub(super) text: Option<String>,
+}
+
+impl Wanted {
+    pub(super) fn filter(self) -> Result<Filter, ApiError> {
+        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let kinds = some(self.kind).map(|kinds| kinds.split(',').map(kind).collect::<Result<Vec<Kind>, ApiError>>());
+        Ok(Filter {
+            session: some(self.session),
+            event: some(self.event),
+            kinds: kinds.transpose()?.unwrap_or_default(),
+            hook: some(self.hook),
+            text: some(self.text),
+        })
+    }
+}
+
+fn kind(word: &str) -> Result<Kind, ApiError> {
+    Kind::from_word(word.trim()).ok_or_else(|| {
+        let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        let message = format!("there is no kind `{}`; there are {}", word.escape_debug(), words.join(", "));
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message)
+    })
+}
+
+// Not flattened: what stands in a query is text, and numbers inside a flattened struct are not read from text.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct EventsQuery {
+    /// Records from this number on.
+    after: Option<u64>,
+    /// The last records before this number, instead.
+    before: Option<u64>,
+    /// How many at most: 100 if not said, 1000 at most.
+    limit: Option<usize>,
+    /// How many seconds to wait for the first one: up to 30.
+    wait: Option<f64>,
+}
+
+/// Records of the audit log, in order.
+#[utoipa::path(
+    get,
+    path = "/api/events",
+    tag = "events",
+    params(EventsQuery, Wanted),
+    responses((status = 200, body = Page), (status = 422, body = Failure))
+)]
+async fn events(
+    _: Viewer,
+    State(App { feed, .. }): State<App>,
+    Query(query): Query<EventsQuery>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, ApiError> {
+    let filter = wanted.filter()?;
+    let limit = query.limit.unwrap_or(USUALLY).clamp(1, MOST);
+    if let Some(before) = query.before {
+        if query.after.is_some() || query.wait.is_some() {
+            let message = "`before` goes with neither `after` nor `wait`";
+            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message));
+        }
+        let page = blocking(move || feed.records_before(&filter, before, limit)).await?;
+        return Ok(axum::Json(page).into_response());
+    }
+    let wait = query.wait.unwrap_or(0.0);
+    if !(0.0..=LONGEST_WAIT).contains(&wait) {
+        let message = "`wait` is a number of seconds, up to 30";
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message));
+    }
+    let until = Instant::now() + Duration::from_secs_f64(wait);
+    let mut after = query.after.unwrap_or(0);
+    let mut changed = feed.changed();
+    loop {
+        // Before it is read, so that nothing that comes meanwhile is missed.
+        changed.mark_unchanged();
+        let (reader, wanted) = (feed.clone(), filter.clone());
+        let batch = blocking(move || reader.batch(&wanted, after, limit)).await?;
+        let is_late = Instant::now() >= until;
+        if batch.count > 0 || is_late {
+            let body =
+                format!("{{\"events\":[{}],\"cursor\":{},\"first\":{}}}", batch.events, batch.cursor, batch.first);
+            return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response());
+        }
+        let is_behind = batch.cursor > after && batch.cursor < feed.cursor();
+        after = batch.cursor;
+        if !is_behind {
+            // When nothing comes, or the feed has ended, what there is is answered.
+            let _ = tokio::time::timeout_at(until, changed.changed()).await;
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct TimelineQuery {
+    /// What begins with this record or later; the cursor of the answer before.
+    after: Option<u64>,
+    /// How many items at most: 200 if not said, 1000 at most.
+    limit: Option<usize>,
+}
+
+/// The course of a session: its events, each with the answers of hooks, approvals, injections and messages.
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/timeline",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session."), TimelineQuery),
+    responses((status = 200, body = Timeline), (status = 404, body = Failure))
+)]
+async fn timeline(
+    _: Viewer,
+    State(App { feed, hub, .. }): State<App>,
+    Path(id): Path<String>,
+    Query(query): Query<TimelineQuery>,
+) -> Result<axum::Json<Timeline>, ApiError> {
+    let limit = query.limit.unwrap_or(2 * USUALLY).clamp(1, MOST);
+    let after = query.after.unwrap_or(0);
+    let (reader, session) = (feed.clone(), id.clone());
+    let timeline = blocking(move || reader.timeline(&session, after, limit)).await?;
+    let is_known = !timeline.items.is_empty() || feed.session(&id).is_some() || hub.session(&id).is_some();
+    if !is_known {
+        return Err(ApiError::not_found("there is no such session; `GET /api/sessions` lists those there are"));
+    }
+    Ok(axum::Json(timeline))
+}
+
+/// Reads the log where that may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, FeedError> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(read) => Ok(read?),
+        Err(error) => Err(ApiError::internal(error)),
+    }
+}
+
+impl From<FeedError> for ApiError {
+    fn from(error: FeedError) -> Self {
+        tracing::warn!(%error, "the audit log could not be read");
+        // These say what is wrong with the log, and nothing about the machine but the names of its files.
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "audit", error.to_string())
+    }
+}

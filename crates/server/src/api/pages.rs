@@ -1,0 +1,152 @@
+//! Pages: the console, and the way in.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, RETRY_AFTER, SET_COOKIE};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
+use axum::{Extension, body::Body};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use maud::{DOCTYPE, Markup, html};
+use rust_embed::RustEmbed;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Page, Query};
+use crate::App;
+use crate::access::Anyone;
+use crate::access::guard::{Connection, Site};
+
+/// The files of the console.
+#[derive(RustEmbed)]
+#[folder = "src/console/"]
+struct Console;
+
+/// How the pages look that the server writes itself.
+#[derive(RustEmbed)]
+#[folder = "src/api/style/"]
+struct Style;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(index)).routes(routes!(console)).routes(routes!(enter))
+}
+
+/// The console
+#[utoipa::path(get, path = "/", tag = "console", responses((status = 200, description = "The page.", content_type = "text/html", body = String)))]
+async fn index(_: Anyone, headers: HeaderMap) -> Result<Response, ApiError> {
+    file("index.html", &headers)
+}
+
+/// The files of the console
+#[utoipa::path(get, path = "/console/{path}", tag = "console", params(("path" = String, Path, description = "The name of the file.")), responses(
+    (status = 200, description = "The file.", content_type = "application/octet-stream", body = String),
+    (status = 304, description = "It is the one that the browser has."),
+    (status = 404, description = "There is no such file.", body = crate::wire::Failure),
+))]
+async fn console(_: Anyone, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
+    file(&path, &headers)
+}
+
+/// A file, unless the browser has it.
+fn file(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let found = Console::get(path).or_else(|| Style::get(path));
+    let found = found.ok_or_else(|| ApiError::of_status(StatusCode::NOT_FOUND, None))?;
+    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(found.metadata.sha256_hash()));
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|header| header.to_str().ok());
+    if known.flat_map(|tags| tags.split(',')).any(|known| known.trim() == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
+    Ok(([(CONTENT_TYPE, kind(path).to_owned()), (ETAG, tag)], Body::from(found.data.into_owned())).into_response())
+}
+
+/// What a file is, by its name.
+fn kind(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js" | "mjs") => "text/javascript; charset=utf-8",
+        Some("json") => "application/json",
+        Some("webmanifest") => "application/manifest+json",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
+        Some("woff2") => "font/woff2",
+        Some("txt") => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Entrance {
+    /// The code of the link.
+    #[serde(default)]
+    code: String,
+}
+
+/// The way in for a browser: a one-time link leads here
+#[utoipa::path(get, path = "/enter", tag = "access", params(Entrance), responses(
+    (status = 303, description = "The browser is in, by a cookie, and goes on to the console."),
+    (status = 403, description = "The code was used, is too old, or never was one. A page says how to get another.", content_type = "text/html", body = String),
+    (status = 429, description = "Too many wrong codes.", content_type = "text/html", body = String),
+))]
+async fn enter(
+    _: Anyone,
+    State(app): State<App>,
+    Extension(site): Extension<Arc<Site>>,
+    connection: Option<Extension<Connection>>,
+    method: Method,
+    Query(Entrance { code }): Query<Entrance>,
+) -> Result<Response, ApiError> {
+    // Whoever only looks whether the page is there does not use the code up.
+    if method != Method::GET {
+        return Err(ApiError::of_status(StatusCode::METHOD_NOT_ALLOWED, None));
+    }
+    if let Some(cookie) = app.access.enter(&code).map_err(ApiError::internal)? {
+        let headers = [(SET_COOKIE, site.set_cookie(&cookie)), (LOCATION, "/".to_owned())];
+        return Ok((StatusCode::SEE_OTHER, headers).into_response());
+    }
+    let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
+    let mut response = match app.access.count_failure(peer) {
+        Ok(()) => (StatusCode::FORBIDDEN, Html(refused())).into_response(),
+        Err(wait) => {
+            let seconds = wait.as_secs() + 1;
+            (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds.to_string())], Html(refused())).into_response()
+        }
+    };
+    response.extensions_mut().insert(Page);
+    Ok(response)
+}
+
+fn refused() -> String {
+    let page = page(
+        "This link does not work any more",
+        html! {
+            h1 { "This link does not work any more" }
+            p { "A link lets one browser in, once, within ten minutes." }
+            p { "To get another, run this where the server runs:" }
+            pre { code { "amplifier serve link" } }
+        },
+    );
+    page.into_string()
+}
+
+/// A page of the server itself.
+pub(super) fn page(title: &str, content: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " · Amplifier" }
+                link rel="stylesheet" href="/console/page.css";
+            }
+            body { main { (content) } }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Standing answers.
+
+use axum::Json as Told;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Json};
+use crate::App;
+use crate::access::{Approver, Viewer};
+use crate::hub::NewRule;
+use crate::wire::{Failure, Rule, Scope};
+
+/// The paths of standing answers.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))
+}
+
+/// Standing answers.
+#[derive(Debug, Serialize, ToSchema)]
+struct Rules {
+    /// They.
+    rules: Vec<Rule>,
+}
+
+/// A standing answer that is to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// For what it holds.
+    scope: Scope,
+    /// The session, if it holds for one.
+    #[serde(default)]
+    session: Option<String>,
+    /// The folder, if it holds for one.
+    #[serde(default)]
+    project: Option<String>,
+    /// The hook whose questions it answers.
+    hook: String,
+    /// The questions: `*` stands for any text.
+    pattern: String,
+    /// What it answers.
+    decision: Decision,
+}
+
+/// What a standing answer answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+}
+
+/// Lists the standing answers of sessions, of projects and of the person.
+#[utoipa::path(get, path = "/api/rules", tag = "rules",
+    responses((status = 200, body = Rules), (status = 401, body = Failure), (status = 500, body = Failure)))]
+async fn list(_viewer: Viewer, State(app): State<App>) -> Result<Told<Rules>, ApiError> {
+    // They are read from files.
+    let rules = tokio::task::spawn_blocking(move || app.hub.rules()).await;
+    Ok(Told(Rules { rules: rules.map_err(ApiError::internal)? }))
+}
+
+/// Adds a standing answer.
+#[utoipa::path(post, path = "/api/rules", tag = "rules", request_body = Wanted,
+    responses((status = 201, body = Rule), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 409, body = Failure), (status = 422, body = Failure), (status = 504, body = Failure)))]
+async fn add(
+    Approver(identity): Approver,
+    State(app): State<App>,
+    Json(Wanted { scope, session, project, hook, pattern, decision }): Json<Wanted>,
+) -> Result<(StatusCode, Told<Rule>), ApiError> {
+    let rule = NewRule { scope, session, project, hook, pattern, allows: decision == Decision::Allow };
+    let added = app.hub.add_rule(rule, identity.answerer()).await?;
+    Ok((StatusCode::CREATED, Told(added)))
+}
+
+/// Takes a standing answer back.
+#[utoipa::path(delete, path = "/api/rules/{id}", tag = "rules", params(("id" = String, Path)),
+    responses((status = 204), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 404, body = Failure), (status = 409, body = Failure), (status = 504, body = Failure)))]
+async fn revoke(
+    Approver(identity): Approver,
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    app.hub.revoke(&id, identity.answerer()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,347 @@
+//! Sessions: who there is, and what they are told.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::Json as Told;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::{ApiError, Json, Query};
+use crate::App;
+use crate::access::{Admin, Approver, Viewer};
+use crate::feed::SessionFacts;
+use crate::hub::{Change, Command, Connected};
+use crate::wire::{Failure, Session, State as Doing};
+
+/// How long nothing may be heard of a session that is not connected before it counts as gone.
+const SILENCE: SignedDuration = SignedDuration::from_mins(5);
+/// How many sessions are listed unless more are asked for, and at most.
+const LISTED: (usize, usize) = (100, 1000);
+/// How long a session that was started may take to connect.
+const CONNECTING: Duration = Duration::from_secs(5);
+/// The longest prompt, in bytes.
+const PROMPT: usize = 1 << 20;
+
+/// The paths of sessions.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, start))
+        .routes(routes!(one))
+        .routes(routes!(hooks))
+        .routes(routes!(prompt))
+        .routes(routes!(interrupt))
+        .routes(routes!(end))
+}
+
+/// Which sessions are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct Listing {
+    /// Only those that are in this state.
+    state: Option<Doing>,
+    /// How many, at most.
+    limit: Option<usize>,
+    /// Only those that were last heard of before that time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    before: Option<Timestamp>,
+}
+
+/// Sessions.
+#[derive(Debug, Serialize, ToSchema)]
+struct Sessions {
+    /// They, the newest first.
+    sessions: Vec<Session>,
+}
+
+/// A session that is to be.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+struct NewSession {
+    /// The folder that it works in; that of the server unless given.
+    workspace: Option<String>,
+    /// What it works on first.
+    prompt: Option<String>,
+}
+
+/// A prompt.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Prompt {
+    /// It.
+    text: String,
+}
+
+/// Nothing.
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// The hooks of a session.
+#[derive(Debug, Serialize, ToSchema)]
+struct HooksOf {
+    /// They, in running order.
+    #[schema(value_type = Vec<Object>)]
+    hooks: Vec<Value>,
+}
+
+/// What the log and the hub say about all sessions, the newest first.
+pub(crate) fn joined(app: &App) -> Vec<Session> {
+    let now = Timestamp::now();
+    let mut connected: HashMap<String, Connected> =
+        app.hub.connected().into_iter().map(|about| (about.session.clone(), about)).collect();
+    let facts = app.feed.sessions();
+    let known = facts.into_iter().map(|facts| {
+        let about = connected.remove(&facts.id);
+        let is_idle = app.hub.is_idle(&facts.id);
+        session(Some(facts), about, is_idle, now)
+    });
+    let mut sessions: Vec<Session> = known.collect();
+    // Of some, nothing is recorded yet.
+    let new = connected.into_values().map(|about| {
+        let is_idle = app.hub.is_idle(&about.session);
+        session(None, Some(about), is_idle, now)
+    });
+    sessions.extend(new);
+    sessions.sort_by(|one, other| (other.last_at, &other.id).cmp(&(one.last_at, &one.id)));
+    sessions
+}
+
+/// What the log and the hub say about a session.
+pub(crate) fn joined_one(app: &App, id: &str) -> Option<Session> {
+    let (facts, about) = (app.feed.session(id), app.hub.session(id));
+    if facts.is_none() && about.is_none() {
+        return None;
+    }
+    Some(session(facts, about, app.hub.is_idle(id), Timestamp::now()))
+}
+
+fn session(facts: Option<SessionFacts>, about: Option<Connected>, is_idle: Option<bool>, now: Timestamp) -> Session {
+    let begun = facts.as_ref().map(|facts| facts.begun_at).or_else(|| about.as_ref().map(|about| about.begun_at));
+    let begun = begun.unwrap_or(now);
+    let facts = facts.unwrap_or_else(|| SessionFacts { begun_at: begun, last_at: begun, ..SessionFacts::default() });
+    let pending = about.as_ref().map_or(0, |about| about.pending);
+    let is_silent = about.is_none() && now.duration_since(facts.last_at) > SILENCE;
+    let state = match &about {
+        // Connected again after its end: it goes on.
+        None if facts.ended.is_some() => Doing::Ended,
+        None if is_silent => Doing::Gone,
+        _ if pending > 0 => Doing::Waiting,
+        Some(about) if about.takes_prompts && is_idle == Some(true) => Doing::Idle,
+        _ if facts.is_running => Doing::Running,
+        _ => Doing::Idle,
+    };
+    Session {
+        id: about.as_ref().map_or(facts.id, |about| about.session.clone()),
+        name: facts.name.or_else(|| about.as_ref()?.name.clone()),
+        workspace: facts.workspace.or_else(|| Some(about.as_ref()?.workspace.clone())),
+        state,
+        connected: about.is_some(),
+        takes_prompts: about.as_ref().is_some_and(|about| about.takes_prompts),
+        place: about.as_ref().map(|about| about.place),
+        pid: about.as_ref().map(|about| about.pid),
+        begun_at: facts.begun_at,
+        last_at: facts.last_at,
+        turns: facts.turns,
+        tool_calls: facts.tool_calls,
+        denials: facts.denials,
+        errors: facts.errors,
+        pending,
+        tokens: facts.tokens,
+        prompt: facts.prompt,
+        ended: facts.ended.filter(|_| about.is_none()),
+        parent: facts.parent,
+    }
+}
+
+/// Lists sessions, the newest first.
+#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Listing),
+    responses((status = 200, body = Sessions), (status = 401, body = Failure)))]
+async fn list(
+    _viewer: Viewer,
+    State(app): State<App>,
+    Query(Listing { state, limit, before }): Query<Listing>,
+) -> Told<Sessions> {
+    let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
+    let mut sessions = joined(&app);
+    sessions.retain(|session| {
+        state.is_none_or(|state| session.state == state) && before.is_none_or(|before| session.last_at < before)
+    });
+    sessions.truncate(limit);
+    Told(Sessions { sessions })
+}
+
+/// Starts a session inside the server.
+#[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = NewSession,
+    responses((status = 201, body = Session), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 422, body = Failure)))]
+async fn start(
+    _admin: Admin,
+    State(app): State<App>,
+    Json(NewSession { workspace, prompt }): Json<NewSession>,
+) -> Result<(StatusCode, Told<Session>), ApiError> {
+    if let Some(prompt) = &prompt {
+        check_prompt(prompt)?;
+    }
+    let changes = app.hub.subscribe();
+    let started = app.host.start_session(app.hub.clone(), workspace, prompt).await;
+    let id = started.map_err(|problem| ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "not_started", problem))?;
+    // So that whoever asked can go on with it at once. One that does not come is shown as it is.
+    let _ = tokio::time::timeout(CONNECTING, connected(&app, &id, changes)).await;
+    let session = joined_one(&app, &id).unwrap_or_else(|| {
+        let now = Timestamp::now();
+        let facts = SessionFacts { id, begun_at: now, last_at: now, ..SessionFacts::default() };
+        self::session(Some(facts), None, None, now)
+    });
+    Ok((StatusCode::CREATED, Told(session)))
+}
+
+/// Waits until a session is connected.
+async fn connected(app: &App, id: &str, mut changes: Receiver<Change>) {
+    while app.hub.session(id).is_none() {
+        if let Err(RecvError::Closed) = changes.recv().await {
+            return;
+        }
+    }
+}
+
+/// Shows a session.
+#[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
+    responses((status = 200, body = Session), (status = 401, body = Failure), (status = 404, body = Failure)))]
+async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Session>, ApiError> {
+    joined_one(&app, &id).map(Told).ok_or_else(|| unknown(&id))
+}
+
+/// Lists the hooks of a session that is connected.
+#[utoipa::path(get, path = "/api/sessions/{id}/hooks", tag = "sessions", params(("id" = String, Path)),
+    responses((status = 200, body = HooksOf), (status = 401, body = Failure), (status = 404, body = Failure),
+        (status = 409, body = Failure)))]
+async fn hooks(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<HooksOf>, ApiError> {
+    match app.hub.hooks_of(&id) {
+        Some(hooks) => Ok(Told(HooksOf { hooks })),
+        None => Err(not_connected(&app, &id)),
+    }
+}
+
+/// Gives a session a prompt.
+#[utoipa::path(post, path = "/api/sessions/{id}/prompt", tag = "sessions", params(("id" = String, Path)),
+    request_body = Prompt,
+    responses((status = 202, body = Nothing), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 404, body = Failure), (status = 409, body = Failure), (status = 422, body = Failure)))]
+async fn prompt(
+    _admin: Admin,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Json(Prompt { text }): Json<Prompt>,
+) -> Result<(StatusCode, Told<Nothing>), ApiError> {
+    check_prompt(&text)?;
+    tell(&app, &id, Command::Prompt(text))
+}
+
+/// Stops the running turn of a session: the first time when the running tool has finished, the second time at once.
+#[utoipa::path(post, path = "/api/sessions/{id}/interrupt", tag = "sessions", params(("id" = String, Path)),
+    request_body = Nothing,
+    responses((status = 202, body = Nothing), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 404, body = Failure), (status = 409, body = Failure)))]
+async fn interrupt(
+    _approver: Approver,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<(StatusCode, Told<Nothing>), ApiError> {
+    tell(&app, &id, Command::Interrupt)
+}
+
+/// Ends a session.
+#[utoipa::path(post, path = "/api/sessions/{id}/end", tag = "sessions", params(("id" = String, Path)),
+    request_body = Nothing,
+    responses((status = 202, body = Nothing), (status = 401, body = Failure), (status = 403, body = Failure),
+        (status = 404, body = Failure), (status = 409, body = Failure)))]
+async fn end(
+    _admin: Admin,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<(StatusCode, Told<Nothing>), ApiError> {
+    tell(&app, &id, Command::End)
+}
+
+fn tell(app: &App, id: &str, command: Command) -> Result<(StatusCode, Told<Nothing>), ApiError> {
+    if app.hub.session(id).is_none() {
+        return Err(not_connected(app, id));
+    }
+    app.hub.tell(id, command)?;
+    Ok((StatusCode::ACCEPTED, Told(Nothing {})))
+}
+
+fn check_prompt(text: &str) -> Result<(), ApiError> {
+    let problem = match text {
+        text if text.trim().is_empty() => "the prompt is empty; please say what to do",
+        text if text.len() > PROMPT => "the prompt is longer than 1 MiB; put what it is about in a file",
+        _ => return Ok(()),
+    };
+    Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "prompt", problem))
+}
+
+fn not_connected(app: &App, id: &str) -> ApiError {
+    match app.feed.session(id) {
+        Some(_) => ApiError::new(
+            StatusCode::CONFLICT,
+            "not_connected",
+            format!("the session `{id}` is not connected; start it with `--serve`"),
+        ),
+        None => unknown(id),
+    }
+}
+
+fn unknown(id: &str) -> ApiError {
+    ApiError::not_found(format!("there is no session `{id}`; `GET /api/sessions` lists those there are"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Place;
+
+    #[test]
+    fn the_state_of_a_session_follows_from_what_is_recorded_and_who_is_connected() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+        let facts = |minutes: i64, is_running, ended: Option<&str>| SessionFacts {
+            id: "s".to_owned(),
+            last_at: now - SignedDuration::from_mins(minutes),
+            is_running,
+            ended: ended.map(str::to_owned),
+            ..SessionFacts::default()
+        };
+        let connected = |pending, takes_prompts| Connected {
+            session: "s".to_owned(),
+            name: None,
+            pid: 1,
+            workspace: "/".to_owned(),
+            place: Place::Process,
+            takes_prompts,
+            begun_at: now,
+            pending,
+        };
+        let check = |facts, about: Option<Connected>, is_idle, expected| {
+            assert_eq!(session(facts, about, is_idle, now).state, expected);
+        };
+        check(Some(facts(0, true, None)), None, None, Doing::Running);
+        check(Some(facts(0, false, None)), None, None, Doing::Idle);
+        check(Some(facts(6, true, None)), None, None, Doing::Gone);
+        check(Some(facts(6, false, Some("complete"))), None, None, Doing::Ended);
+        check(Some(facts(60, true, None)), Some(connected(0, false)), Some(false), Doing::Running);
+        check(Some(facts(0, true, None)), Some(connected(1, false)), Some(false), Doing::Waiting);
+        check(Some(facts(0, true, None)), Some(connected(0, true)), Some(true), Doing::Idle);
+        check(Some(facts(0, false, Some("user_exit"))), Some(connected(0, true)), Some(true), Doing::Idle);
+        check(None, Some(connected(2, true)), Some(false), Doing::Waiting);
+    }
+}

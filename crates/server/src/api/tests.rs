@@ -1,0 +1,409 @@
+//! The record over HTTP and WebSocket, as clients see it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use amplifier_audit::Log;
+use amplifier_core::{
+    ApprovalRequest, AuditEntry, AuditRecord, Coordinator, HookRegistry, HookResult, Level, Map, TOOL_PRE, ToolPre,
+    Verdict,
+};
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use crate::access::{Access, AccessOptions, Role, TokenFiles};
+use crate::feed::Feed;
+use crate::hub::Hub;
+use crate::link::{Link, Participant, ParticipantOptions};
+use crate::wire::Action;
+use crate::{App, BoxFuture, Host, Running, Server, ServerOptions};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn start_session(&self, _: Hub, _: Option<String>, _: Option<String>) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async { Err("there is nothing to start here".to_owned()) })
+    }
+
+    fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async { bundle.map(|text| json!({ "tested": text })).ok_or_else(|| "there is no bundle".to_owned()) })
+    }
+}
+
+/// A server over a real log.
+struct Served {
+    app: App,
+    log: Log,
+    address: SocketAddr,
+    admin: String,
+    viewer: String,
+    _running: Running,
+    _folder: TempDir,
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+impl Served {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::at(folder.path().join("audit"), folder.path().join("key")).open().unwrap();
+        let feed = Feed::open(&folder.path().join("audit"), None).unwrap();
+        let server = folder.path().join("server");
+        let access = Access::open(&server, AccessOptions::default()).unwrap();
+        let app = App { hub: Hub::new(), feed, access, host: Arc::new(NoHost) };
+        let tokens = TokenFiles::at(server).unwrap();
+        let (admin, viewer) = (tokens.admin().unwrap(), tokens.add("watcher", Role::Viewer).unwrap());
+        let running = Server::start(app.clone(), ServerOptions::new("127.0.0.1:0".parse().unwrap())).await.unwrap();
+        Self { app, log, address: running.address, admin, viewer, _running: running, _folder: folder }
+    }
+
+    fn take(&self, session: &str, text: &str) {
+        let (source, text) = ("hook:speaker".to_owned(), text.to_owned());
+        let entry = AuditEntry::Message { shown: true, source, level: Level::Info, text };
+        let (at, session) = (SystemTime::now(), Some(session.to_owned()));
+        self.log.take(&AuditRecord { at, session, turn: 1, event: TOOL_PRE.name(), entry }).unwrap();
+    }
+
+    async fn read_to(&self, size: u64) {
+        let mut changed = self.app.feed.changed();
+        timeout(LIMIT, changed.wait_for(|cursor| *cursor >= size)).await.unwrap().unwrap();
+    }
+
+    /// Writes what was taken, and waits until it is read.
+    async fn flushed(&self) -> u64 {
+        self.log.checkpoint().unwrap();
+        let size = self.log.status().size;
+        self.read_to(size).await;
+        size
+    }
+
+    async fn request(&self, method: &str, path: &str, body: Option<Value>) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            self.admin,
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(LIMIT, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.request("GET", path, None).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    async fn watch(&self, query: &str) -> Socket {
+        self.watch_as(query, &self.admin).await
+    }
+
+    async fn watch_as(&self, query: &str, who: &str) -> Socket {
+        let mut request = format!("ws://{}/api/stream{query}", self.address).into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {who}").parse().unwrap());
+        tokio_tungstenite::connect_async(request).await.unwrap().0
+    }
+}
+
+/// The next message; none if the server has closed the socket.
+async fn next(socket: &mut Socket) -> Option<Value> {
+    loop {
+        match timeout(LIMIT, socket.next()).await.unwrap()? {
+            Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+            Ok(Message::Close(_)) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// The next message of that type.
+async fn next_of(socket: &mut Socket, kind: &str) -> Value {
+    loop {
+        let message = next(socket).await.unwrap();
+        if message["type"] == kind {
+            return message;
+        }
+    }
+}
+
+/// The numbers of records, until there are so many; and the last cursor.
+async fn seqs(socket: &mut Socket, count: usize) -> (Vec<u64>, u64) {
+    let (mut seqs, mut cursor) = (Vec::new(), 0);
+    while seqs.len() < count {
+        let message = next_of(socket, "events").await;
+        seqs.extend(message["events"].as_array().unwrap().iter().map(|record| record["seq"].as_u64().unwrap()));
+        cursor = message["cursor"].as_u64().unwrap();
+    }
+    (seqs, cursor)
+}
+
+/// A session in the server whose hook asks before every tool.
+fn asking(hub: &Hub, id: &str) -> (Coordinator, Link) {
+    let (participant, _) = Participant::new(ParticipantOptions {
+        workspace: "/".into(),
+        name: None,
+        takes_prompts: false,
+        show: Arc::new(|_: &ApprovalRequest| Action::default()),
+        book: None,
+    });
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("Run it?"));
+    let session = Coordinator::builder(hooks).session_id(id).approvals(participant.clone()).build();
+    let link = participant.join(hub);
+    participant.begin(id, session.clone());
+    (session, link)
+}
+
+fn call(session: Coordinator) -> JoinHandle<Verdict> {
+    tokio::spawn(async move { session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_comes_back_with_its_cursor_misses_nothing() {
+    let served = Served::new().await;
+    (0..50).for_each(|n| served.take("s-1", &n.to_string()));
+    let size = served.flushed().await;
+    let mut socket = served.watch("?after=0").await;
+    let hello = next(&mut socket).await.unwrap();
+    assert_eq!((&hello["type"], &hello["cursor"], &hello["me"]["name"]), (&json!("hello"), &json!(0), &json!("owner")));
+    assert_eq!(hello["sessions"][0]["id"], "s-1");
+    let (mut seen, cursor) = seqs(&mut socket, size as usize).await;
+    drop(socket);
+    (0..50).for_each(|n| served.take("s-1", &n.to_string()));
+    let size = served.flushed().await;
+    let mut socket = served.watch(&format!("?after={cursor}")).await;
+    seen.extend(seqs(&mut socket, size as usize - seen.len()).await.0);
+    // And live.
+    (0..50).for_each(|n| served.take("s-1", &n.to_string()));
+    let size = served.flushed().await;
+    seen.extend(seqs(&mut socket, size as usize - seen.len()).await.0);
+    assert_eq!(seen, (0..size).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_holds_nobody_up_and_misses_nothing() {
+    let served = Served::new().await;
+    let mut slow = served.watch("?after=0").await;
+    let mut quick = served.watch("?after=0").await;
+    // Far more than sockets hold for each other.
+    let text = "x".repeat(10_000);
+    for _ in 0..20 {
+        (0..50).for_each(|_| served.take("s-1", &text));
+        served.flushed().await;
+    }
+    let size = served.app.feed.cursor();
+    let (seen, _) = seqs(&mut quick, size as usize).await;
+    assert_eq!(seen, (0..size).collect::<Vec<_>>());
+    let (seen, _) = seqs(&mut slow, size as usize).await;
+    assert_eq!(seen, (0..size).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_never_reads_is_closed() {
+    let served = Served::new().await;
+    let text = "x".repeat(10_000);
+    (0..3000).for_each(|_| served.take("s-1", &text));
+    served.flushed().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = served.app.clone();
+    let (over, mut is_over) = tokio::sync::mpsc::channel(1);
+    let handler = async move |upgrade: axum::extract::ws::WebSocketUpgrade| {
+        upgrade.on_upgrade(async move |socket| {
+            super::stream::serve_impatiently(socket, app).await;
+            _ = over.send(()).await;
+        })
+    };
+    let router = axum::Router::new().route("/", axum::routing::get(handler));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let (_socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/")).await.unwrap();
+    timeout(LIMIT, is_over.recv()).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_can_be_filtered_and_the_filter_changed() {
+    let served = Served::new().await;
+    (0..10).for_each(|n| served.take(if n % 2 == 0 { "even" } else { "odd" }, &n.to_string()));
+    served.flushed().await;
+    let mut socket = served.watch("?after=0&session=even&kind=message").await;
+    let texts = async |socket: &mut Socket| {
+        let message = next_of(socket, "events").await;
+        let events = message["events"].as_array().unwrap().clone();
+        events.iter().map(|record| record["body"]["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&mut socket).await, ["0", "2", "4", "6", "8"]);
+    let watch = json!({ "type": "watch", "session": "odd", "kind": "message", "after": 0 });
+    socket.send(Message::Text(watch.to_string().into())).await.unwrap();
+    assert_eq!(texts(&mut socket).await, ["1", "3", "5", "7", "9"]);
+    socket.send(Message::Text("{\"type\":\"dance\"}".into())).await.unwrap();
+    while next(&mut socket).await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_are_told_and_answered_on_the_stream() {
+    let served = Served::new().await;
+    let (mut one, mut two) = (served.watch("").await, served.watch_as("", &served.viewer).await);
+    next_of(&mut one, "hello").await;
+    next_of(&mut two, "hello").await;
+    let (session, _link) = asking(&served.app.hub, "s-1");
+    let operation = call(session);
+    let asked = next_of(&mut one, "asked").await;
+    assert_eq!(asked["approval"]["prompt"], "Run it?");
+    next_of(&mut two, "asked").await;
+    let right = asked["approval"]["nonce"].as_str().unwrap().to_owned();
+    let answer = |nonce: &str| {
+        let answer = json!({ "type": "answer", "id": "s-1.1", "option": "Allow", "nonce": nonce });
+        Message::Text(answer.to_string().into())
+    };
+    two.send(answer(&right)).await.unwrap();
+    let refused = next_of(&mut two, "answered").await;
+    assert_eq!((&refused["ok"], &refused["error"]["code"]), (&json!(false), &json!("role")));
+    one.send(answer("wrong")).await.unwrap();
+    let refused = next_of(&mut one, "answered").await;
+    assert_eq!((&refused["ok"], &refused["error"]["code"]), (&json!(false), &json!("nonce")));
+    one.send(answer(&right)).await.unwrap();
+    let closed = next_of(&mut two, "closed").await;
+    assert_eq!(
+        (&closed["id"], &closed["decided"]["granted"], &closed["decided"]["by"]["name"]),
+        (&json!("s-1.1"), &json!(true), &json!("owner"))
+    );
+    assert_eq!(next_of(&mut one, "answered").await["ok"], true);
+    assert!(operation.await.unwrap().is_proceed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_waited_for_and_paged() {
+    let served = Served::new().await;
+    let size = served.flushed().await;
+    let path = format!("/api/events?after={size}&session=s-7&wait=20");
+    let (found, ()) = tokio::join!(served.get(&path), async {
+        served.take("s-1", "another session");
+        served.flushed().await;
+        served.take("s-7", "this one");
+        served.log.checkpoint().unwrap();
+    });
+    assert_eq!(found["events"][0]["body"]["text"], "this one");
+    assert!(found["cursor"].as_u64() > found["events"][0]["seq"].as_u64());
+    let none = served.get("/api/events?after=1000&wait=0.05").await;
+    assert_eq!((&none["events"], none["cursor"].as_u64().unwrap() > 0), (&json!([]), true));
+    let last = served.get("/api/events?before=1000000&kind=message&limit=1").await;
+    assert_eq!((&last["events"][0]["body"]["text"], last["events"].as_array().unwrap().len()), (&json!("this one"), 1));
+    let earlier = served.get(&format!("/api/events?before={}&kind=message&limit=1", last["cursor"])).await;
+    assert_eq!(earlier["events"][0]["body"]["text"], "another session");
+    for wrong in ["wait=31", "wait=-1", "kind=dance", "before=1&after=1"] {
+        assert_eq!(served.request("GET", &format!("/api/events?{wrong}"), None).await.0, 422, "{wrong}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rest_of_the_record_is_offered() {
+    let served = Served::new().await;
+    let event = AuditRecord {
+        at: SystemTime::now(),
+        session: Some("s-1".to_owned()),
+        turn: 1,
+        event: TOOL_PRE.name(),
+        entry: AuditEntry::HookReport {
+            hook: "guard \"x\"".to_owned(),
+            answer: "deny",
+            took: Duration::from_micros(3),
+            reason: None,
+            error: None,
+            suppressed_output: false,
+        },
+    };
+    served.log.take(&event).unwrap();
+    let size = served.flushed().await;
+    let hooks = served.get("/api/hooks?session=s-1").await;
+    assert_eq!((&hooks["hooks"][0]["denials"], &hooks["hooks"][0]["max_ns"]), (&json!(1), &json!(3000)));
+    let (status, body) = served.request("POST", "/api/audit/verify", Some(json!({}))).await;
+    let audit: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        (status, &audit["sound"], audit["verified_to"].as_u64() >= Some(size)),
+        (200, &json!(true), true),
+        "{body}"
+    );
+    assert_eq!(served.get("/api/audit").await["sound"], true);
+    assert_eq!(served.get("/api/audit/proof/1").await["seq"], 1);
+    assert_eq!(served.request("GET", "/api/audit/proof/99999", None).await.0, 404);
+    assert_eq!(served.get("/api/sessions/s-1/timeline").await["items"], json!([]));
+    assert_eq!(served.request("GET", "/api/sessions/s-9/timeline", None).await.0, 404);
+    assert_eq!(
+        served.request("POST", "/api/hooks/reload", Some(json!({}))).await,
+        (200, "{\"sessions\":0}".to_owned())
+    );
+    assert_eq!(served.request("POST", "/api/hooks/test", Some(json!({ "bundle": "b" }))).await.1, "{\"tested\":\"b\"}");
+    assert_eq!(served.request("POST", "/api/hooks/test", Some(json!({}))).await.0, 422);
+    let mut socket = served.watch("").await;
+    next(&mut socket).await.unwrap();
+    let (_, metrics) = served.request("GET", "/metrics", None).await;
+    for line in [
+        "amplifier_hook_denials_total{hook=\"guard \\\"x\\\"\"} 1",
+        "amplifier_hook_duration_seconds_bucket{hook=\"guard \\\"x\\\"\",le=\"0.000002\"} 0",
+        "amplifier_hook_duration_seconds_bucket{hook=\"guard \\\"x\\\"\",le=\"0.000004\"} 1",
+        "amplifier_stream_clients 1",
+        "amplifier_approvals_pending 0",
+        "amplifier_audit_sound 1",
+        &format!("amplifier_audit_records {size}"),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_its_session() {
+    let served = Served::new().await;
+    let (other, _first) = asking(&served.app.hub, "s-1");
+    let (session, _second) = asking(&served.app.hub, "s-2");
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = format!(
+        "GET /api/stream?session=s-2 HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        served.address, served.admin
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let mut next = async || loop {
+        let line = timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+        if line.starts_with('{') {
+            return serde_json::from_str::<Value>(&line).unwrap();
+        }
+    };
+    assert_eq!(next().await["type"], "hello");
+    let (one, two) = (call(other), call(session));
+    let asked = loop {
+        let message = next().await;
+        if message["type"] == "asked" {
+            break message["approval"].clone();
+        }
+    };
+    assert_eq!(asked["id"], "s-2.1");
+    let answer = json!({ "option": "Allow", "nonce": asked["nonce"] });
+    assert_eq!(served.request("POST", "/api/approvals/s-2.1/answer", Some(answer)).await.0, 200);
+    assert!(two.await.unwrap().is_proceed());
+    loop {
+        let message = next().await;
+        if message["type"] == "closed" {
+            assert_eq!((&message["id"], &message["decided"]["granted"]), (&json!("s-2.1"), &json!(true)));
+            break;
+        }
+    }
+    one.abort();
+}

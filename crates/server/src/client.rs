@@ -1,0 +1,249 @@
+//! How other commands of the same person reach the server that runs.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use axum::http::{Method, Request, StatusCode};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::access::{AccessError, Role, TokenFiles};
+use crate::wire::{Failure, Link};
+
+/// How long the server may take to answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Where a server is: what it writes into the file `address` while it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Address {
+    /// Where browsers find it.
+    pub url: String,
+    /// Where this machine reaches it.
+    pub reach: SocketAddr,
+    /// The name of the person whose server it is.
+    pub owner: String,
+    /// Its process.
+    pub pid: u32,
+    /// The SHA-256 of its certificate, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+}
+
+impl Address {
+    /// Where the server of that folder is; none if none runs.
+    ///
+    /// # Errors
+    /// If that cannot be found out.
+    pub fn find(folder: &Path) -> Result<Option<Self>, ClientError> {
+        // Whoever holds the lock runs, so that a file which a crash has left leads nobody to a stranger who took the port.
+        let lock = folder.join("lock");
+        match File::open(&lock).map(|lock| lock.try_lock_shared()) {
+            Ok(Err(TryLockError::WouldBlock)) => {}
+            Ok(Ok(())) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(Err(TryLockError::Error(source))) | Err(source) => return Err(ClientError::File { file: lock, source }),
+        }
+        let file = folder.join("address");
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            // It begins or ends just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(ClientError::File { file, source }),
+        };
+        let address = serde_json::from_str(&text).map_err(|error| ClientError::File { file, source: error.into() })?;
+        Ok(Some(address))
+    }
+}
+
+/// Why the server cannot be asked.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// There is none.
+    #[error("no server runs; `amplifier serve` starts one")]
+    NotRunning,
+    /// A file.
+    #[error("`{file}`: {source}")]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// The token.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The connection.
+    #[error("the server at `{address}` cannot be reached: {problem}")]
+    Unreachable {
+        /// Where.
+        address: SocketAddr,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It says no.
+    #[error("the server says: {0}")]
+    Refused(String),
+}
+
+/// A client with the owner's token.
+#[derive(Debug)]
+pub struct Client {
+    address: Address,
+    token: String,
+}
+
+impl Client {
+    /// A client of the server of that folder.
+    ///
+    /// # Errors
+    /// If none runs, or the token cannot be read.
+    pub fn find(folder: &Path) -> Result<Self, ClientError> {
+        let address = Address::find(folder)?.ok_or(ClientError::NotRunning)?;
+        Ok(Self { address, token: TokenFiles::at(folder)?.admin()? })
+    }
+
+    /// Where the server is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// A link that lets one browser in, once.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or says no.
+    pub async fn link(&self, name: &str, role: Role) -> Result<Link, ClientError> {
+        let answer = self.ask(Method::POST, "/api/links", &json!({ "name": name, "role": role })).await?;
+        serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("something unreadable: {error}")))
+    }
+
+    /// Asks the server something.
+    ///
+    /// # Errors
+    /// If it cannot be reached, or says no.
+    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, ClientError> {
+        let unreachable = |problem: String| ClientError::Unreachable { address: self.address.reach, problem };
+        let host = self.address.url.split_once("://").map_or("", |(_, host)| host);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, host)
+            .header(AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body.to_string())))
+            .map_err(|error| unreachable(error.to_string()))?;
+        let answered = timeout(LIMIT, self.send(request)).await;
+        let (status, bytes) = answered
+            .map_err(|_| unreachable("it does not answer".to_owned()))?
+            .map_err(|error| unreachable(error.to_string()))?;
+        if !status.is_success() {
+            let failure = serde_json::from_slice::<Failure>(&bytes);
+            return Err(ClientError::Refused(
+                failure.map_or_else(|_| status.to_string(), |failure| failure.error.message),
+            ));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| unreachable(error.to_string()))
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), BoxError> {
+        let stream = TcpStream::connect(self.address.reach).await?;
+        match &self.address.certificate {
+            None => exchange(stream, request).await,
+            Some(certificate) => {
+                let provider = Arc::new(ring::default_provider());
+                let config = ClientConfig::builder_with_provider(provider.clone())
+                    .with_safe_default_protocol_versions()?
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(Pinned { certificate: certificate.clone(), provider }))
+                    .with_no_client_auth();
+                let name = ServerName::from(self.address.reach.ip());
+                exchange(TlsConnector::from(Arc::new(config)).connect(name, stream).await?, request).await
+            }
+        }
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+async fn exchange<T>(stream: T, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), BoxError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let connection = tokio::spawn(connection);
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let bytes = Limited::new(response.into_body(), 16 * 1024 * 1024).collect().await?.to_bytes();
+    connection.abort();
+    Ok((status, bytes))
+}
+
+/// What a certificate is known by.
+pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(certificate))
+}
+
+/// Trusts the one certificate that the server said it has, in a file that only its owner can write. Names and authorities say nothing more.
+#[derive(Debug)]
+struct Pinned {
+    certificate: String,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if fingerprint(certificate) != self.certificate {
+            return Err(CertificateError::ApplicationVerificationFailure.into());
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

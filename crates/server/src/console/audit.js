@@ -1,0 +1,222 @@
+// The audit log: what is proven about it, and its records.
+
+import { get, post, words } from './api.js';
+import { el, fill, icon, svg, toast } from './dom.js';
+import { ago, count, fullTime, timeOfDay } from './format.js';
+import { tree } from './json.js';
+import { empty, failed, perFrame } from './parts.js';
+import { acceptAudit, on, sessionName, store } from './store.js';
+import { plain, shown } from './text.js';
+
+/** @import {AuditStatus, LogRecord, View} from './types.js' */
+
+const PAGE = 50;
+const KINDS = ['event', 'hook_report', 'approval_request', 'approval_decision', 'late_answer', 'injection', 'message', 'intent', 'outcome', 'failure', 'checkpoint', 'segment', 'seal', 'gap', 'breach'];
+
+/** @returns {View} */
+export function auditView() {
+  const status = el('section', { class: 'audit-status', 'aria-label': 'What is proven' });
+  const verify = el('button', { type: 'button', onclick: () => void check() }, 'Verify all now');
+  const check = async () => {
+    verify.disabled = true;
+    fill(verify, 'Verifying…');
+    try {
+      const said = await post('/api/audit/verify');
+      acceptAudit(said);
+      toast(said.sound ? `All ${count(said.size)} records are sound.` : 'The log is not as it was written.', said.sound ? 'good' : 'bad');
+    } catch (error) {
+      toast(shown(words(error), { limit: 300 }), 'bad');
+    } finally {
+      verify.disabled = false;
+      fill(verify, 'Verify all now');
+    }
+  };
+  const draw = perFrame(() => {
+    if (store.audit) fill(status, drawStatus(store.audit));
+  });
+  if (store.audit) draw();
+  else get('/api/audit').then(acceptAudit, (error) => fill(status, failed(words(error))));
+  const list = records();
+  const off = on('audit', () => { draw(); list.grown(); });
+  return {
+    title: 'Audit log',
+    root: el('div', { class: 'view' }, el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Audit log'), verify), status, el('h2', null, 'Records'), list.root),
+    close() {
+      off();
+      list.close();
+    },
+  };
+}
+
+/** @param {number} n one more than the last record */
+function upTo(n) {
+  return n > 0 ? `record ${count(n - 1)}` : 'no record yet';
+}
+
+/** @param {AuditStatus} audit */
+function drawStatus(audit) {
+  const part = audit.size ? audit.verified_to / audit.size : 1;
+  const place = audit.problems.find((one) => one.seq !== undefined)?.seq;
+  const bar = svg('svg', { class: 'meter', viewBox: '0 0 1000 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${count(audit.verified_to)} of ${count(audit.size)} records verified` },
+    svg('rect', { class: 'track', x: 0, y: 0, width: 1000, height: 8 }), svg('rect', { class: 'done', x: 0, y: 0, width: (part * 1000).toFixed(1), height: 8 }),
+    place === undefined || !audit.size ? null : svg('rect', { class: 'break', x: Math.max(0, (place / audit.size) * 1000 - 3).toFixed(1), y: 0, width: 6, height: 8 }));
+  const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value) => el('div', null, el('dt', null, name), el('dd', { class: 'num' }, value));
+  return el('div', { class: `card proof ${audit.sound ? 'sound' : 'broken'}` },
+    el('div', { class: 'verdict', role: audit.sound ? null : 'alert' },
+      el('span', { class: 'seal' }, icon(audit.sound ? 'approvals' : 'mark')),
+      el('div', null,
+        el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log is not as it was written'),
+        el('p', null, audit.sound
+          ? audit.verified_to >= audit.size ? 'That is all of it. Every record is the one that was written, in its place.' : `${count(audit.size - audit.verified_to)} newer records are being verified.`
+          : [`Sound up to ${upTo(Math.min(audit.verified_to, place ?? audit.verified_to))}. What comes after cannot be trusted until it is explained.`]))),
+    bar,
+    audit.problems.length ? el('ol', { class: 'problems' }, audit.problems.slice(0, 20).map((one) => el('li', null, one.seq === undefined ? null : el('a', { href: `#/audit/${one.seq}`, class: 'num' }, `Record ${count(one.seq)}`), one.seq === undefined ? null : ': ', shown(one.text, { limit: 500 }))), audit.problems.length > 20 ? el('li', null, `and ${count(audit.problems.length - 20)} more`) : null) : null,
+    audit.sound ? null : el('p', { class: 'advice' }, 'Keep the files as they are. ', el('code', null, 'amplifier audit verify'), ' says more, and a checkpoint that is kept elsewhere tells what was there before.'),
+    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? [`${count(audit.checkpoint.size)} records`].join('') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not yet kept elsewhere', count(audit.exposed)), fact('Log', shown(audit.log, { limit: 24, more: false }))),
+    el('details', { class: 'proves' }, el('summary', null, 'What this proves, and what it cannot'),
+      el('div', { class: 'two' },
+        el('div', null, el('h3', null, 'Proven'), el('ul', null, audit.proves.map((one) => el('li', null, icon('check'), el('span', null, shown(one)))))),
+        el('div', null, el('h3', null, 'Not proven'), el('ul', null, audit.cannot_prove.map((one) => el('li', null, icon('dot'), el('span', null, shown(one)))))))));
+}
+
+function records() {
+  const rows = el('tbody');
+  const foot = el('div', { class: 'pager' });
+  const field = (/** @type {string} */ name, /** @type {string} */ label) => el('input', { type: 'search', name, placeholder: label, 'aria-label': label, autocomplete: 'off' });
+  const kind = el('select', { 'aria-label': 'Kind of record' }, el('option', { value: '' }, 'Every kind'), KINDS.map((one) => el('option', { value: one }, one.replaceAll('_', ' '))));
+  const event = field('event', 'Event, like tool:*');
+  const hook = field('hook', 'Hook');
+  const session = field('session', 'Session');
+  const text = field('text', 'Text');
+  let isClosed = false;
+  /** Where the page begins: undefined is the newest. */
+  /** @type {number | undefined} */
+  let after;
+  /** @type {number[]} the beginnings of the pages before, while a filter is on */
+  let stack = [];
+  let next = 0;
+  let seenTo = 0;
+  let latest = 0;
+
+  const filters = () => ({ kind: kind.value, event: event.value.trim(), hook: hook.value.trim(), session: session.value.trim(), text: text.value });
+  const isFiltered = () => Object.values(filters()).some(Boolean);
+  const read = async () => {
+    const mine = ++latest;
+    try {
+      const size = store.audit?.size ?? (await get('/api/audit')).size;
+      const start = after ?? (isFiltered() ? 0 : Math.max(0, size - PAGE));
+      /** @type {{events: LogRecord[], cursor: number}} */
+      const page = await get('/api/events', { ...filters(), after: start || undefined, limit: PAGE });
+      if (isClosed || mine !== latest) return;
+      after = start;
+      next = page.cursor;
+      seenTo = Math.max(size, (page.events.at(-1)?.seq ?? 0) + 1);
+      const newestFirst = isFiltered() ? page.events : [...page.events].reverse();
+      fill(rows, newestFirst.map(row));
+      fill(foot,
+        el('button', { type: 'button', id: 'page-older', disabled: isFiltered() ? stack.length === 0 : start === 0, onclick: () => { if (isFiltered()) after = stack.pop(); else after = Math.max(0, start - PAGE); void read(); } }, icon('back'), isFiltered() ? 'Previous' : 'Older'),
+        el('span', { class: 'num faint' }, page.events.length ? `${count(page.events[0]?.seq)} – ${count(page.events.at(-1)?.seq)}` : ''),
+        el('button', { type: 'button', id: 'page-newer', disabled: page.events.length < PAGE || next >= size, onclick: () => { if (isFiltered()) stack.push(start); after = next; void read(); } }, isFiltered() ? 'Next' : 'Newer', icon('next')),
+        el('button', { type: 'button', id: 'page-newest', class: 'quiet', hidden: isFiltered(), onclick: () => { after = undefined; void read(); } }, 'Newest'),
+        page.events.length === 0 ? empty('audit', 'No record matches.') : null);
+    } catch (error) {
+      if (!isClosed) fill(foot, failed(words(error)));
+    }
+  };
+  /** @type {number | undefined} */
+  let timer;
+  const changed = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => { after = undefined; stack = []; void read(); }, 250);
+  };
+  for (const one of [kind, event, hook, session, text]) one.addEventListener('input', changed);
+  void read();
+  return {
+    root: el('div', null, el('div', { class: 'filters' }, kind, event, hook, session, text),
+      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Records' }, el('table', { class: 'table records stacks' }, el('thead', null, el('tr', null, el('th', { scope: 'col', class: 'number' }, 'Record'), ['Time', 'Kind', 'Event', 'Session', 'What it says'].map((name) => el('th', { scope: 'col' }, name)))), rows)), foot),
+    grown() {
+      const size = store.audit?.size ?? 0;
+      const button = document.getElementById('page-newest');
+      if (button && size > seenTo) button.textContent = `Newest (${count(size - seenTo)} more)`;
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** @param {LogRecord} record */
+function row(record) {
+  const broken = store.audit?.problems.some((one) => one.seq === record.seq);
+  return el('tr', { class: broken ? 'broken' : record.body?.decision === 'deny' || record.body?.granted === false ? 'denied' : '' },
+    el('td', { class: 'number' }, el('a', { class: 'num', href: `#/audit/${record.seq}` }, count(record.seq)), broken ? el('span', { class: 'sr' }, ' (broken)') : null),
+    el('td', { class: 'tight' }, timeOfDay(record.at)),
+    el('td', { class: 'tight' }, shown(record.kind.replaceAll('_', ' '), { limit: 40, more: false })),
+    el('td', { class: 'tight' }, el('code', null, shown(record.event ?? '', { limit: 40, more: false }))),
+    el('td', { class: 'tight' }, record.session ? shown(sessionName(record.session), { limit: 24, more: false }) : ''),
+    el('td', { class: 'wide' }, el('div', { class: 'one-line' }, shown(told(record), { limit: 160, more: false }))));
+}
+
+/** @param {LogRecord} record */
+function told(record) {
+  const body = record.body ?? {};
+  if (record.kind === 'hook_report') return [body.hook, body.answer, body.reason ?? body.error].filter(Boolean).join(' · ');
+  if (record.kind === 'event') return [body.decision === 'continue' ? '' : body.decision, body.data?.tool_name ?? body.data?.prompt ?? body.data?.content ?? body.data?.model, body.reason].filter(Boolean).join(' · ');
+  for (const name of ['reason', 'text', 'prompt', 'error', 'answer', 'digest', 'note']) if (typeof body[name] === 'string') return body[name];
+  return JSON.stringify(body).slice(0, 200);
+}
+
+/**
+ * @param {number} seq
+ * @returns {View}
+ */
+export function recordView(seq) {
+  const body = el('div', null, el('p', { class: 'faint' }, 'Reading…'));
+  const proof = el('div');
+  let isClosed = false;
+  const read = async () => {
+    try {
+      const page = await get('/api/events', { after: Math.max(0, seq - 1) || undefined, limit: 3 });
+      if (isClosed) return;
+      /** @type {LogRecord | undefined} */
+      const record = page.events.find((/** @type {LogRecord} */ one) => one.seq === seq);
+      if (!record) return fill(body, empty('audit', `There is no record ${count(seq)}.`));
+      const problems = store.audit?.problems.filter((one) => one.seq === seq) ?? [];
+      const isVerified = store.audit && seq < store.audit.verified_to && problems.length === 0;
+      const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value) => (value ? [el('dt', null, name), el('dd', null, value)] : []);
+      fill(body,
+        problems.map((one) => el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, el('strong', null, 'This is where the log breaks: '), shown(one.text)))),
+        el('dl', { class: 'facts card' },
+          fact('Time', fullTime(record.at)), fact('Kind', shown(record.kind)), fact('Event', record.event ? el('code', null, shown(record.event)) : null),
+          fact('Session', record.session ? el('a', { href: `#/sessions/${encodeURIComponent(record.session)}` }, shown(sessionName(record.session), { limit: 80, more: false })) : null), fact('Turn', record.turn === undefined || record.turn === null ? null : count(record.turn)),
+          fact('Writer', el('code', null, shown(record.writer, { limit: 100 }))), fact('Hash', el('code', { class: 'digest' }, shown(record.hash, { limit: 140 }))),
+          fact('State', isVerified ? el('span', { class: 'good-text' }, 'verified') : problems.length ? el('span', { class: 'bad-text' }, 'broken') : 'not verified yet')),
+        el('h2', null, 'What it says'), el('div', { class: 'card' }, tree(record.body)),
+        el('h2', null, 'Proof'), proof);
+      fill(proof, el('p', { class: 'faint' }, 'A proof shows that this record is part of the log that a checkpoint stands for. Whoever has it, and the public key, needs nothing else.'),
+        el('button', { type: 'button', onclick: () => void prove() }, 'Show the proof'));
+    } catch (error) {
+      if (!isClosed) fill(body, failed(words(error)));
+    }
+  };
+  const prove = async () => {
+    try {
+      const said = await get(`/api/audit/proof/${seq}`);
+      const text = JSON.stringify(said, null, 2);
+      fill(proof, el('div', { class: 'card' }, tree(said)),
+        el('p', { class: 'row' }, el('button', { type: 'button', onclick: () => void navigator.clipboard.writeText(text).then(() => toast('Copied.', 'good'), () => toast('The browser does not allow copying here.', 'bad')) }, 'Copy'), el('span', { class: 'faint' }, 'Check it with ', el('code', null, 'amplifier audit prove --check FILE --key PUBLIC_KEY'))));
+    } catch (error) {
+      fill(proof, failed(words(error)));
+    }
+  };
+  void read();
+  return {
+    title: `Record ${plain(String(seq))}`,
+    root: el('div', { class: 'view' }, el('a', { href: '#/audit', class: 'up' }, icon('back'), 'Audit log'),
+      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, `Record ${count(seq)}`), el('div', { class: 'row' }, seq > 0 ? el('a', { class: 'button', href: `#/audit/${seq - 1}`, 'aria-label': 'Record before' }, icon('back')) : null, el('a', { class: 'button', href: `#/audit/${seq + 1}`, 'aria-label': 'Record after' }, icon('next')))), body),
+    close() {
+      isClosed = true;
+    },
+  };
+}

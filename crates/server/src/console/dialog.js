@@ -1,0 +1,367 @@
+// The dialog of open questions.
+//
+// It never answers by accident: for a moment after a question appears nothing counts, each key that is pressed meanwhile makes the moment
+// longer, and a question that goes away leaves its result behind instead of the next question. Escape closes the dialog and answers nothing.
+
+import { get, post, Refused, words } from './api.js';
+import { ring } from './charts.js';
+import { add, announce, byId, el, fill, icon, toast } from './dom.js';
+import { clock, serverNow } from './format.js';
+import { decisionBadge, diff, isOther, person, summary, whoDecided } from './parts.js';
+import { may, on, queue, sessionName, store } from './store.js';
+import { plain, shown } from './text.js';
+
+/** @import {Approval, Choice, Decided} from './types.js' */
+
+const SETTLING_MS = 600;
+/** A session that has lost the server is back within two seconds. */
+const GRACE_MS = 5_000;
+/** What became of the question is not known. */
+const GONE = 'gone';
+const AUTO = 'amplifier.open-questions';
+
+/** @type {Record<string, string>} */
+const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'and the same question, until the session ends', deny: 'this time', deny_always: 'and the same question, until the session ends' };
+
+const dialog = /** @type {HTMLDialogElement} */ (byId('question'));
+const body = byId('question-body');
+const circle = ring(46);
+
+/** @type {Approval | null} the question that is shown */
+let current = null;
+/** @type {Decided | null} what became of it, once it is closed */
+let outcome = null;
+/** @type {string | null} */
+let problem = null;
+let settledAt = 0;
+let isSending = false;
+/** @type {string | null} the question that was answered from this page */
+let mine = null;
+/** @type {{id: string, decided: Decided} | null} what became of it, heard before the server answered this page */
+let early = null;
+/** @type {Set<string>} questions that were on the screen once, so that they do not come up again by themselves */
+const seen = new Set();
+/** @type {Set<number>} */
+const said = new Set();
+/** @type {HTMLElement | null} */
+let left = null;
+/** @type {HTMLElement | null} */
+let options = null;
+/** @type {number | undefined} */
+let ticker;
+/** @type {number | undefined} */
+let absence;
+
+/** Whether questions open by themselves. */
+export function opensAlone() {
+  return localStorage.getItem(AUTO) !== 'no';
+}
+
+/** @param {boolean} yes */
+export function setOpensAlone(yes) {
+  localStorage.setItem(AUTO, yes ? 'yes' : 'no');
+}
+
+/** @param {string} [id] the question to begin with */
+export function openQuestions(id) {
+  const first = (id ? store.approvals.get(id) : undefined) ?? queue()[0];
+  if (first) show(first);
+}
+
+export function startDialog() {
+  dialog.addEventListener('close', () => {
+    clearInterval(ticker);
+    current = null;
+    outcome = null;
+  });
+  dialog.addEventListener('keydown', key);
+  on('approvals', () => changed());
+  on('closed', ({ id, decided }) => closed(id, decided));
+  on('link', () => {
+    if (dialog.open) lamp();
+  });
+}
+
+function changed() {
+  if (current && !outcome) {
+    const fresh = store.approvals.get(current.id);
+    if (fresh) {
+      // After a restart of the server the question is the same, but its nonce is new.
+      current = fresh;
+      lamp();
+    } else if (store.link === 'live' && mine !== current.id) {
+      missing(current.id);
+    }
+  }
+  if (dialog.open) return heading();
+  const news = queue().find((one) => !seen.has(one.id));
+  // A dialog over another dialog would take away what somebody is writing.
+  if (news && opensAlone() && !document.querySelector('dialog[open]')) show(news);
+}
+
+/**
+ * The server does not have the question (any more). After a restart its session needs a moment to say that it still waits.
+ * @param {string} id
+ */
+function missing(id) {
+  lamp();
+  clearTimeout(absence);
+  absence = setTimeout(async () => {
+    const stillMissing = () => current?.id === id && !outcome && !store.approvals.has(id) && store.link === 'live';
+    if (!stillMissing()) return;
+    const decided = await get(`/api/approvals/${encodeURIComponent(id)}`).catch(() => null);
+    if (stillMissing()) closed(id, typeof decided?.granted === 'boolean' ? decided : null);
+  }, GRACE_MS);
+}
+
+/** @param {Approval} approval */
+function show(approval) {
+  current = approval;
+  outcome = null;
+  problem = null;
+  isSending = false;
+  said.clear();
+  seen.add(approval.id);
+  draw();
+  settle();
+  if (!dialog.open) dialog.showModal();
+  byId('question-title').focus();
+  body.scrollTop = 0;
+  clearInterval(ticker);
+  ticker = setInterval(tick, 200);
+  tick();
+  announce(`Question from hook ${plain(approval.hook, 60)}: ${plain(approval.prompt)}`, 'assertive');
+}
+
+function settle() {
+  settledAt = performance.now() + SETTLING_MS;
+  lamp();
+}
+
+/** Whether an answer counts now. */
+function ready() {
+  return performance.now() >= settledAt && !isSending && !outcome && store.link === 'live' && current !== null && store.approvals.has(current.id) && remaining() > 0;
+}
+
+function remaining() {
+  return current ? Date.parse(current.deadline) - serverNow() : 0;
+}
+
+/** Buttons look as they behave. They keep the focus while they do nothing, so that the keyboard is not thrown out. */
+function lamp() {
+  const is = ready();
+  for (const button of options?.querySelectorAll('button') ?? []) button.setAttribute('aria-disabled', String(!is));
+  options?.classList.toggle('settling', !is && !outcome && performance.now() < settledAt);
+  const offline = document.getElementById('question-offline');
+  if (offline) offline.hidden = store.link === 'live' && (!current || store.approvals.has(current.id) || isSending);
+}
+
+function tick() {
+  if (!current || outcome) return;
+  const ms = remaining();
+  circle.show(ms / (current.timeout_s * 1_000));
+  circle.root.classList.toggle('urgent', ms < 30_000);
+  const then = current.default === 'allow' ? 'allowed' : 'denied';
+  if (left) {
+    const time = ms > 0 ? clock(ms) : '0:00';
+    if (left.firstChild?.textContent !== time) fill(left, el('strong', { class: 'num' }, time), el('span', null, ms > 0 ? `then it is ${then}` : `time is up: ${then}`));
+  }
+  for (const at of [60, 30, 10]) {
+    if (ms > 0 && ms <= at * 1_000 && ms > (at - 3) * 1_000 && !said.has(at)) {
+      said.add(at);
+      announce(`${at} seconds left, then it is ${then}.`);
+    }
+  }
+  lamp();
+}
+
+/**
+ * @param {Approval} approval
+ * @returns {{label: string, hint: string, effect: string, option: Choice, scope?: 'project'}[]}
+ */
+function choices(approval) {
+  const offered = approval.options.map((option) => ({ label: option.label, hint: EFFECTS[option.effect] ?? option.effect, effect: option.effect, option }));
+  const yes = approval.options.find((one) => one.effect === 'allow_always') ?? approval.options.find((one) => one.effect.startsWith('allow'));
+  // A star in the question would make the rule match more than was asked.
+  if (!yes || approval.prompt.includes('*')) return offered;
+  return [...offered, { label: 'Allow for this project', hint: 'writes a rule for this folder', effect: 'project', option: yes, scope: /** @type {const} */ ('project') }];
+}
+
+/** The line at the top: which of how many, and the way to the others. */
+function heading() {
+  const all = queue();
+  const at = current ? all.findIndex((one) => one.id === current?.id) : -1;
+  const others = all.filter((one) => one.id !== current?.id);
+  const move = (/** @type {number} */ by) => {
+    const next = at < 0 ? all[0] : all[(at + by + all.length) % all.length];
+    if (next) show(next);
+  };
+  const bar = byId('question-bar');
+  if (!isOther(bar, [current?.id, at, all.map((one) => one.id)])) return;
+  const held = document.activeElement?.id;
+  fill(bar,
+    el('span', { class: 'faint num', id: 'question-place' }, at < 0 ? (all.length ? `${all.length} more open` : 'no other question is open') : all.length > 1 ? `Question ${at + 1} of ${all.length}` : 'One question'),
+    others.length > 0 && at >= 0 ? el('button', { type: 'button', class: 'quiet', id: 'question-before', 'aria-label': 'Previous question', title: 'Previous question (←)', onclick: () => move(-1) }, icon('back')) : null,
+    others.length > 0 && at >= 0 ? el('button', { type: 'button', class: 'quiet', id: 'question-next', 'aria-label': 'Next question', title: 'Next question (→)', onclick: () => move(1) }, icon('next')) : null,
+    el('button', { type: 'button', class: 'quiet', id: 'question-close', 'aria-label': 'Close without answering', title: 'Close without answering (Esc)', onclick: () => dialog.close() }, icon('close')));
+  if (held?.startsWith('question-')) document.getElementById(held)?.focus();
+}
+
+function draw() {
+  const approval = current;
+  if (!approval) return;
+  const { action } = approval;
+  heading();
+  left = el('span', { class: 'left' });
+  fill(byId('question-head'),
+    el('div', { class: 'asker' },
+      el('span', { class: 'hook-name' }, icon('hooks'), shown(approval.hook, { limit: 80, more: false })),
+      el('span', { class: 'faint' }, ' asks in '), el('a', { href: `#/sessions/${encodeURIComponent(approval.session)}`, onclick: () => dialog.close() }, shown(sessionName(approval.session, approval.session_name), { limit: 60, more: false }))),
+    outcome ? null : el('div', { class: 'countdown', role: 'timer', 'aria-label': 'Time left' }, circle.root, left));
+  fill(byId('question-title'), shown(approval.prompt, { limit: 600 }));
+  fill(body,
+    approval.reason ? el('p', { class: 'reason' }, shown(approval.reason, { limit: 1_000 })) : null,
+    el('section', { class: 'action', 'aria-label': 'What will run' },
+      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(action.title, { limit: 120 })), action.target ? el('code', null, shown(action.target, { limit: 400 })) : null, summary(approval)),
+      action.notes.map((note) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(note, { limit: 600 })))),
+      action.body.length ? diff(action.body) : null,
+      action.fields.length ? el('dl', { class: 'fields' }, action.fields.flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
+    el('dl', { class: 'facts' },
+      el('dt', null, 'At'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
+      el('dt', null, 'Folder'), el('dd', null, el('code', null, shown(approval.workspace, { limit: 300 }))),
+      el('dt', null, 'Digest'), el('dd', null, el('code', { class: 'digest', title: 'Of what will run. What runs has this digest, or it does not run.' }, shown(approval.digest, { limit: 100 })))));
+  foot();
+}
+
+function foot() {
+  const approval = current;
+  const foot = byId('question-foot');
+  if (!approval) return;
+  options = null;
+  if (outcome) {
+    const next = queue()[0];
+    fill(foot,
+      outcome.basis === GONE ? el('div', { class: 'notice plain', role: 'status' }, icon('question'), 'This question is no longer open, and its session has not said how it ended.') : el('div', { class: `outcome ${outcome.granted ? 'good' : 'bad'}`, role: 'status' }, decisionBadge(outcome.granted), el('span', null, outcome.by ? el('span', null, 'Answered by ', person(outcome.by)) : whoDecided(outcome), '.')),
+      problem ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))) : null,
+      el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Close'), next ? el('button', { type: 'button', class: 'primary', onclick: () => show(next) }, 'Next question') : null));
+    return;
+  }
+  fill(foot);
+  add(foot, el('div', { class: 'notice plain', id: 'question-offline', hidden: true }, icon('link'), 'The connection to the session is lost. It still waits; answers count again when it is back.'));
+  if (problem) add(foot, el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))));
+  if (!may('approver')) {
+    add(foot, el('div', { class: 'notice plain' }, icon('question'), 'You may watch, but not answer: your role is viewer.'));
+    return;
+  }
+  options = el('div', { class: 'options', role: 'group', 'aria-label': 'Answers' });
+  choices(approval).forEach((choice, index) => {
+    const tone = choice.effect === 'project' ? 'extra' : choice.effect.startsWith('allow') ? 'allow' : 'deny';
+    options?.append(el('button', { type: 'button', class: `option ${tone}`, 'data-effect': choice.effect, onclick: () => void answer(choice) },
+      index < 9 ? el('kbd', { 'aria-hidden': 'true' }, index + 1) : null,
+      el('span', { class: 'words' }, el('span', { class: 'label' }, shown(choice.label, { limit: 80, more: false })), el('span', { class: 'hint' }, choice.hint))));
+  });
+  add(foot, options, el('p', { class: 'keys faint' }, el('kbd', null, '1'), '–', el('kbd', null, String(Math.min(9, choices(approval).length))), ' answer · ', el('kbd', null, 'Esc'), ' closes without answering'));
+  lamp();
+}
+
+/** @param {KeyboardEvent} event */
+function key(event) {
+  if (event.key === 'Tab') return trap(event);
+  if (event.key === 'Escape' || event.key === 'Shift') return;
+  // Whoever is typing did not mean this dialog. Give them time to notice it.
+  if (current && !outcome && performance.now() < settledAt) {
+    if (/^[0-9]$/.test(event.key) || event.key === 'Enter' || event.key === ' ') event.preventDefault();
+    return settle();
+  }
+  if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+  if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') {
+    if (document.activeElement?.closest('.diff')) return;
+    byIdMaybe(event.key === 'ArrowRight' ? 'question-next' : 'question-before')?.click();
+    return;
+  }
+  if (!/^[1-9]$/.test(event.key) || !current || !options) return;
+  const choice = choices(current)[Number(event.key) - 1];
+  if (!choice) return;
+  event.preventDefault();
+  void answer(choice);
+}
+
+/** @param {string} id */
+function byIdMaybe(id) {
+  return document.getElementById(id);
+}
+
+/** @param {KeyboardEvent} event */
+function trap(event) {
+  const able = [...dialog.querySelectorAll('button, a[href], input, [tabindex="0"]')].filter((one) => /** @type {HTMLElement} */ (one).offsetParent !== null);
+  const first = /** @type {HTMLElement | undefined} */ (able[0]);
+  const last = /** @type {HTMLElement | undefined} */ (able.at(-1));
+  const at = document.activeElement;
+  if (event.shiftKey && (at === first || at?.id === 'question-title')) {
+    event.preventDefault();
+    last?.focus();
+  } else if (!event.shiftKey && at === last) {
+    event.preventDefault();
+    first?.focus();
+  }
+}
+
+/** @param {ReturnType<typeof choices>[number]} choice */
+async function answer(choice) {
+  const approval = current;
+  if (!approval || !may('approver')) return;
+  if (!ready()) return lamp();
+  isSending = true;
+  problem = null;
+  mine = approval.id;
+  lamp();
+  try {
+    const said = await post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option: choice.option.label, nonce: approval.nonce, ...(choice.scope ? { scope: choice.scope } : {}) });
+    store.approvals.delete(approval.id);
+    toast([el('strong', null, said?.granted ? 'Allowed' : 'Denied'), ': ', shown(approval.prompt, { limit: 120, more: false })], said?.granted ? 'good' : 'plain');
+    announce(said?.granted ? 'Allowed.' : 'Denied.');
+    if (current?.id === approval.id) forward();
+  } catch (error) {
+    mine = null;
+    const refused = error instanceof Refused ? error : new Refused(0, 'failed', words(error));
+    if (current?.id !== approval.id) {
+      toast(shown(refused.message, { limit: 300 }), 'bad');
+      return;
+    }
+    isSending = false;
+    problem = refused.status === 0 ? 'The server cannot be reached, so it is not known whether the answer counted. The session says so here as soon as the connection is back.' : refused.message;
+    if (['answered', 'late', 'closed'].includes(refused.code) && !outcome) {
+      problem = `${refused.code === 'late' ? 'Too late: ' : ''}${refused.message}`;
+      store.approvals.delete(approval.id);
+      const decided = early?.id === approval.id ? early.decided : await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null);
+      if (current?.id !== approval.id) return;
+      if (typeof decided?.granted === 'boolean') return closed(approval.id, decided);
+      if (refused.by) problem += ` It was answered by ${refused.by.name}.`;
+    }
+    announce(plain(problem), 'assertive');
+    foot();
+    lamp();
+  }
+}
+
+function forward() {
+  const next = queue()[0];
+  if (next) show(next);
+  else dialog.close();
+}
+
+/**
+ * @param {string} id
+ * @param {Decided | null} decided
+ */
+function closed(id, decided) {
+  if (id === mine && decided) early = { id, decided };
+  if (id === mine || current?.id !== id || outcome) return;
+  outcome = decided ?? { session: current.session, hook: current.hook, event: current.event, prompt: current.prompt, granted: false, basis: GONE, reason: '', decided_at: new Date().toISOString(), seq: 0 };
+  isSending = false;
+  announce(outcome.basis === GONE ? 'This question is no longer open.' : outcome.by ? `Answered by ${plain(outcome.by.name, 60)}: ${outcome.granted ? 'allowed' : 'denied'}.` : `The question is closed: ${outcome.granted ? 'allowed' : 'denied'}.`, 'assertive');
+  draw();
+  // The button that had the focus is gone.
+  if (!dialog.contains(document.activeElement) || document.activeElement === document.body) byId('question-title').focus();
+}
+

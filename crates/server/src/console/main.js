@@ -1,0 +1,203 @@
+// The page: which view is shown, and what is around it.
+
+import { startAlerts, setTitle } from './alerts.js';
+import { post } from './api.js';
+import { approvalsView, ruleForm } from './approvals.js';
+import { auditView, recordView } from './audit.js';
+import { openQuestions, startDialog } from './dialog.js';
+import { add, byId, el, fill, icon, toast } from './dom.js';
+import { count } from './format.js';
+import { hooksView, hookView } from './hooks.js';
+import { isOther, perFrame } from './parts.js';
+import { sessionView } from './session.js';
+import { sessionsView } from './sessions.js';
+import { may, on, queue, retryNow, start, store } from './store.js';
+import { plain, shown } from './text.js';
+
+/** @import {View} from './types.js' */
+
+const main = byId('main');
+/** @type {View | null} */
+let view = null;
+let isFirst = true;
+
+/** @returns {View} */
+function routed() {
+  const [area = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  const inner = rest.join('/');
+  if (area === 'sessions' && inner) return sessionView(inner);
+  if (area === 'approvals') return approvalsView(inner === 'history' || inner === 'rules' ? inner : 'open');
+  if (area === 'hooks') return inner ? hookView(inner) : hooksView();
+  if (area === 'audit') return /^\d{1,15}$/.test(inner) ? recordView(Number(inner)) : auditView();
+  return sessionsView();
+}
+
+function route() {
+  view?.close?.();
+  view = null;
+  if (store.link === 'unknown') {
+    setTitle('Amplifier');
+    fill(main, unknown());
+    document.body.classList.add('outside');
+    return;
+  }
+  document.body.classList.remove('outside');
+  view = routed();
+  setTitle(`${view.title} · Amplifier`);
+  fill(main, view.root);
+  window.scrollTo(0, 0);
+  if (!isFirst) /** @type {HTMLElement | null} */ (main.querySelector('h1'))?.focus({ preventScroll: true });
+  isFirst = false;
+  nav();
+}
+
+/** What somebody sees whom the server does not know. */
+function unknown() {
+  return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('approvals'), el('h1', { tabindex: -1 }, 'This browser is not let in yet'),
+    el('p', null, 'Get a link that works once. On the machine that runs the server:'), el('pre', null, 'amplifier serve link'),
+    el('p', null, 'Open the link in this browser within ten minutes. It sets a cookie, and brings you here.'),
+    el('p', { class: 'faint' }, 'If you have been here before, your time was up, or the server has forgotten its links.'),
+    el('button', { type: 'button', class: 'primary', onclick: () => location.reload() }, 'Try again')));
+}
+
+const AREAS = [['sessions', 'Sessions', 'sessions'], ['approvals', 'Approvals', 'approvals'], ['hooks', 'Hooks', 'hooks'], ['audit', 'Audit log', 'audit']];
+
+const nav = perFrame(() => {
+  const at = location.hash.replace(/^#\/?/, '').split('/')[0] || 'sessions';
+  const list = byId('areas');
+  if (list.childElementCount === 0) {
+    for (const [id, label, sign] of AREAS) list.append(el('li', null, el('a', { href: `#/${id}`, id: `nav-${id}` }, icon(sign ?? ''), el('span', { class: 'label' }, label), el('span', { class: 'count num', id: `count-${id}` }))));
+  }
+  const waiting = store.approvals.size;
+  const live = [...store.sessions.values()].filter((one) => one.state === 'running' || one.state === 'waiting').length;
+  for (const [id = ''] of AREAS) {
+    const link = byId(`nav-${id}`);
+    if (id === at) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+    const badge = byId(`count-${id}`);
+    const words = id === 'approvals' && waiting ? count(waiting) : id === 'sessions' && live ? count(live) : id === 'audit' && store.audit?.sound === false ? '!' : '';
+    const told = id === 'approvals' ? ' open' : id === 'sessions' ? ' running' : ' the log is broken';
+    if (badge.textContent !== (words ? words + told : '')) fill(badge, words, words ? el('span', { class: 'sr' }, told) : null);
+    badge.classList.toggle('loud', id === 'approvals' || id === 'audit');
+  }
+  around();
+}, 60);
+
+/** The foot of the side bar, and the bars above the view. */
+function around() {
+  const audit = store.audit;
+  if (isOther(byId('proven'), [audit?.sound, audit?.verified_to])) fill(byId('proven'), audit ? el('a', { href: '#/audit', class: audit.sound ? 'proven' : 'proven broken' }, icon(audit.sound ? 'approvals' : 'mark'),
+    el('span', null, audit.sound ? `Verified up to record ${audit.verified_to > 0 ? count(audit.verified_to - 1) : '–'}` : 'The audit log is broken')) : null);
+  if (isOther(byId('link'), store.link)) fill(byId('link'), el('span', { class: `link ${store.link}` }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), store.link === 'live' ? 'Live' : store.link === 'lost' ? 'Connection lost' : 'Connecting…'));
+  const held = document.activeElement?.id;
+  if (isOther(byId('me'), store.me)) fill(byId('me'), store.me ? [el('span', { class: 'me-name' }, shown(store.me.name, { limit: 40, more: false })), el('span', { class: 'faint' }, ` ${store.me.role}`), el('button', { type: 'button', class: 'quiet small', id: 'leave', onclick: () => void leave() }, 'Leave')] : null);
+  if (held === 'leave') document.getElementById(held)?.focus();
+  bars();
+}
+
+async function leave() {
+  try {
+    await post('/api/leave');
+  } finally {
+    location.reload();
+  }
+}
+
+function bars() {
+  const box = byId('bars');
+  const seconds = store.link === 'lost' ? Math.max(0, Math.ceil((store.retryAt - Date.now()) / 1_000)) : 0;
+  const open = queue();
+  const isAtAudit = location.hash.startsWith('#/audit');
+  if (!isOther(box, [store.link, seconds, store.audit?.sound, store.audit?.problems[0], isAtAudit, store.busy, open.length, open[0]?.prompt, store.me?.role])) return;
+  const held = document.activeElement?.id;
+  fill(box);
+  if (store.link === 'lost') {
+    add(box, el('div', { class: 'bar lost', role: 'status' }, icon('link'), el('span', null, 'The connection to the server is lost. Sessions go on by themselves. ', el('span', { class: 'num', 'aria-hidden': 'true' }, seconds > 0 ? `Next try in ${seconds} s.` : 'Trying…')), el('button', { type: 'button', id: 'retry', class: 'small', onclick: retryNow }, 'Try now')));
+  }
+  if (store.link !== 'unknown' && store.audit?.sound === false && !isAtAudit) {
+    const first = store.audit.problems[0];
+    add(box, el('a', { class: 'bar broken', href: '#/audit', id: 'bar-broken' }, icon('mark'), el('span', null, el('strong', null, 'The audit log is not as it was written'), first?.seq === undefined ? '.' : ` from record ${count(first.seq)} on.`)));
+  }
+  if (store.busy && store.link === 'live') {
+    const busy = store.busy;
+    add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` has asked ${count(busy.asked)} times in ${count(busy.seconds)} seconds. `, may('approver') ? 'A rule can answer what comes next; each open question still wants its own answer.' : ''),
+      may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Look at a rule…') : null));
+  }
+  if (open.length && store.link !== 'unknown') {
+    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open.length === 1 ? 'One question is open' : `${count(open.length)} questions are open`), el('span', { class: 'bar-prompt' }, ': ', shown(open[0]?.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'Look')));
+  }
+  if (held && ['retry', 'bar-rule', 'bar-asks', 'bar-broken'].includes(held)) document.getElementById(held)?.focus();
+}
+
+const THEME = 'amplifier.theme';
+/** @type {Record<string, [string, string]>} the next one, and its name */
+const THEMES = { auto: ['light', 'Auto'], light: ['dark', 'Light'], dark: ['auto', 'Dark'] };
+
+function theme() {
+  const button = byId('theme');
+  const is = () => document.documentElement.dataset.theme ?? 'auto';
+  const draw = () => {
+    const name = THEMES[is()]?.[1] ?? '';
+    fill(button, icon(is() === 'light' ? 'sun' : is() === 'dark' ? 'moon' : 'auto'), el('span', { class: 'label' }, name));
+    button.setAttribute('aria-label', `Colours: ${name}`);
+  };
+  const set = (/** @type {string} */ to) => {
+    if (to === 'auto') delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = to;
+  };
+  set(localStorage.getItem(THEME) ?? 'auto');
+  button.addEventListener('click', () => {
+    const to = THEMES[is()]?.[0] ?? 'auto';
+    localStorage.setItem(THEME, to);
+    set(to);
+    draw();
+  });
+  draw();
+}
+
+// What sticks to the top below the bars has to know how tall they are.
+new ResizeObserver(([entry]) => document.documentElement.style.setProperty('--bars', `${entry?.borderBoxSize[0]?.blockSize ?? 0}px`)).observe(byId('bars'));
+theme();
+// The address after `#` says which view is shown, so the way to the content is not one.
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
+startDialog();
+startAlerts();
+addEventListener('hashchange', route);
+let was = store.link;
+on('link', (link) => {
+  if (was === 'unknown' || link === 'unknown') route();
+  was = link;
+  nav();
+});
+on('again', (wasLost) => {
+  if (wasLost) toast('Connected again. Nothing was missed.', 'good');
+});
+on('busy', nav);
+on('me', nav);
+on('sessions', nav);
+on('approvals', nav);
+on('audit', nav);
+setInterval(() => {
+  if (store.link === 'lost') bars();
+}, 1_000);
+
+// The first view is drawn when it is known who looks at it and what there is, so that nothing jumps.
+const begun = on('link', (link) => {
+  if (link === 'unknown' || (link !== 'live' && !store.me)) return;
+  begun();
+  route();
+});
+void start().then(() => {
+  if (!view && store.link === 'lost') fill(main, el('div', { class: 'view' }, el('p', { class: 'faint' }, 'Waiting for the server…')));
+  nav();
+});
+window.addEventListener('error', (event) => toast(`Something went wrong on this page: ${plain(event.message)}`, 'bad'));

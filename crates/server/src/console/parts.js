@@ -1,0 +1,176 @@
+// Pieces that several views share.
+
+import { el, icon } from './dom.js';
+import { span } from './format.js';
+import { shown } from './text.js';
+
+/** @import {Approval, Decided, Person, Row, State} from './types.js' */
+
+/** @type {Record<State, string>} */
+export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'Idle', ended: 'Ended', gone: 'Gone' };
+
+/** @param {State} state */
+export function stateBadge(state) {
+  return el('span', { class: `state ${state}` }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), STATES[state] ?? state);
+}
+
+/**
+ * @param {string} tone
+ * @param {string} words
+ * @param {string} [sign]
+ */
+export function badge(tone, words, sign) {
+  return el('span', { class: `badge ${tone}` }, sign ? icon(sign) : null, words);
+}
+
+/** @param {boolean} granted */
+export function decisionBadge(granted) {
+  return granted ? badge('good', 'Allowed', 'check') : badge('bad', 'Denied', 'close');
+}
+
+/** @type {Record<string, string>} */
+const PLACES = { terminal: 'in the terminal', console: 'in the console', api: 'over the API' };
+/** @type {Record<string, string>} */
+const BASES = {
+  answer: 'answered', rule: 'by a rule', remembered: 'as answered before in this session', timeout: 'nobody answered in time', cancelled: 'cancelled',
+  not_offered: 'the answer was not offered', failed: 'asking failed', no_system: 'nobody to ask',
+};
+
+/** @param {Person} by */
+export function person(by) {
+  return el('span', null, el('strong', null, shown(by.name, { limit: 60, more: false })), ' ', PLACES[by.via] ?? el('span', null, 'via ', shown(by.via, { limit: 40, more: false })));
+}
+
+/**
+ * Who decided, from where, and after how long.
+ * @param {Decided} decided
+ */
+export function whoDecided(decided) {
+  const basis = BASES[decided.basis] ?? null;
+  return el('span', { class: 'who' },
+    decided.by ? person(decided.by) : basis ?? shown(decided.basis, { limit: 60, more: false }),
+    decided.by && decided.basis !== 'answer' && basis ? el('span', null, ', ', basis) : null,
+    after(decided) === null ? null : el('span', { class: 'faint' }, ` after ${span(after(decided) ?? 0)}`));
+}
+
+/**
+ * How long a question was open, in milliseconds.
+ * @param {Decided} decided
+ */
+export function after(decided) {
+  const ms = Date.parse(decided.decided_at) - Date.parse(decided.asked_at ?? '');
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/** @type {Record<string, [string, string]>} */
+const SIGNS = { added: ['+', 'added'], removed: ['−', 'removed'], context: ['', ''], plain: ['', ''], gap: ['⋯', ''] };
+
+/**
+ * An action, line by line: a diff has numbers and signs, so that it does not depend on colours.
+ * @param {Row[]} rows
+ */
+export function diff(rows) {
+  const numbered = rows.some((row) => row.old !== undefined || row.new !== undefined);
+  const body = el('tbody');
+  const put = (/** @type {number} */ from) => {
+    for (const row of rows.slice(from, from + 400)) {
+      const [sign, word] = SIGNS[row.kind] ?? ['', ''];
+      body.append(el('tr', { class: row.kind },
+        numbered ? el('td', { class: 'line' }, row.old ?? '') : null,
+        numbered ? el('td', { class: 'line' }, row.new ?? '') : null,
+        el('td', { class: 'sign' }, el('span', { 'aria-hidden': 'true' }, sign), word ? el('span', { class: 'sr' }, `${word}: `) : null),
+        el('td', { class: 'code' }, shown(row.text, { limit: 2_000 }))));
+    }
+    if (from + 400 < rows.length) {
+      const more = el('tr', null, el('td', { colspan: 4 }, el('button', { type: 'button', class: 'more', onclick: () => { more.remove(); put(from + 400); } }, `show more (${rows.length - from - 400} lines left)`)));
+      body.append(more);
+    }
+  };
+  put(0);
+  return el('div', { class: 'diff', tabindex: 0, role: 'region', 'aria-label': numbered ? 'The change, line by line' : 'What will run, line by line' }, el('table', null, body));
+}
+
+/** @param {Approval} approval */
+export function summary(approval) {
+  const { added, removed } = approval.action.body.reduce((sum, row) => ({ added: sum.added + Number(row.kind === 'added'), removed: sum.removed + Number(row.kind === 'removed') }), { added: 0, removed: 0 });
+  return added + removed === 0 ? null : el('span', { class: 'changed' }, el('span', { class: 'plus' }, `+${added}`), ' ', el('span', { class: 'minus' }, `−${removed}`), el('span', { class: 'sr' }, ` (${added} lines added, ${removed} removed)`));
+}
+
+/**
+ * A question before something that cannot be taken back. Resolves to whether the person agrees.
+ * @param {string} question
+ * @param {Node | string} explanation
+ * @param {string} yes
+ * @returns {Promise<boolean>}
+ */
+export function confirmed(question, explanation, yes) {
+  return new Promise((resolve) => {
+    const dialog = el('dialog', { class: 'small', 'aria-labelledby': 'confirm-title' },
+      el('h2', { id: 'confirm-title' }, question), el('p', null, explanation),
+      el('div', { class: 'row end' },
+        el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+        el('button', { type: 'button', class: 'danger', onclick: () => dialog.close('yes') }, yes)));
+    dialog.addEventListener('close', () => {
+      resolve(dialog.returnValue === 'yes');
+      dialog.remove();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/**
+ * What is shown where there is nothing.
+ * @param {string} sign
+ * @param {string} title
+ * @param {...import('./dom.js').Child} words
+ */
+export function empty(sign, title, ...words) {
+  return el('div', { class: 'empty' }, icon(sign), el('p', { class: 'strong' }, title), words.length ? el('p', { class: 'faint' }, words) : null);
+}
+
+/**
+ * Calls at most once a frame, however often it is asked to; and not more often than every `least` milliseconds.
+ * @param {() => void} draw
+ * @param {number} [least]
+ */
+export function perFrame(draw, least = 0) {
+  let due = false;
+  let last = -Infinity;
+  const now = () => {
+    due = false;
+    last = performance.now();
+    draw();
+  };
+  return () => {
+    if (due) return;
+    due = true;
+    const wait = last + least - performance.now();
+    if (wait <= 0) requestAnimationFrame(now);
+    else setTimeout(() => requestAnimationFrame(now), wait);
+  };
+}
+
+/**
+ * Whether what a part of the page shows is other than before. What is the same is left alone: drawing a button anew while it is being
+ * pressed would lose the click.
+ * @param {Element} node
+ * @param {unknown} state
+ */
+export function isOther(node, state) {
+  const key = JSON.stringify(state);
+  if (drawn.get(node) === key) return false;
+  drawn.set(node, key);
+  return true;
+}
+
+/** @type {WeakMap<Element, string>} */
+const drawn = new WeakMap();
+
+/**
+ * A notice that something could not be read.
+ * @param {string} words
+ */
+export function failed(words) {
+  return el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(words)));
+}

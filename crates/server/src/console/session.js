@@ -1,0 +1,325 @@
+// One session: what it is, its timeline as it goes on, and what can be done with it.
+
+import { get, post, Refused, words } from './api.js';
+import { el, fill, icon, toast } from './dom.js';
+import { ago, count, short, span } from './format.js';
+import { confirmed, empty, failed, isOther, perFrame, stateBadge } from './parts.js';
+import { may, on, sessionName, store, watch } from './store.js';
+import { plain, shown } from './text.js';
+import { asked, denied, drawEntry, Timeline, turnLine } from './timeline.js';
+
+/** @import {LogRecord, Session, TimelineItem, View} from './types.js' */
+/** @import {Entry} from './timeline.js' */
+
+const PAGE = 500;
+const BATCH = 60;
+const MOST = 1_500;
+const shows = { only: 'all', minor: false };
+
+/**
+ * @param {string} id
+ * @returns {View}
+ */
+export function sessionView(id) {
+  const timeline = new Timeline();
+  let cursor = 0;
+  let isReading = false;
+  let again = false;
+  let isClosed = false;
+  let isLoaded = false;
+  /** Whether what was there at first is on the page. */
+  let isDrawn = false;
+  let follows = true;
+  let unseen = 0;
+  /** @type {Entry[]} */
+  let waiting = [];
+  /** The first entry that is on the page. */
+  let from = 0;
+  /** Whether the page shows an earlier stretch, which what is new does not follow on. */
+  let isEarlier = false;
+  let lastTurn = -1;
+
+  const head = el('header', { class: 'session-head' });
+  const list = el('ol', { class: 'timeline', 'aria-label': 'Timeline' });
+  const above = el('div', { class: 'tail' });
+  const below = el('div', { class: 'tail' }, el('p', { class: 'faint' }, 'Reading…'));
+  const jump = el('button', { type: 'button', class: 'jump', hidden: true, onclick: () => { follows = true; toEnd(); } });
+  const box = promptBox(id);
+
+  const only = el('select', { 'aria-label': 'Show in the timeline' }, [['all', 'Everything'], ['tools', 'Tool calls'], ['gates', 'Denials and questions']].map(([value, label]) => el('option', { value, selected: shows.only === value }, label)));
+  only.addEventListener('change', () => { shows.only = only.value; redraw(); });
+  const minor = el('input', { type: 'checkbox', id: 'minor', checked: shows.minor });
+  minor.addEventListener('change', () => { shows.minor = minor.checked; redraw(); });
+
+  const wanted = (/** @type {Entry} */ entry) => {
+    if (shows.only === 'tools') return entry.sort === 'tool';
+    if (shows.only === 'gates') return denied(entry) || asked(entry);
+    return entry.sort !== 'minor' || shows.minor || denied(entry) || asked(entry) || Boolean(entry.first.injections?.length || entry.first.messages?.length);
+  };
+
+  const toEnd = () => {
+    unseen = 0;
+    jump.hidden = true;
+    const page = document.scrollingElement;
+    if (page) page.scrollTop = page.scrollHeight;
+  };
+
+  /** Puts what is new on the page, a bit in each frame. */
+  const flush = perFrame(() => {
+    if (isClosed) return;
+    const some = waiting.splice(0, BATCH);
+    let added = 0;
+    for (const entry of some) {
+      if (entry.node) {
+        const open = [...entry.node.querySelectorAll('details')].map((one) => one.open);
+        const old = entry.node;
+        const held = old.contains(document.activeElement);
+        old.replaceWith(drawEntry(entry, id));
+        entry.node?.querySelectorAll('details').forEach((one, index) => { one.open = open[index] ?? false; });
+        if (held) /** @type {HTMLElement | null} */ (entry.node?.querySelector('summary'))?.focus();
+        continue;
+      }
+      if (!wanted(entry) || (isEarlier && !stretch.has(entry))) continue;
+      if (entry.turn !== null && entry.turn !== lastTurn && entry.turn > 0) {
+        lastTurn = entry.turn;
+        list.append(turnLine(entry.turn));
+      }
+      list.append(drawEntry(entry, id));
+      added += 1;
+    }
+    while (list.childElementCount > MOST + 200) {
+      list.firstElementChild?.remove();
+      from += 1;
+    }
+    if (list.childElementCount > MOST) trim();
+    if (isLoaded && !waiting.length) isDrawn = true;
+    if (waiting.length) flush();
+    else if (isLoaded) fill(below, isEarlier ? el('button', { type: 'button', onclick: () => redraw() }, 'Show the newest entries') : list.childElementCount === 0 ? empty('sessions', timeline.order.length ? 'Nothing of that kind.' : 'Nothing has happened yet.') : null);
+    if (added && isLoaded) {
+      if (follows) toEnd();
+      else if (isDrawn) {
+        unseen += added;
+        jump.hidden = false;
+        fill(jump, icon('down'), `${count(unseen)} new`);
+      }
+    }
+  });
+
+  /** @type {Set<Entry>} the entries of an earlier stretch */
+  let stretch = new Set();
+  const trim = () => {
+    fill(above, el('button', { type: 'button', onclick: () => redraw(Math.max(0, from - MOST)) }, 'Show earlier entries'));
+  };
+
+  const redraw = (start = Math.max(0, timeline.order.length - MOST)) => {
+    for (const entry of timeline.order) entry.node = null;
+    list.replaceChildren();
+    fill(above);
+    lastTurn = -1;
+    from = start;
+    waiting = timeline.order.slice(start, start + MOST);
+    isEarlier = start + MOST < timeline.order.length;
+    stretch = new Set(isEarlier ? waiting : []);
+    if (isEarlier) follows = false;
+    if (start > 0) trim();
+    flush();
+  };
+
+  const read = async () => {
+    if (isReading) {
+      again = true;
+      return;
+    }
+    isReading = true;
+    try {
+      for (;;) {
+        /** @type {{items: TimelineItem[], cursor: number}} */
+        const page = await get(`/api/sessions/${encodeURIComponent(id)}/timeline`, { after: cursor || undefined, limit: PAGE });
+        if (isClosed) return;
+        const fresh = timeline.take(page.items);
+        // A first reading of a long session draws its end only.
+        if (!isLoaded && timeline.order.length > MOST) from = timeline.order.length - MOST;
+        waiting.push(...[...fresh].filter((entry) => !waiting.includes(entry)));
+        const more = page.items.length >= PAGE && page.cursor > cursor;
+        cursor = more ? page.cursor : cursor;
+        if (!more) break;
+      }
+      if (!isLoaded) {
+        isLoaded = true;
+        const state = store.sessions.get(id)?.state;
+        follows = state === 'running' || state === 'waiting';
+        if (from > 0) {
+          waiting = timeline.order.slice(from);
+          trim();
+        }
+      }
+      flush();
+    } catch (error) {
+      if (!isClosed && !isLoaded) fill(below, failed(words(error)));
+    } finally {
+      isReading = false;
+      // An item can still change while its operation runs, so the next reading begins there.
+      const since = timeline.since();
+      cursor = since > 0 ? since - 1 : 0;
+      if (again && !isClosed) {
+        again = false;
+        soon();
+      }
+    }
+  };
+
+  /** @type {number | undefined} */
+  let timer;
+  const soon = () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      void read();
+    }, 120);
+  };
+
+  const drawHead = perFrame(() => {
+    const session = store.sessions.get(id);
+    if (session) fillHead(head, session);
+    box.show(session);
+  });
+
+  const scrolled = () => {
+    const page = document.scrollingElement;
+    if (!page) return;
+    const atEnd = page.scrollHeight - page.scrollTop - page.clientHeight < 90;
+    follows = atEnd;
+    if (atEnd) {
+      unseen = 0;
+      jump.hidden = true;
+    }
+  };
+
+  const root = el('div', { class: 'view session-view' },
+    el('a', { href: '#/sessions', class: 'up' }, icon('back'), 'Sessions'), head,
+    el('div', { class: 'filters' }, only, el('label', { class: 'check', for: 'minor' }, minor, 'Small events too')),
+    above, list, below, el('div', { class: 'dock' }, jump, box.root));
+
+  const known = store.sessions.get(id);
+  if (known) {
+    fillHead(head, known);
+    box.show(known);
+  }
+  else get(`/api/sessions/${encodeURIComponent(id)}`).then((session) => { store.sessions.set(id, session); drawHead(); }, (error) => fill(head, el('h1', { tabindex: -1 }, 'Session'), failed(words(error))));
+  void read();
+  watch(id);
+  const offs = [
+    on('sessions', (session) => { if (!session || session.id === id) drawHead(); }),
+    on('events', (/** @type {LogRecord[]} */ events) => { if (events.some((one) => one.session === id)) soon(); }),
+    on('approvals', () => { waiting.push(...timeline.order.slice(-30).filter((entry) => entry.node && asked(entry))); flush(); soon(); }),
+    on('again', soon),
+  ];
+  addEventListener('scroll', scrolled, { passive: true });
+  // Who opens something wants to read it where it is.
+  list.addEventListener('click', (event) => {
+    if (/** @type {Element} */ (event.target).closest('summary, .more')) follows = false;
+  }, true);
+  // Whatever makes the page longer, its end stays in sight for those who follow it.
+  let tall = 0;
+  const grows = new ResizeObserver(() => {
+    if (follows && isLoaded && root.scrollHeight > tall) toEnd();
+    tall = root.scrollHeight;
+  });
+  grows.observe(root);
+  return {
+    title: plain(sessionName(id), 60),
+    root,
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+      offs.forEach((off) => off());
+      removeEventListener('scroll', scrolled);
+      grows.disconnect();
+      watch(null);
+    },
+  };
+}
+
+/**
+ * @param {HTMLElement} head
+ * @param {Session} session
+ */
+function fillHead(head, session) {
+  const act = async (/** @type {string} */ what, /** @type {string} */ done) => {
+    try {
+      await post(`/api/sessions/${encodeURIComponent(session.id)}/${what}`);
+      toast(done, 'good');
+    } catch (error) {
+      toast(shown(words(error), { limit: 300 }), 'bad');
+    }
+  };
+  const isLive = session.state === 'running' || session.state === 'waiting';
+  const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value, tone = '') => el('div', { class: tone }, el('dt', null, name), el('dd', { class: 'num' }, value));
+  // The places stay; what is in them is drawn anew where it has changed.
+  if (!head.querySelector('.top')) {
+    fill(head, el('div', { class: 'top' }, el('div', null, el('h1', { tabindex: -1 }), el('p', { class: 'sub' })), el('div', { class: 'row buttons' })), el('dl', { class: 'strip' }));
+  }
+  const place = (/** @type {string} */ where, /** @type {unknown} */ state, /** @type {() => import('./dom.js').Child[]} */ children) => {
+    const node = head.querySelector(where);
+    if (!node || !isOther(node, state)) return;
+    const held = node.contains(document.activeElement) ? document.activeElement?.id : null;
+    fill(node, children());
+    if (held) document.getElementById(held)?.focus({ preventScroll: true });
+  };
+  place('h1', [session.name], () => [shown(sessionName(session.id, session.name), { limit: 160, more: false })]);
+  place('.sub', [session.state, session.workspace, session.ended], () => [
+    stateBadge(session.state), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
+    session.ended ? el('span', { class: 'faint' }, 'ended: ', shown(session.ended, { limit: 120, more: false })) : null,
+  ]);
+  place('.buttons', [session.connected, isLive, store.me?.role], () => [
+    session.connected && isLive && may('approver') ? el('button', { type: 'button', id: 'interrupt', onclick: () => void act('interrupt', 'Interrupting. Once more stops it at once.') }, icon('stop'), 'Interrupt') : null,
+    session.connected && may('admin') ? el('button', { type: 'button', id: 'end', class: 'danger-quiet', onclick: async () => { if (await confirmed('End this session?', 'What runs is interrupted, open questions are denied.', 'End session')) await act('end', 'The session is told to end.'); } }, 'End') : null,
+  ]);
+  place('.strip', session, () => [
+    fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)),
+    fact('Lasts', span(Date.parse(session.last_at) - Date.parse(session.begun_at))), fact('Last heard of', ago(session.last_at)),
+  ]);
+}
+
+/** @param {string} id */
+function promptBox(id) {
+  const text = el('textarea', { rows: 1, placeholder: 'Prompt this session', 'aria-label': 'Prompt', enterkeyhint: 'send' });
+  const send = el('button', { type: 'submit', class: 'primary' }, 'Send');
+  const problem = el('div', { role: 'alert' });
+  const form = el('form', { class: 'prompt-box', hidden: true }, problem, el('div', { class: 'row' }, text, send));
+  const fit = () => {
+    text.style.height = 'auto';
+    text.style.height = `${Math.min(220, text.scrollHeight + 2)}px`;
+  };
+  text.addEventListener('input', fit);
+  text.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const said = text.value;
+    if (!said.trim() || send.disabled) return;
+    send.disabled = true;
+    fill(problem);
+    try {
+      await post(`/api/sessions/${encodeURIComponent(id)}/prompt`, { text: said });
+      text.value = '';
+      fit();
+    } catch (error) {
+      fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(error instanceof Refused && error.code === 'busy' ? `It is busy: ${error.message}` : words(error))));
+    } finally {
+      send.disabled = false;
+      text.focus();
+    }
+  });
+  return {
+    root: form,
+    /** @param {Session | undefined} session */
+    show(session) {
+      form.hidden = !(session?.connected && session.takes_prompts && may('admin'));
+      text.placeholder = session?.state === 'idle' ? 'Prompt this session' : 'Prompt, when its turn has ended';
+    },
+  };
+}

@@ -1,0 +1,123 @@
+// The list of sessions.
+
+import { post, words } from './api.js';
+import { el, fill, icon, toast } from './dom.js';
+import { ago, count, folderName, short } from './format.js';
+import { empty, isOther, perFrame, STATES, stateBadge } from './parts.js';
+import { may, on, sessionName, store } from './store.js';
+import { plain, shown } from './text.js';
+
+/** @import {Session, View} from './types.js' */
+
+/** @type {{text: string, state: string}} what is looked for; kept while the page is open */
+const wanted = { text: '', state: '' };
+const AT_ONCE = 200;
+
+/** @returns {View} */
+export function sessionsView() {
+  let most = AT_ONCE;
+  const list = el('ul', { class: 'sessions', 'aria-label': 'Sessions' });
+  const tail = el('div', { class: 'tail' });
+  const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'State' });
+  const search = el('input', { type: 'search', placeholder: 'Name, folder or prompt', 'aria-label': 'Search sessions', value: wanted.text });
+  search.addEventListener('input', () => {
+    wanted.text = search.value;
+    draw();
+  });
+  /** @type {Map<string, {node: HTMLElement, key: string}>} */
+  const rows = new Map();
+
+  const draw = perFrame(() => {
+    const all = [...store.sessions.values()];
+    /** @type {Record<string, number>} */
+    const states = {};
+    for (const one of all) states[one.state] = (states[one.state] ?? 0) + 1;
+    const chip = (/** @type {string} */ state, /** @type {string} */ label, /** @type {number} */ n) => el('button', { type: 'button', class: 'chip', id: `state-${state || 'all'}`, 'aria-pressed': String(wanted.state === state), onclick: () => { wanted.state = state; draw(); } }, label, ' ', el('span', { class: 'num faint' }, count(n)));
+    const held = document.activeElement?.id;
+    if (isOther(chips, [states, wanted.state])) fill(chips, chip('', 'All', all.length), Object.entries(STATES).filter(([state]) => states[state] || wanted.state === state).map(([state, label]) => chip(state, label === 'Waiting for you' ? 'Waiting' : label, states[state] ?? 0)));
+    if (held?.startsWith('state-')) document.getElementById(held)?.focus();
+
+    const text = wanted.text.trim().toLowerCase();
+    const found = all
+      .filter((one) => !wanted.state || one.state === wanted.state)
+      .filter((one) => !text || [one.name, one.workspace, one.prompt, one.id].some((field) => field?.toLowerCase().includes(text)))
+      .sort((a, b) => Number(b.state === 'waiting') - Number(a.state === 'waiting') || Date.parse(b.last_at) - Date.parse(a.last_at));
+    const shownNow = found.slice(0, most);
+    const ids = new Set(shownNow.map((one) => one.id));
+    for (const [id, row] of rows) {
+      if (!ids.has(id)) {
+        row.node.remove();
+        rows.delete(id);
+      }
+    }
+    // Rows are kept and moved only where their place has changed, so that the focus and the eye stay where they are.
+    let before = list.firstElementChild;
+    for (const session of shownNow) {
+      const key = JSON.stringify(session);
+      let row = rows.get(session.id);
+      row ??= { node: el('li', null, el('a', { href: `#/sessions/${encodeURIComponent(session.id)}` })), key: '' };
+      if (row.key !== key) {
+        row.key = key;
+        rows.set(session.id, row);
+        fillLine(row.node, session);
+      }
+      if (before === row.node) before = before.nextElementSibling;
+      else list.insertBefore(row.node, before);
+    }
+    fill(tail,
+      found.length > most ? el('button', { type: 'button', onclick: () => { most += AT_ONCE; draw(); } }, `Show ${Math.min(AT_ONCE, found.length - most)} more of ${count(found.length)}`) : null,
+      found.length === 0 && all.length > 0 ? empty('sessions', 'No session matches.') : null,
+      all.length === 0 && store.link !== 'connecting' ? empty('sessions', 'No sessions yet.', 'Start one with ', el('code', null, 'amplifier chat --serve'), ' and it shows up here.') : null);
+  }, 150);
+
+  const root = el('div', { class: 'view' },
+    el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Sessions'), may('admin') ? el('button', { type: 'button', class: 'primary', onclick: () => begin() }, icon('plus'), 'New session') : null),
+    el('div', { class: 'filters' }, search, chips), list, tail);
+  draw();
+  const off = on('sessions', draw);
+  return { title: 'Sessions', root, close: off };
+}
+
+/**
+ * @param {HTMLElement} node
+ * @param {Session} session
+ */
+function fillLine(node, session) {
+  const number = (/** @type {number} */ n, /** @type {string} */ word, tone = '') => el('span', { class: `figure ${n ? tone : 'zero'}` }, el('span', { class: 'num' }, short(n)), el('span', { class: 'unit' }, n === 1 ? word : `${word}s`));
+  node.className = `session ${session.state}`;
+  const link = node.querySelector('a');
+  if (link) {
+    fill(link,
+      el('span', { class: 'when' }, stateBadge(session.state), ago(session.last_at)),
+      el('span', { class: 'about' },
+        el('span', { class: 'name' }, shown(sessionName(session.id, session.name), { limit: 120, more: false }), session.parent ? el('span', { class: 'faint small' }, ` in ${plain(sessionName(session.parent), 60)}`) : null),
+        el('span', { class: 'prompt' }, session.prompt ? shown(session.prompt, { limit: 220, more: false }) : el('span', { class: 'faint' }, 'no prompt yet')),
+        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon('folder'), shown(folderName(session.workspace), { limit: 80, more: false }))),
+      el('span', { class: 'figures' },
+        session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'question' : 'questions')) : null,
+        number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad')));
+  }
+}
+
+function begin() {
+  const folder = el('input', { type: 'text', id: 'new-folder', autocomplete: 'off', placeholder: "the server's own folder" });
+  const prompt = el('textarea', { id: 'new-prompt', rows: 4, placeholder: 'What should be done?' });
+  const problem = el('div', { role: 'alert' });
+  const dialog = el('dialog', { class: 'small', 'aria-labelledby': 'new-title' },
+    el('h2', { id: 'new-title' }, 'New session'), el('p', { class: 'faint' }, 'It runs inside the server, with the hooks of that folder.'),
+    el('label', { for: 'new-folder' }, 'Folder'), folder, el('label', { for: 'new-prompt' }, 'First prompt'), prompt, problem,
+    el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), el('button', { type: 'button', class: 'primary', onclick: () => void go() }, 'Start')));
+  const go = async () => {
+    try {
+      const session = await post('/api/sessions', { ...(folder.value.trim() ? { workspace: folder.value.trim() } : {}), ...(prompt.value.trim() ? { prompt: prompt.value } : {}) });
+      dialog.close();
+      toast('The session has started.', 'good');
+      location.hash = `#/sessions/${encodeURIComponent(session.id)}`;
+    } catch (error) {
+      fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(words(error))));
+    }
+  };
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,265 @@
+// A session's timeline. What begins and ends (a tool call, a call to the model) is one entry; what hooks said stands with it.
+
+import { el, icon } from './dom.js';
+import { count, nanos, span, timeOfDay } from './format.js';
+import { tree } from './json.js';
+import { badge, decisionBadge, whoDecided } from './parts.js';
+import { store } from './store.js';
+import { openQuestions } from './dialog.js';
+import { plain, shown } from './text.js';
+
+/** @import {HookAnswer, Injection, TimelineItem} from './types.js' */
+/** @typedef {'prompt' | 'model' | 'tool' | 'agent' | 'session' | 'minor'} Sort */
+/** @typedef {{sort: Sort, first: TimelineItem, last: TimelineItem | null, node: HTMLElement | null, turn: number | null}} Entry */
+
+/** @type {Record<string, string>} an event that ends what another began */
+const ENDS = { 'tool:post': 'tool:pre', 'provider:response': 'provider:request', 'agent:complete': 'agent:spawn' };
+/** @type {Record<string, Sort>} */
+const SORTS = {
+  'prompt:submit': 'prompt', 'tool:pre': 'tool', 'tool:post': 'tool', 'provider:request': 'model', 'provider:response': 'model', 'agent:spawn': 'agent', 'agent:complete': 'agent',
+  'session:start': 'session', 'session:end': 'session', 'session:resume': 'session', 'session:fork': 'session', 'error:provider': 'session', 'error:tool': 'session', 'policy:violation': 'session',
+  'context:pre_compact': 'session', 'cancel:requested': 'session', 'user:notification': 'session',
+};
+
+/** The items of a session, put together. A state without a page. */
+export class Timeline {
+  /** @type {Map<number, Entry>} by the number of the first item */
+  entries = new Map();
+  /** @type {Entry[]} in order */
+  order = [];
+  /** @type {Map<string, Entry>} what has begun, and not ended */
+  open = new Map();
+
+  /**
+   * Takes items, also ones that were there before and have changed. Gives the entries that are new or have changed.
+   * @param {TimelineItem[]} items
+   * @returns {Set<Entry>}
+   */
+  take(items) {
+    /** @type {Set<Entry>} */
+    const touched = new Set();
+    for (const item of items) {
+      const entry = this.takeOne(item);
+      if (entry) touched.add(entry);
+    }
+    return touched;
+  }
+
+  /**
+   * @param {TimelineItem} item
+   * @returns {Entry | null} none if nothing is new
+   */
+  takeOne(item) {
+    const known = this.entries.get(item.seq);
+    if (known) {
+      const isFirst = known.first.seq === item.seq;
+      if (JSON.stringify(isFirst ? known.first : known.last) === JSON.stringify(item)) return null;
+      if (isFirst) known.first = item;
+      else known.last = item;
+      return known;
+    }
+    const begin = ENDS[item.event];
+    const key = begin ? pairing(begin, item) : null;
+    const begun = key ? this.open.get(key) : undefined;
+    if (key && begun) {
+      begun.last = item;
+      this.open.delete(key);
+      this.entries.set(item.seq, begun);
+      return begun;
+    }
+    /** @type {Entry} */
+    const entry = { sort: SORTS[item.event] ?? 'minor', first: item, last: null, node: null, turn: item.turn ?? null };
+    if (Object.values(ENDS).includes(item.event) && !isDenied(item)) this.open.set(pairing(item.event, item), entry);
+    this.entries.set(item.seq, entry);
+    this.order.push(entry);
+    return entry;
+  }
+
+  /** From where to read again: the first item that can still change. */
+  since() {
+    const last = this.order.at(-1);
+    if (!last) return 0;
+    // What waits longer than the last entries is waited for no more.
+    const recent = this.order.slice(-30);
+    const from = recent.find((entry) => this.open.get(pairing(entry.first.event, entry.first)) === entry) ?? last;
+    return from.first.seq;
+  }
+}
+
+/**
+ * @param {string} event
+ * @param {TimelineItem} item
+ */
+function pairing(event, item) {
+  const data = item.data ?? {};
+  return `${event} ${data.tool_call_id ?? data.agent_name ?? ''}`;
+}
+
+/** @param {TimelineItem} item */
+function isDenied(item) {
+  return item.decision === 'deny' || item.decision === 'denied' || Boolean(item.denied_by);
+}
+
+/** @param {Entry} entry */
+export function denied(entry) {
+  return isDenied(entry.first) || (entry.last !== null && isDenied(entry.last));
+}
+
+/** @param {Entry} entry */
+export function asked(entry) {
+  return [...(entry.first.approvals ?? []), ...(entry.last?.approvals ?? [])].length > 0 || entry.first.decision === 'ask_user' || Boolean(entry.first.open?.length);
+}
+
+/** @type {Record<Sort, string>} */
+const SIGNS = { prompt: 'prompt', model: 'model', tool: 'tool', agent: 'agent', session: 'dot', minor: 'dot' };
+
+/**
+ * @param {Entry} entry
+ * @param {string} session
+ * @returns {HTMLElement}
+ */
+export function drawEntry(entry, session) {
+  const { first, last } = entry;
+  const isBad = denied(entry);
+  const hooks = [...(first.hooks ?? []).map((one) => ({ ...one, at: first.event })), ...(last?.hooks ?? []).map((one) => ({ ...one, at: last?.event ?? '' }))];
+  const waiting = entry.last || isBad ? null : pendingOf(entry, session);
+  const node = el('li', { class: `entry ${entry.sort}${isBad ? ' denied' : ''}${waiting ? ' asks' : ''}`, id: `seq-${first.seq}` },
+    timeOfDay(first.at),
+    el('span', { class: 'knot' }, icon(isBad ? 'close' : SIGNS[entry.sort])),
+    el('div', { class: 'content' },
+      head(entry),
+      isBad ? denial(entry) : null,
+      waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waits for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
+      [...(first.approvals ?? []), ...(last?.approvals ?? [])].map((one) => el('div', { class: `approval-line ${one.granted ? 'good' : 'bad'}` }, decisionBadge(one.granted), el('span', { class: 'question' }, shown(one.prompt, { limit: 200, more: false })), whoDecided(one))),
+      [...(first.injections ?? []), ...(last?.injections ?? [])].map(injection),
+      [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source, { limit: 80, more: false }), ' says: '), shown(one.text, { limit: 400 }))),
+      [...(first.failures ?? []), ...(last?.failures ?? [])].map((one) => el('div', { class: 'message-line error' }, el('span', { class: 'bad-text' }, 'Failed: '), shown(one, { limit: 400 }))),
+      el('div', { class: 'under' }, hooks.length ? hookLine(hooks) : null, details(entry))));
+  entry.node = node;
+  return node;
+}
+
+/**
+ * @param {Entry} entry
+ * @param {string} session
+ */
+function pendingOf(entry, session) {
+  for (const one of [...(entry.first.open ?? []), ...(entry.last?.open ?? [])]) {
+    const approval = one.id ? store.approvals.get(one.id) : undefined;
+    if (approval) return approval;
+  }
+  if (entry.first.decision !== 'ask_user') return null;
+  const decided = new Set((entry.first.approvals ?? []).map((one) => one.id));
+  return [...store.approvals.values()].find((one) => one.session === session && one.event === entry.first.event && !decided.has(one.id)) ?? null;
+}
+
+/** @param {Entry} entry */
+function head(entry) {
+  const { first, last } = entry;
+  const data = first.data ?? {};
+  if (entry.sort === 'prompt') return el('div', { class: 'prompt-text' }, shown(data.prompt ?? '', { limit: 1_200 }));
+  if (entry.sort === 'model') {
+    const answer = last?.data ?? (first.event === 'provider:response' ? data : null);
+    const usage = answer?.usage ?? {};
+    const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : null;
+    return el('div', null,
+      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, took(entry)),
+      answer?.content ? el('div', { class: 'answer' }, shown(answer.content, { limit: 1_200 })) : null);
+  }
+  if (entry.sort === 'tool') {
+    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), ended(entry), took(entry));
+  }
+  if (entry.sort === 'agent') return el('div', { class: 'line' }, el('span', { class: 'title' }, 'Agent ', shown(data.agent_name ?? '', { limit: 80, more: false })), el('span', { class: 'gist' }, shown(data.task ?? '', { limit: 260, more: false })), took(entry));
+  return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(TITLES[first.event] ?? first.event, { limit: 80, more: false })), el('span', { class: 'gist faint' }, shown(gist(data), { limit: 200, more: false })));
+}
+
+/** @type {Record<string, string>} */
+const TITLES = { 'session:start': 'Session started', 'session:end': 'Session ended', 'session:resume': 'Session resumed', 'session:fork': 'Session forked', 'error:provider': 'The model failed', 'error:tool': 'A tool failed', 'context:pre_compact': 'Context compacted', 'cancel:requested': 'Interrupted', 'policy:violation': 'Policy violated' };
+const GIST = ['command', 'file_path', 'path', 'pattern', 'url', 'query', 'prompt', 'task', 'message', 'reason', 'source', 'error', 'status'];
+
+/**
+ * The part of an input that says what it is about.
+ * @param {any} input
+ * @returns {string}
+ */
+function gist(input) {
+  if (typeof input === 'string') return input;
+  if (input === null || typeof input !== 'object') return '';
+  for (const name of GIST) if (typeof input[name] === 'string') return input[name];
+  const first = Object.entries(input).find(([name, value]) => typeof value === 'string' && name !== 'timestamp' && name !== 'session_id');
+  return first ? `${first[0]}: ${first[1]}` : '';
+}
+
+/** @param {Entry} entry */
+function ended(entry) {
+  const success = entry.last?.data?.success ?? entry.first.outcome?.success;
+  if (success === false) return badge('warn', 'Failed', 'mark');
+  return null;
+}
+
+/** @param {Entry} entry */
+function took(entry) {
+  const ms = entry.last?.data?.duration_ms ?? entry.first.outcome?.took_ms ?? (entry.last ? Date.parse(entry.last.at) - Date.parse(entry.first.at) : null);
+  return typeof ms === 'number' && !Number.isNaN(ms) ? el('span', { class: 'took num faint' }, span(ms)) : null;
+}
+
+/** @param {Entry} entry */
+function denial(entry) {
+  const item = isDenied(entry.first) ? entry.first : entry.last;
+  return el('div', { class: 'denial' }, el('strong', null, 'Denied'), item?.denied_by ? el('span', null, ' by ', el('span', { class: 'hook-name' }, shown(item.denied_by, { limit: 80, more: false }))) : null, item?.reason ? el('span', null, ': ', shown(item.reason, { limit: 600 })) : null);
+}
+
+/** @type {Record<string, string>} */
+const LANDS = { history: 'in the history', next_call: 'in the next call to the model only', last_tool_result: "at the end of the tool's result" };
+
+/** @param {Injection} one */
+function injection(one) {
+  const size = one.tokens === undefined ? null : `${count(one.tokens)} tokens`;
+  const dropped = one.fate && !['injected', 'over_budget', 'warned', 'truncated'].includes(one.fate);
+  return el('details', { class: `injection-line${dropped ? ' dropped' : ''}` },
+    el('summary', null, icon('inject'), el('span', { class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('span', null, dropped ? ' tried to tell the agent something' : ` told the agent something, ${LANDS[one.placement ?? ''] ?? 'in its context'}`), one.fate && one.fate !== 'injected' ? badge('warn', plain(one.fate.replaceAll('_', ' '), 40)) : null, size ? el('span', { class: 'faint num' }, size) : null),
+    el('div', { class: 'said' }, shown(one.text ?? '', { limit: 2_000 })));
+}
+
+/** @type {Record<string, string>} */
+const TONES = { deny: 'bad', denied: 'bad', error: 'bad', failed: 'bad', timed_out: 'bad', ask_user: 'ask', modify: 'info', inject_context: 'info' };
+/** @type {Record<string, string>} */
+const ANSWERS = { continue: 'lets it pass', deny: 'denies', ask_user: 'asks', modify: 'changes it', inject_context: 'adds context', respond: 'answers' };
+
+/** @param {(HookAnswer & {at: string})[]} hooks */
+function hookLine(hooks) {
+  const two = new Set(hooks.map((one) => one.at)).size > 1;
+  return el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, hooks.map((one) => {
+    const tone = one.error ? 'bad' : TONES[one.answer] ?? 'quiet';
+    return el('li', { class: `hook-chip ${tone}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
+      el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })),
+      el('span', { class: 'says' }, one.error ? 'failed' : ANSWERS[one.answer] ?? shown(one.answer, { limit: 40, more: false })),
+      el('span', { class: 'num' }, nanos(one.took_ns)));
+  }));
+}
+
+/** @param {Entry} entry */
+function details(entry) {
+  const { first, last } = entry;
+  const box = el('details', { class: 'more-of-it' }, el('summary', null, 'Details'));
+  box.addEventListener('toggle', () => {
+    if (!box.open || box.childElementCount > 1) return;
+    const data = first.data ?? {};
+    const part = (/** @type {string} */ title, /** @type {unknown} */ value) => (value === undefined || value === null ? null : el('section', null, el('h4', null, title), typeof value === 'string' ? el('pre', null, shown(value, { limit: 4_000 })) : tree(value)));
+    const reasons = [...(first.hooks ?? []), ...(last?.hooks ?? [])].filter((one) => one.reason || one.error);
+    box.append(el('div', { class: 'parts' },
+      entry.sort === 'tool' ? [part('Input', data.tool_input), part('Output', last?.data?.tool_result)] : entry.sort === 'model' ? [part('Request', data), part('Response', last?.data)] : part('Data', data),
+      reasons.length ? el('section', null, el('h4', null, 'What hooks said'), el('ul', { class: 'plain-list' }, reasons.map((one) => el('li', null, el('span', { class: 'hook-name' }, shown(one.hook)), ': ', one.error ? el('span', { class: 'bad-text' }, 'failed: ', shown(one.error)) : shown(one.reason))))) : null,
+      el('p', { class: 'faint small' }, el('code', null, shown(first.event)), ' · ', el('a', { href: `#/audit/${first.seq}` }, `record ${count(first.seq)}`), last ? [' · ', el('a', { href: `#/audit/${last.seq}` }, `record ${count(last.seq)}`)] : null)));
+  });
+  return box;
+}
+
+/**
+ * The line between turns.
+ * @param {number} turn
+ */
+export function turnLine(turn) {
+  return el('li', { class: 'turn' }, el('h2', null, `Turn ${count(turn)}`));
+}
+

@@ -1,0 +1,255 @@
+//! What hooks have done, in numbers.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use std::borrow::Cow;
+
+use crate::wire::HookStats;
+
+/// More hooks than this are counted as one, under [`OTHERS`]: names come from bundles, and there is no end to them.
+const MOST_HOOKS: usize = 256;
+
+/// The name that hooks beyond the limit are counted under.
+const OTHERS: &str = "(others)";
+
+/// More events than this are not listed for a hook.
+const MOST_EVENTS: usize = 32;
+
+/// How many counts there are of times: two for every doubling, from 250 ns on.
+const BUCKETS: usize = 64;
+
+const MINUTES: usize = 30;
+
+/// Up to how many nanoseconds each bucket goes.
+static BOUNDS: LazyLock<[u64; BUCKETS]> =
+    LazyLock::new(|| std::array::from_fn(|index| (250.0 * 2f64.powf(index as f64 / 2.0)).round() as u64));
+
+/// What hooks have done so far.
+#[derive(Debug, Default)]
+pub(super) struct Hooks {
+    hooks: HashMap<Box<str>, Counts>,
+}
+
+/// The body of a hook's report, as far as it is counted.
+#[derive(Deserialize)]
+pub(super) struct Report<'a> {
+    #[serde(borrow)]
+    pub(super) hook: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) answer: Cow<'a, str>,
+    pub(super) took_ns: u64,
+    #[serde(default)]
+    pub(super) error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug)]
+struct Counts {
+    events: Vec<Box<str>>,
+    calls: u64,
+    denials: u64,
+    asks: u64,
+    modifies: u64,
+    injects: u64,
+    errors: u64,
+    max_ns: u64,
+    total_ns: u64,
+    times: [u32; BUCKETS],
+    /// Calls in each minute, by the minute modulo 30; and the last minute that is counted there.
+    recent: [u32; MINUTES],
+    minute: u64,
+}
+
+/// What a hook has done, for metrics: calls, denials, errors, the sum of times in nanoseconds, and the counts of times.
+pub(super) struct Totals<'a> {
+    pub(super) hook: &'a str,
+    pub(super) calls: u64,
+    pub(super) denials: u64,
+    pub(super) errors: u64,
+    pub(super) total_ns: u64,
+    pub(super) latency: [u64; 16],
+}
+
+impl Hooks {
+    pub(super) fn count(&mut self, report: &Report<'_>, event: &str, minute: u64) {
+        // Looked up before it is made, because it is nearly always there.
+        let mut name = &*report.hook;
+        if !self.hooks.contains_key(name) {
+            if self.hooks.len() >= MOST_HOOKS {
+                name = OTHERS;
+            }
+            self.hooks.entry(name.into()).or_default();
+        }
+        if let Some(counts) = self.hooks.get_mut(name) {
+            counts.count(report, event, minute);
+        }
+    }
+
+    /// All of them, by name.
+    pub(super) fn list(&self, now: u64) -> Vec<HookStats> {
+        let mut list: Vec<HookStats> = self.hooks.iter().map(|(hook, counts)| counts.stats(hook, now)).collect();
+        list.sort_unstable_by(|a, b| a.hook.cmp(&b.hook));
+        list
+    }
+
+    /// The same for metrics.
+    pub(super) fn totals(&self) -> Vec<Totals<'_>> {
+        let mut totals: Vec<Totals<'_>> = self
+            .hooks
+            .iter()
+            .map(|(hook, counts)| Totals {
+                hook,
+                calls: counts.calls,
+                denials: counts.denials,
+                errors: counts.errors,
+                total_ns: counts.total_ns,
+                latency: counts.latency(),
+            })
+            .collect();
+        totals.sort_unstable_by(|a, b| a.hook.cmp(b.hook));
+        totals
+    }
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            events: Vec::new(),
+            calls: 0,
+            denials: 0,
+            asks: 0,
+            modifies: 0,
+            injects: 0,
+            errors: 0,
+            max_ns: 0,
+            total_ns: 0,
+            times: [0; BUCKETS],
+            recent: [0; MINUTES],
+            minute: 0,
+        }
+    }
+}
+
+impl Counts {
+    fn count(&mut self, report: &Report<'_>, event: &str, minute: u64) {
+        self.calls += 1;
+        match &*report.answer {
+            "deny" => self.denials += 1,
+            "ask_user" => self.asks += 1,
+            "modify" => self.modifies += 1,
+            "inject_context" => self.injects += 1,
+            _ => {}
+        }
+        self.errors += u64::from(report.error.is_some());
+        if self.events.len() < MOST_EVENTS && !self.events.iter().any(|known| &**known == event) {
+            self.events.push(event.into());
+        }
+        self.max_ns = self.max_ns.max(report.took_ns);
+        self.total_ns = self.total_ns.saturating_add(report.took_ns);
+        let bucket = BOUNDS.partition_point(|bound| *bound < report.took_ns).min(BUCKETS - 1);
+        self.times[bucket] = self.times[bucket].saturating_add(1);
+        if minute > self.minute {
+            let passed = (minute - self.minute).min(MINUTES as u64);
+            (0..passed).for_each(|back| self.recent[((minute - back) % MINUTES as u64) as usize] = 0);
+            self.minute = minute;
+        }
+        if self.minute - minute < MINUTES as u64 {
+            self.recent[(minute % MINUTES as u64) as usize] += 1;
+        }
+    }
+
+    fn stats(&self, hook: &str, now: u64) -> HookStats {
+        let mut events: Vec<String> = self.events.iter().map(|event| event.to_string()).collect();
+        events.sort_unstable();
+        let recent = (0..MINUTES as u64).rev().map(|back| {
+            let minute = now.saturating_sub(back);
+            let is_known = minute <= self.minute && self.minute - minute < MINUTES as u64;
+            if is_known { self.recent[(minute % MINUTES as u64) as usize].into() } else { 0 }
+        });
+        HookStats {
+            hook: hook.to_owned(),
+            events,
+            calls: self.calls,
+            denials: self.denials,
+            asks: self.asks,
+            modifies: self.modifies,
+            injects: self.injects,
+            errors: self.errors,
+            p50_ns: self.quantile(0.5),
+            p95_ns: self.quantile(0.95),
+            max_ns: self.max_ns,
+            latency: self.latency().to_vec(),
+            recent: recent.collect(),
+        }
+    }
+
+    /// Up to 1 µs, 2 µs, 4 µs, …, and longer.
+    fn latency(&self) -> [u64; 16] {
+        let mut latency = [0; 16];
+        for (index, count) in self.times.iter().enumerate() {
+            latency[(index.saturating_sub(3) / 2).min(15)] += u64::from(*count);
+        }
+        latency
+    }
+
+    /// So many of all calls were as fast as that: exact to a fifth or so.
+    fn quantile(&self, part: f64) -> u64 {
+        let calls: u64 = self.times.iter().map(|count| u64::from(*count)).sum();
+        let wanted = (calls as f64 * part).ceil().max(1.0);
+        let mut before = 0.0;
+        for (index, count) in self.times.iter().enumerate() {
+            let count = f64::from(*count);
+            if before + count >= wanted {
+                let low = index.checked_sub(1).map_or(0, |index| BOUNDS[index]) as f64;
+                let high = BOUNDS[index].min(self.max_ns).max(low as u64) as f64;
+                return (low + (high - low) * (wanted - before) / count).round() as u64;
+            }
+            before += count;
+        }
+        self.max_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(times: &[u64]) -> HookStats {
+        let mut hooks = Hooks::default();
+        for took_ns in times {
+            let report = Report { hook: "h".into(), answer: "continue".into(), took_ns: *took_ns, error: None };
+            hooks.count(&report, "tool:pre", 100);
+        }
+        hooks.list(101).remove(0)
+    }
+
+    #[test]
+    fn times_are_counted_in_doublings_of_a_microsecond() {
+        let stats = counted(&[1, 1_000, 1_001, 2_000, 4_000, 16_384_000, 16_384_001, u64::MAX]);
+        let mut expected = [0; 16];
+        (expected[0], expected[1], expected[2], expected[14], expected[15]) = (2, 2, 1, 1, 2);
+        assert_eq!(stats.latency, expected);
+        assert_eq!(stats.max_ns, u64::MAX);
+    }
+
+    #[test]
+    fn quantiles_are_close_and_never_above_the_slowest() {
+        let stats = counted(&(1..=1000).map(|n| n * 1000).collect::<Vec<_>>());
+        assert!((400_000..600_000).contains(&stats.p50_ns), "{}", stats.p50_ns);
+        assert!((850_000..=1_000_000).contains(&stats.p95_ns), "{}", stats.p95_ns);
+        assert_eq!(counted(&[777]).p50_ns, 777);
+    }
+
+    #[test]
+    fn calls_are_counted_by_minute_and_forgotten_after_thirty() {
+        let mut hooks = Hooks::default();
+        let report = Report { hook: "h".into(), answer: "deny".into(), took_ns: 1, error: None };
+        for minute in [100, 101, 101, 129, 131] {
+            hooks.count(&report, "tool:pre", minute);
+        }
+        let recent = hooks.list(132).remove(0).recent;
+        assert_eq!(recent.iter().sum::<u64>(), 2);
+        assert_eq!((recent[26], recent[28], recent[29]), (1, 1, 0));
+    }
+}

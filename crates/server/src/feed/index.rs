@@ -1,0 +1,514 @@
+//! What is known of the records without reading them again: where they are, and what they say about sessions, hooks and decisions.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use amplifier_audit::{Body, Kind, Record, Storage};
+use amplifier_core::{Answers, EventName};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::forms::SessionFacts;
+use super::hooks::{Hooks, Report};
+
+/// So many records, or so many bytes, are found by one position.
+const BLOCK_RECORDS: u32 = 256;
+const BLOCK_BYTES: u64 = 256 << 10;
+
+/// Facts are kept about so many sessions, those last heard of; the oldest are forgotten a few at a time.
+const MOST_SESSIONS: usize = 2000;
+const FORGOTTEN_AT_ONCE: usize = 200;
+
+/// The newest decisions that can be found again, and the questions that wait for one.
+const MOST_DECISIONS: usize = 200_000;
+const MOST_ASKED: usize = 50_000;
+
+/// How many different events are counted by name.
+const MOST_EVENTS: usize = 128;
+
+/// How many bytes of new records are held for those who watch.
+const RECENT_BYTES: usize = 8 << 20;
+
+/// A prompt is kept up to here.
+const PROMPT: usize = 200;
+
+/// Records that stand one after another in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    /// The number of the first.
+    pub(super) seq: u64,
+    pub(super) segment: u64,
+    /// Where they begin and end.
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    records: u32,
+    /// The kinds among them, a bit for each.
+    kinds: u32,
+    /// The sessions among them: two bits for each, by hash.
+    sessions: [u64; 4],
+}
+
+/// Where a decision stands, and the question before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    pub(super) seq: u64,
+    pub(super) asked: Option<u64>,
+    pub(super) session: u64,
+    pub(super) hook: u64,
+}
+
+/// A new record, in the form in which it is sent.
+#[derive(Debug)]
+pub(super) struct Fresh {
+    pub(super) seq: u64,
+    pub(super) line: Arc<str>,
+    pub(super) json: Arc<str>,
+}
+
+#[derive(Default)]
+pub(super) struct Index {
+    /// The id of the log; empty if there is none.
+    pub(super) log: String,
+    /// The number of the next record.
+    pub(super) cursor: u64,
+    pub(super) blocks: VecDeque<Block>,
+    pub(super) hooks: Hooks,
+    pub(super) decisions: VecDeque<Position>,
+    /// How many records of each event there were; the rest under `(others)`.
+    pub(super) events: HashMap<Box<str>, u64>,
+    pub(super) granted: u64,
+    pub(super) refused: u64,
+    pub(super) denials: u64,
+    /// Lines that are no records.
+    pub(super) unreadable: u64,
+    sessions: HashMap<Arc<str>, Session>,
+    asked: HashMap<(Arc<str>, u64), u64>,
+    fresh: VecDeque<Fresh>,
+    fresh_bytes: usize,
+    hasher: std::hash::RandomState,
+}
+
+struct Session {
+    facts: Facts,
+    hooks: Hooks,
+}
+
+#[derive(Default)]
+struct Facts {
+    name: Option<String>,
+    workspace: Option<String>,
+    parent: Option<String>,
+    begun_at: String,
+    last_at: String,
+    last_seq: u64,
+    turns: u64,
+    tool_calls: u64,
+    denials: u64,
+    errors: u64,
+    tokens: u64,
+    prompt: Option<String>,
+    is_running: bool,
+    ended: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct EventBody<'a> {
+    #[serde(borrow)]
+    data: &'a RawValue,
+    #[serde(borrow)]
+    decision: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Decision<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    hook: Cow<'a, str>,
+    granted: bool,
+}
+
+#[derive(Deserialize)]
+struct Plan {
+    workspace: Option<String>,
+    agent_name: Option<String>,
+    parent_session_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+/// What of the data of events says something about a session.
+#[derive(Deserialize)]
+struct Data {
+    mount_plan: Option<Plan>,
+    prompt: Option<String>,
+    reason: Option<String>,
+    usage: Option<Usage>,
+    parent_session_id: Option<String>,
+    name: Option<String>,
+}
+
+impl Block {
+    /// Whether records of that session, by its hash, and of these kinds may be among them.
+    pub(super) fn may_have(&self, session: Option<u64>, kinds: u32) -> bool {
+        self.kinds & kinds != 0
+            && session.is_none_or(|hash| places(hash).into_iter().all(|(word, bit)| self.sessions[word] & bit != 0))
+    }
+}
+
+fn places(hash: u64) -> [(usize, u64); 2] {
+    [hash & 0xff, (hash >> 8) & 0xff].map(|place| ((place >> 6) as usize, 1 << (place & 63)))
+}
+
+/// The bit of a kind.
+pub(super) fn kind_bit(kind: Kind) -> u32 {
+    1 << (kind as u32)
+}
+
+impl Index {
+    /// The hash of a name, as blocks and positions have it.
+    pub(super) fn hash(&self, name: &str) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(name.as_bytes());
+        hasher.finish()
+    }
+
+    /// The number of the first record that is there.
+    pub(super) fn first(&self) -> u64 {
+        self.blocks.front().map_or(self.cursor, |block| block.seq)
+    }
+
+    /// Takes in a record that stands there; says whether it belongs there. Large bodies are read from `storage` where they matter.
+    pub(super) fn see(&mut self, record: &Record<'_>, offset: u64, end: u64, storage: &dyn Storage) -> bool {
+        // What stands where it does not belong is not told as if it did; the verification says so.
+        if record.seq < self.cursor {
+            self.unreadable += 1;
+            return false;
+        }
+        self.cursor = record.seq + 1;
+        if self.log.is_empty() {
+            self.log = record.log.to_string();
+        }
+        let hash = record.session.as_deref().map(|session| self.hash(session));
+        let block = match self.blocks.back_mut() {
+            Some(block)
+                if block.segment == record.seg
+                    && block.records < BLOCK_RECORDS
+                    && offset - block.offset < BLOCK_BYTES =>
+            {
+                block
+            }
+            _ => {
+                let (seq, segment) = (record.seq, record.seg);
+                self.blocks.push_back(Block { seq, segment, offset, end, records: 0, kinds: 0, sessions: [0; 4] });
+                let last = self.blocks.len() - 1;
+                &mut self.blocks[last]
+            }
+        };
+        block.end = end;
+        block.records += 1;
+        block.kinds |= kind_bit(record.kind);
+        if let Some(hash) = hash {
+            places(hash).into_iter().for_each(|(word, bit)| block.sessions[word] |= bit);
+        }
+        if let Some(id) = record.session.as_deref() {
+            let id = self.session_of(id, record);
+            self.count(&id, record, storage);
+        }
+        true
+    }
+
+    /// A line that is no record.
+    pub(super) fn see_broken(&mut self) {
+        self.unreadable += 1;
+    }
+
+    /// Keeps a record for those who watch.
+    pub(super) fn keep_fresh(&mut self, seq: u64, line: &str, json: String) {
+        if self.fresh.back().is_some_and(|last| last.seq + 1 != seq) {
+            self.forget_fresh();
+        }
+        self.fresh_bytes += line.len() + json.len();
+        self.fresh.push_back(Fresh { seq, line: line.into(), json: json.into() });
+        while self.fresh_bytes > RECENT_BYTES
+            && let Some(oldest) = self.fresh.pop_front()
+        {
+            self.fresh_bytes -= oldest.line.len() + oldest.json.len();
+        }
+    }
+
+    /// After many records came at once: those who watch read them from the log.
+    pub(super) fn forget_fresh(&mut self) {
+        self.fresh.clear();
+        self.fresh_bytes = 0;
+    }
+
+    /// The records from that number on, if they are all held.
+    pub(super) fn fresh_from(&self, seq: u64) -> Option<impl Iterator<Item = &Fresh>> {
+        let first = self.fresh.front().filter(|first| first.seq <= seq)?.seq;
+        Some(self.fresh.iter().skip((seq - first) as usize))
+    }
+
+    /// Segments before this one are gone.
+    pub(super) fn remove_before(&mut self, segment: u64) {
+        while self.blocks.front().is_some_and(|block| block.segment < segment) {
+            self.blocks.pop_front();
+        }
+        let first = self.first();
+        while self.decisions.front().is_some_and(|decision| decision.seq < first) {
+            self.decisions.pop_front();
+        }
+    }
+
+    pub(super) fn sessions(&self) -> Vec<SessionFacts> {
+        let mut sessions: Vec<SessionFacts> =
+            self.sessions.iter().map(|(id, session)| session.facts.told(id)).collect();
+        sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.last_seq));
+        sessions
+    }
+
+    pub(super) fn session(&self, id: &str) -> Option<SessionFacts> {
+        self.sessions.get(id).map(|session| session.facts.told(id))
+    }
+
+    /// Up to so many sessions of which something was heard from that record on, the longest ago first.
+    pub(super) fn sessions_from(&self, seq: u64, most: usize) -> Vec<SessionFacts> {
+        let mut heard: Vec<(u64, &Arc<str>)> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.facts.last_seq >= seq)
+            .map(|(id, session)| (session.facts.last_seq, id))
+            .collect();
+        heard.sort_unstable();
+        heard.truncate(most);
+        heard.into_iter().filter_map(|(_, id)| self.session(id)).collect()
+    }
+
+    pub(super) fn hooks_of(&self, session: &str) -> Option<&Hooks> {
+        self.sessions.get(session).map(|session| &session.hooks)
+    }
+
+    fn session_of(&mut self, id: &str, record: &Record<'_>) -> Arc<str> {
+        let id = match self.sessions.get_key_value(id) {
+            Some((id, _)) => id.clone(),
+            None => {
+                if self.sessions.len() >= MOST_SESSIONS + FORGOTTEN_AT_ONCE {
+                    self.forget_sessions();
+                }
+                let id: Arc<str> = id.into();
+                let facts = Facts { begun_at: record.time.to_string(), ..Facts::default() };
+                self.sessions.insert(id.clone(), Session { facts, hooks: Hooks::default() });
+                id
+            }
+        };
+        if let Some(Session { facts, .. }) = self.sessions.get_mut(&id) {
+            facts.last_seq = record.seq;
+            facts.last_at.clear();
+            facts.last_at.push_str(&record.time);
+            facts.turns = facts.turns.max(record.turn.unwrap_or(0));
+        }
+        id
+    }
+
+    fn forget_sessions(&mut self) {
+        let mut last: Vec<u64> = self.sessions.values().map(|session| session.facts.last_seq).collect();
+        let (_, bound, _) = last.select_nth_unstable(FORGOTTEN_AT_ONCE);
+        let bound = *bound;
+        self.sessions.retain(|_, session| session.facts.last_seq >= bound);
+    }
+
+    fn count(&mut self, id: &Arc<str>, record: &Record<'_>, storage: &dyn Storage) {
+        let event = record.event.as_deref().unwrap_or_default();
+        let text = record.body.get();
+        let Some(Session { facts, hooks }) = self.sessions.get_mut(id) else { return };
+        match record.kind {
+            Kind::Event => {
+                let known = self.events.len() < MOST_EVENTS || self.events.contains_key(event);
+                let name = if known { event } else { "(others)" };
+                match self.events.get_mut(name) {
+                    Some(count) => *count += 1,
+                    None => _ = self.events.insert(name.into(), 1),
+                }
+                facts.tool_calls += u64::from(event == "tool:pre");
+                let before = facts.denials;
+                match matters(event).then(|| record.whole_body(storage)) {
+                    // Large bodies of other events are not read for that.
+                    None if text.starts_with("{\"blob\"") => facts.happened(event, None),
+                    Some(Ok(Body::Whole(whole))) => facts.happened(event, Some(&whole)),
+                    Some(_) => facts.happened(event, None),
+                    None => facts.happened(event, Some(text)),
+                }
+                self.denials += facts.denials - before;
+            }
+            Kind::HookReport => {
+                let Ok(report) = serde_json::from_str::<Report<'_>>(text) else { return };
+                facts.errors += u64::from(report.error.is_some());
+                let minute = minute(&record.time);
+                hooks.count(&report, event, minute);
+                self.hooks.count(&report, event, minute);
+            }
+            Kind::ApprovalRequest => {
+                let Ok(Asked { id: number }) = serde_json::from_str(text) else { return };
+                if self.asked.len() >= MOST_ASKED {
+                    // Whoever asked that much and got no decision is long gone.
+                    let mut seqs: Vec<u64> = self.asked.values().copied().collect();
+                    let (_, bound, _) = seqs.select_nth_unstable(MOST_ASKED / 2);
+                    let bound = *bound;
+                    self.asked.retain(|_, seq| *seq >= bound);
+                }
+                self.asked.insert((id.clone(), number), record.seq);
+            }
+            Kind::ApprovalDecision => {
+                let Ok(decision) = serde_json::from_str::<Decision<'_>>(text) else { return };
+                if decision.granted {
+                    self.granted += 1;
+                } else {
+                    self.refused += 1;
+                    self.denials += 1;
+                    facts.denials += 1;
+                    // A prompt that is refused has no turn.
+                    facts.is_running &= event != "prompt:submit";
+                }
+                let asked = decision.id.and_then(|number| self.asked.remove(&(id.clone(), number)));
+                let (session, hook) = (self.hash(id), self.hash(&decision.hook));
+                self.decisions.push_back(Position { seq: record.seq, asked, session, hook });
+                if self.decisions.len() > MOST_DECISIONS {
+                    self.decisions.pop_front();
+                }
+            }
+            Kind::Seal => {
+                #[derive(Deserialize)]
+                struct Seal {
+                    reason: String,
+                }
+                facts.is_running = false;
+                if facts.ended.is_none() {
+                    facts.ended =
+                        Some(serde_json::from_str(text).map_or_else(|_| String::new(), |seal: Seal| seal.reason));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the data of an event says something about its session, so that it is looked at wherever it is kept.
+fn matters(event: &str) -> bool {
+    matches!(
+        event,
+        "session:start"
+            | "session:resume"
+            | "session:fork"
+            | "session:end"
+            | "prompt:submit"
+            | "provider:response"
+            | "tool:pre"
+            | "agent:spawn"
+    )
+}
+
+impl Facts {
+    /// Takes in an event; what is said about it is not always there.
+    fn happened(&mut self, event: &str, body: Option<&str>) {
+        let body = body.and_then(|body| serde_json::from_str::<EventBody<'_>>(body).ok());
+        let denied = body.as_ref().is_some_and(|body| body.decision == "deny")
+            // At some events, what a hook wants to deny has happened already.
+            && event.parse::<EventName>().is_ok_and(|event| event.answers() != Answers::Observed);
+        self.denials += u64::from(denied);
+        match event {
+            "prompt:submit" => self.is_running = !denied,
+            "execution:start" => self.is_running = true,
+            "execution:complete" | "execution:end" | "prompt:complete" | "orchestrator:complete" | "session:end" => {
+                self.is_running = false;
+            }
+            "session:start" | "session:resume" => self.ended = None,
+            _ => {}
+        }
+        if !matters(event) || event == "tool:pre" || event == "agent:spawn" {
+            return;
+        }
+        let Some(data) = body.and_then(|body| serde_json::from_str::<Data>(body.data.get()).ok()) else { return };
+        match event {
+            "session:start" => {
+                let Some(plan) = data.mount_plan else { return };
+                self.workspace = plan.workspace.or(self.workspace.take());
+                self.name = plan.agent_name.or(data.name).or(self.name.take());
+                self.parent = plan.parent_session_id.or(self.parent.take());
+            }
+            "session:fork" => self.parent = data.parent_session_id.or(self.parent.take()),
+            "prompt:submit" => self.prompt = data.prompt.map(|prompt| beginning(&prompt, PROMPT)),
+            "provider:response" => {
+                let used = data.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
+                self.tokens = self.tokens.saturating_add(used);
+            }
+            "session:end" => self.ended = data.reason,
+            _ => {}
+        }
+    }
+
+    fn told(&self, id: &str) -> SessionFacts {
+        let time = |text: &str| text.parse::<Timestamp>().unwrap_or(Timestamp::UNIX_EPOCH);
+        SessionFacts {
+            id: id.to_owned(),
+            name: self.name.clone(),
+            workspace: self.workspace.clone(),
+            parent: self.parent.clone(),
+            begun_at: time(&self.begun_at),
+            last_at: time(&self.last_at),
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            denials: self.denials,
+            errors: self.errors,
+            tokens: self.tokens,
+            prompt: self.prompt.clone(),
+            is_running: self.is_running,
+            ended: self.ended.clone(),
+            last_seq: self.last_seq,
+        }
+    }
+}
+
+/// The first so many characters; an ellipsis says that there are more.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The minutes since 1970 of a time in the form that records have.
+pub(super) fn minute(time: &str) -> u64 {
+    let number = |from: usize, to: usize| time.get(from..to).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+    // Years that begin in March, so that the day that comes every four years is the last of one.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    // 719,469 days lie between the first of March of the year 0, counted as 1, and 1970.
+    days.saturating_sub(719_469) * 1440 + number(11, 13) * 60 + number(14, 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minutes_are_those_of_the_calendar() {
+        for time in ["1970-01-01T00:00:00.000000Z", "2000-02-29T23:59:01.000000Z", "2026-11-15T21:44:12.999999Z"] {
+            let expected = time.parse::<Timestamp>().map(|time| time.as_second() / 60);
+            assert_eq!(Some(minute(time) as i64), expected.ok(), "{time}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What is proven about the log, as it grows.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use amplifier_audit::{Advance, Finding, Problem, PublicKey, Report, Storage, Verdict, Verification, Verifier};
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::follow::{segment_file, segment_number};
+use crate::wire::{self, AuditStatus, CheckpointSeen};
+
+/// How often is looked for what is new.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// How often a log that grows is verified from its beginning, so that a change of what was verified already is noticed; and up to which
+/// size.
+const WHOLE_EVERY: Duration = Duration::from_secs(60);
+const WHOLE_UP_TO: u64 = 200 << 20;
+
+/// How often progress is told.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
+
+/// What a log is verified with, from elsewhere.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pub(super) key: Option<PublicKey>,
+    pub(super) anchors: Vec<PathBuf>,
+}
+
+/// Verifies the log until it is told to stop.
+pub(super) fn prove(shared: &Arc<Shared>, known: Known) {
+    let mut prover =
+        Prover { shared, known, ongoing: None, passed: Passed::default(), whole_at: None, was_there: false };
+    while !shared.is_stopped() {
+        let asked = std::mem::take(&mut *shared.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        prover.look(!asked.is_empty());
+        asked.into_iter().for_each(|done| _ = done.send(()));
+        shared.rest(EVERY);
+    }
+}
+
+/// Someone who waits for a verification.
+pub(super) type Waiting = oneshot::Sender<()>;
+
+/// How each segment looked when it was verified: its file, its size, and when it was last changed in any way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Passed(BTreeMap<u64, (u64, u64, (i64, i64))>);
+
+struct Prover<'a> {
+    shared: &'a Arc<Shared>,
+    known: Known,
+    ongoing: Option<Verification>,
+    passed: Passed,
+    whole_at: Option<Instant>,
+    /// Whether there was a log. One that is gone is not one that has not begun.
+    was_there: bool,
+}
+
+impl Prover<'_> {
+    fn look(&mut self, is_asked: bool) {
+        let there = Passed::of(self.shared);
+        if there.0.is_empty() {
+            self.ongoing = None;
+            return self.tell(self.nothing_there());
+        }
+        self.was_there = true;
+        let is_due = there != self.passed
+            && self.whole_at.is_none_or(|at| at.elapsed() >= WHOLE_EVERY)
+            && there.bytes() <= WHOLE_UP_TO;
+        if is_asked || is_due || self.passed.was_changed(&there) {
+            self.ongoing = None;
+        }
+        // What stands in the log is proven by what is read after that look, not before it.
+        let is_same = there == self.passed && self.ongoing.is_some();
+        if is_same && self.status().is_some_and(|status| !status.checking) && !self.is_torn() {
+            return;
+        }
+        let mut is_whole = self.ongoing.is_none();
+        loop {
+            match self.advance() {
+                Ok(true) => {}
+                // It is tried again at the next look.
+                Ok(false) => return,
+                Err(error) => {
+                    self.ongoing = None;
+                    return self.tell(self.unreadable(error));
+                }
+            }
+            let Some(report) = self.ongoing.as_mut().map(Verification::report) else { return };
+            let status = self.of_report(&report);
+            if is_whole || report.verdict() != Verdict::Unsound {
+                self.passed = there;
+                return self.tell(status);
+            }
+            // What is wrong at the end may begin before it: only all of the log tells from where on.
+            self.tell(AuditStatus { checking: true, ..status });
+            self.ongoing = None;
+            is_whole = true;
+        }
+    }
+
+    /// Checks all that is there; false if the log was changed meanwhile in a way that only a new verification can deal with, or there is
+    /// no time.
+    fn advance(&mut self) -> Result<bool, String> {
+        let is_whole = self.ongoing.is_none();
+        if is_whole {
+            let status = AuditStatus { checking: true, ..self.status().unwrap_or_default() };
+            self.tell(status);
+            self.whole_at = Some(Instant::now());
+        }
+        let mut ongoing = match self.ongoing.take() {
+            Some(ongoing) => ongoing,
+            None => self.verifier()?.ongoing(),
+        };
+        // What was verified before stays on the page until more is known.
+        let shown = self.status().unwrap_or_default();
+        let mut told = Instant::now();
+        loop {
+            match ongoing.advance(&self.shared.folder).map_err(|error| error.to_string())? {
+                Advance::Done => break,
+                Advance::Again => return Ok(false),
+                Advance::More => {}
+            }
+            if self.shared.is_stopped() {
+                return Ok(false);
+            }
+            if told.elapsed() >= TOLD_EVERY {
+                told = Instant::now();
+                let problems = problems(ongoing.findings());
+                let status = AuditStatus {
+                    size: self.shared.index().cursor.max(ongoing.verified_to()),
+                    verified_to: match problems.is_empty() {
+                        true => shown.verified_to.max(ongoing.verified_to()),
+                        false => verified_to(ongoing.findings(), ongoing.verified_to()),
+                    },
+                    // What was broken is not sound because it is being looked at again.
+                    sound: problems.is_empty() && (shown.sound || shown.problems.is_empty()),
+                    problems: if problems.is_empty() { shown.problems.clone() } else { problems },
+                    checking: true,
+                    ..shown.clone()
+                };
+                self.tell(status);
+            }
+        }
+        self.ongoing = Some(ongoing);
+        Ok(true)
+    }
+
+    /// The verifier, with what is known from elsewhere.
+    fn verifier(&self) -> Result<Verifier<'static>, String> {
+        let mut verifier = Verifier::new();
+        if let Some(key) = self.known.key {
+            verifier = verifier.key(key);
+        }
+        for file in &self.known.anchors {
+            let notes = match std::fs::read(file) {
+                Ok(notes) if notes.is_empty() => continue,
+                Ok(notes) => notes,
+                // Nothing was anchored there yet, which is said as what is not proven.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(format!("the checkpoints in `{}` cannot be read: {error}", file.display())),
+            };
+            verifier = verifier
+                .checkpoints(&notes)
+                .map_err(|error| format!("the checkpoints in `{}` cannot be read: {error}", file.display()))?;
+        }
+        Ok(verifier)
+    }
+
+    fn is_torn(&self) -> bool {
+        self.ongoing.as_ref().is_some_and(Verification::is_torn)
+    }
+
+    fn status(&self) -> Option<AuditStatus> {
+        Some(AuditStatus::clone(&self.shared.status.borrow()))
+            .filter(|status| !status.log.is_empty() || status.checking)
+    }
+
+    fn tell(&self, status: AuditStatus) {
+        self.shared.status.send_if_modified(|told| {
+            let is_new = **told != status;
+            if is_new {
+                *told = Arc::new(status);
+            }
+            is_new
+        });
+    }
+
+    fn of_report(&self, report: &Report) -> AuditStatus {
+        AuditStatus {
+            log: report.log.clone(),
+            size: report.size.max(self.shared.index().cursor),
+            verified_to: verified_to(&report.findings, report.size),
+            sound: report.is_sound(),
+            problems: problems(&report.findings),
+            checkpoint: report
+                .covered_at
+                .clone()
+                .filter(|_| report.checkpoints > 0)
+                .map(|at| CheckpointSeen { size: report.covered, at }),
+            exposed: report.unanchored(),
+            checking: false,
+            proves: report.proved(),
+            cannot_prove: report.not_proved(),
+        }
+    }
+
+    fn unreadable(&self, text: String) -> AuditStatus {
+        let shown = self.status().unwrap_or_default();
+        let problems = vec![wire::Problem { seq: None, text }];
+        AuditStatus { sound: false, verified_to: 0, problems, checking: false, proves: Vec::new(), ..shown }
+    }
+
+    fn nothing_there(&self) -> AuditStatus {
+        let has_checkpoints = self.shared.folder.size("checkpoints").is_ok_and(|size| size.is_some());
+        if self.was_there || has_checkpoints {
+            return self.unreadable("the audit log is gone: no file `seg-….jsonl` is there any more".to_owned());
+        }
+        AuditStatus { sound: true, ..AuditStatus::default() }
+    }
+}
+
+impl Passed {
+    fn of(shared: &Shared) -> Self {
+        let files = shared.folder.list("").unwrap_or_default();
+        let segments = files.iter().filter_map(|file| segment_number(file));
+        let about = segments.filter_map(|segment| {
+            let about = std::fs::metadata(shared.folder.path().join(segment_file(segment))).ok()?;
+            Some((segment, (about.ino(), about.len(), (about.ctime(), about.ctime_nsec()))))
+        });
+        Self(about.collect())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.values().map(|(_, bytes, _)| bytes).sum()
+    }
+
+    /// Whether something looks other than it did, beside growing at its end.
+    fn was_changed(&self, now: &Self) -> bool {
+        let last = self.0.last_key_value().map(|(segment, _)| *segment);
+        self.0.iter().any(|(segment, was)| match now.0.get(segment) {
+            None => true,
+            Some(is) if Some(*segment) == last => is.0 != was.0 || is.1 < was.1 || (is.1 == was.1 && is.2 != was.2),
+            Some(is) => is != was,
+        })
+    }
+}
+
+fn problems(findings: &[Finding]) -> Vec<wire::Problem> {
+    let problem = |finding: &Finding| {
+        let place = match (&finding.file, finding.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}: "),
+            (Some(file), None) => format!("{file}: "),
+            _ => String::new(),
+        };
+        wire::Problem { seq: finding.line.map(|_| finding.seq), text: format!("{place}{}", finding.text) }
+    };
+    findings.iter().map(problem).collect()
+}
+
+/// Up to where everything is as it was written, by what was found.
+fn verified_to(findings: &[Finding], size: u64) -> u64 {
+    let bound = |finding: &Finding| match (finding.problem, finding.line) {
+        // What is there is as it was; what is missing comes after it.
+        (Problem::Truncated, _) => size,
+        (_, Some(_)) => finding.seq,
+        // It is about all of the log.
+        _ => 0,
+    };
+    findings.iter().map(bound).min().unwrap_or(size).min(size)
+}

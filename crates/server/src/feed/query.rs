@@ -1,0 +1,513 @@
+//! Records by what they are about.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use amplifier_audit::{Body, Folder, Kind, Record};
+use amplifier_core::{Answerer, EventName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::forms::Page;
+use super::index::{Block, Index, Position, kind_bit};
+use super::{FeedError, Shared};
+use crate::wire::Decided;
+
+/// A large body is put in up to this size.
+const WHOLE: u64 = 64 << 10;
+
+/// So many bytes are read for one answer: whoever wants more asks again from the cursor.
+const READ_AT_ONCE: u64 = 64 << 20;
+
+/// One answer has at most so many bytes of records, and at least one record.
+const SENT_AT_ONCE: usize = 1 << 20;
+
+/// Which records are meant: those that all of these fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Filter {
+    /// Of this session.
+    pub session: Option<String>,
+    /// At this event; `*` stands for any text, as in `tool:*`. Aliases count.
+    pub event: Option<String>,
+    /// Of one of these kinds; any if there are none.
+    pub kinds: Vec<Kind>,
+    /// What this hook answered, asked for, said or denied.
+    pub hook: Option<String>,
+    /// Those whose line has this text, as it is written there. Large bodies are not searched.
+    pub text: Option<String>,
+}
+
+/// A filter that is ready for many records.
+pub(super) struct Ready<'a> {
+    filter: &'a Filter,
+    /// What the line must have, whatever else it is about.
+    needles: Vec<String>,
+    event: Option<[String; 2]>,
+    kinds: u32,
+    session: Option<u64>,
+}
+
+impl<'a> Ready<'a> {
+    pub(super) fn new(filter: &'a Filter, index: &Index) -> Self {
+        let needle = |text: &String| as_written(text);
+        let session = filter.session.iter().map(|session| format!("\"session\":\"{}\"", as_written(session)));
+        let needles = session.chain(filter.hook.iter().map(needle)).chain(filter.text.iter().map(needle));
+        Self {
+            filter,
+            needles: needles.collect(),
+            event: filter.event.as_ref().map(|event| [event.clone(), canonical(event)]),
+            kinds: if filter.kinds.is_empty() {
+                u32::MAX
+            } else {
+                filter.kinds.iter().fold(0, |bits, kind| bits | kind_bit(*kind))
+            },
+            session: filter.session.as_deref().map(|session| index.hash(session)),
+        }
+    }
+
+    /// Whether the line may be of a record that fits. Cheap.
+    fn may_fit(&self, line: &[u8]) -> bool {
+        self.needles.iter().all(|needle| memchr::memmem::find(line, needle.as_bytes()).is_some())
+    }
+
+    fn fits(&self, record: &Record<'_>) -> bool {
+        let event = record.event.as_deref();
+        self.kinds & kind_bit(record.kind) != 0
+            && self.filter.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
+            && self.event.as_ref().is_none_or(|patterns| event.is_some_and(|event| is_meant(patterns, event)))
+            && self.filter.hook.as_deref().is_none_or(|hook| is_of_hook(record, hook))
+    }
+}
+
+/// Lines in the form in which they are sent, and where to go on.
+pub(super) struct Lines {
+    pub(super) lines: Vec<Arc<str>>,
+    pub(super) cursor: u64,
+    pub(super) first: u64,
+}
+
+impl Lines {
+    pub(super) fn page(&self) -> Result<Page, FeedError> {
+        let records = self.lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>();
+        Ok(Page { records: records.map_err(FeedError::Json)?, cursor: self.cursor, first: self.first })
+    }
+}
+
+impl Shared {
+    /// Up to so many records that fit, from that number on.
+    pub(super) fn lines_after(&self, filter: &Filter, after: u64, limit: usize) -> Result<Lines, FeedError> {
+        if let Some(lines) = self.fresh_lines(filter, after, limit) {
+            return Ok(lines);
+        }
+        let (ready, first, end) = {
+            let index = self.index();
+            (Ready::new(filter, &index), index.first(), index.cursor)
+        };
+        let mut found = Vec::new();
+        let mut bytes = 0;
+        let mut cursor = after.min(end);
+        let read_to = self.scan(&ready, cursor, |record| {
+            if found.len() >= limit || bytes > SENT_AT_ONCE {
+                return ControlFlow::Break(());
+            }
+            let line: Arc<str> = as_sent(record, &self.folder).into();
+            bytes += line.len();
+            found.push(line);
+            cursor = record.seq + 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(Lines { lines: found, cursor: read_to.unwrap_or(cursor).max(cursor), first })
+    }
+
+    /// The last so many records that fit before that number. The cursor is what to ask for next.
+    pub(super) fn lines_before(&self, filter: &Filter, before: u64, limit: usize) -> Result<Lines, FeedError> {
+        let (ready, first, blocks) = {
+            let index = self.index();
+            let end = index.blocks.partition_point(|block| block.seq < before);
+            let ready = Ready::new(filter, &index);
+            // Positions are small; the newest come first.
+            let blocks: Vec<Block> = index.blocks.range(..end).rev().copied().collect();
+            (ready, index.first(), blocks)
+        };
+        let mut found: Vec<Arc<str>> = Vec::new();
+        let (mut bytes, mut read) = (0, 0);
+        let mut cursor = before;
+        let mut files = Files::new(&self.folder);
+        'blocks: for block in blocks {
+            if found.len() >= limit || bytes > SENT_AT_ONCE || read > READ_AT_ONCE {
+                break;
+            }
+            if block.may_have(ready.session, ready.kinds) {
+                read += block.end - block.offset;
+                let Some(text) = files.block(&block)? else { continue };
+                for line in lines(&text).rev().filter(|line| ready.may_fit(line)) {
+                    let Ok(record) = Record::parse(line) else { continue };
+                    if record.seq >= cursor || !ready.fits(&record) {
+                        continue;
+                    }
+                    let sent = as_sent(&record, &self.folder);
+                    bytes += sent.len();
+                    found.push(sent.into());
+                    cursor = record.seq;
+                    if found.len() >= limit || bytes > SENT_AT_ONCE {
+                        break 'blocks;
+                    }
+                }
+            }
+            cursor = cursor.min(block.seq);
+        }
+        found.reverse();
+        Ok(Lines { lines: found, cursor, first })
+    }
+
+    /// The same from what is held in memory, if all of it is.
+    pub(super) fn fresh_lines(&self, filter: &Filter, after: u64, limit: usize) -> Option<Lines> {
+        let index = self.index();
+        if after >= index.cursor {
+            return Some(Lines { lines: Vec::new(), cursor: index.cursor, first: index.first() });
+        }
+        let ready = Ready::new(filter, &index);
+        let all = *filter == Filter::default();
+        let mut lines = Vec::new();
+        let (mut bytes, mut cursor) = (0, after);
+        for fresh in index.fresh_from(after)? {
+            if lines.len() >= limit || bytes > SENT_AT_ONCE {
+                break;
+            }
+            cursor = fresh.seq + 1;
+            let line = fresh.line.as_bytes();
+            if all || (ready.may_fit(line) && Record::parse(line).is_ok_and(|record| ready.fits(&record))) {
+                bytes += fresh.json.len();
+                lines.push(fresh.json.clone());
+            }
+        }
+        // Held, but not to the end: after what is no record.
+        (cursor > after).then(|| Lines { lines, cursor, first: index.first() })
+    }
+
+    /// Shows every record that fits to `visit`, from that number on, until it breaks off or much was read. Gives how far it was read,
+    /// unless it was broken off.
+    pub(super) fn scan(
+        &self,
+        ready: &Ready<'_>,
+        from: u64,
+        mut visit: impl FnMut(&Record<'_>) -> ControlFlow<()>,
+    ) -> Result<Option<u64>, FeedError> {
+        let mut files = Files::new(&self.folder);
+        let (mut at, mut read) = (from, 0);
+        loop {
+            // A few at a time, so that nobody waits for the lock, and little is copied.
+            let (blocks, end): (Vec<Block>, u64) = {
+                let index = self.index();
+                let begin = index.blocks.partition_point(|block| block.seq <= at).saturating_sub(1);
+                let blocks = index.blocks.range(begin.min(index.blocks.len())..).take(64).copied().collect();
+                (blocks, index.cursor)
+            };
+            let Some(last) = blocks.last().filter(|_| at < end) else { return Ok(Some(at.max(end.min(from)))) };
+            let after = {
+                let index = self.index();
+                let next = index.blocks.partition_point(|block| block.seq <= last.seq);
+                index.blocks.get(next).map_or(end.max(last.seq + 1), |block| block.seq)
+            };
+            for block in &blocks {
+                if !block.may_have(ready.session, ready.kinds) {
+                    continue;
+                }
+                if read > READ_AT_ONCE {
+                    return Ok(Some(block.seq.max(from)));
+                }
+                read += block.end - block.offset;
+                // Retention has removed it meanwhile.
+                let Some(text) = files.block(block)? else { continue };
+                for line in lines(&text).filter(|line| ready.may_fit(line)) {
+                    let Ok(record) = Record::parse(line) else { continue };
+                    if record.seq < at.max(from) || !ready.fits(&record) {
+                        continue;
+                    }
+                    at = record.seq + 1;
+                    if visit(&record).is_break() {
+                        return Ok(None);
+                    }
+                }
+            }
+            at = after;
+        }
+    }
+
+    /// What was decided, the newest first.
+    pub(super) fn decisions(
+        &self,
+        session: Option<&str>,
+        hook: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Decided>, FeedError> {
+        let positions: Vec<(Position, Option<Block>, Option<Block>)> = {
+            let index = self.index();
+            let (session, hook) = (session.map(|name| index.hash(name)), hook.map(|name| index.hash(name)));
+            let block = |seq: u64| {
+                let after = index.blocks.partition_point(|block| block.seq <= seq);
+                after.checked_sub(1).and_then(|at| index.blocks.get(at)).copied()
+            };
+            let fits = |decision: &&Position| {
+                before.is_none_or(|before| decision.seq < before)
+                    && session.is_none_or(|session| decision.session == session)
+                    && hook.is_none_or(|hook| decision.hook == hook)
+            };
+            let newest = index.decisions.iter().rev().filter(fits).take(limit);
+            newest.map(|decision| (*decision, block(decision.seq), decision.asked.and_then(block))).collect()
+        };
+        let mut files = Files::new(&self.folder);
+        let mut decided = Vec::new();
+        for (position, block, asked) in positions {
+            let Some(block) = block else { continue };
+            let asked = match (position.asked, asked) {
+                (Some(seq), Some(block)) => files.record(&block, seq, |record| {
+                    let body: Request = read_body(record, &self.folder)?;
+                    Some((body.prompt, record.time.to_string()))
+                })?,
+                _ => None,
+            };
+            decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &self.folder))?);
+        }
+        // Hashes can be alike, names are not.
+        decided.retain(|one| {
+            session.is_none_or(|session| one.session == session) && hook.is_none_or(|hook| one.hook == hook)
+        });
+        Ok(decided)
+    }
+}
+
+#[derive(Deserialize)]
+struct Request {
+    prompt: String,
+}
+
+#[derive(Deserialize)]
+struct DecisionBody {
+    id: Option<u64>,
+    hook: String,
+    granted: bool,
+    basis: String,
+    reason: String,
+    by: Option<Answerer>,
+}
+
+fn decision(record: &Record<'_>, asked: Option<(String, String)>, folder: &Folder) -> Option<Decided> {
+    let DecisionBody { id, hook, granted, basis, reason, by } = read_body(record, folder)?;
+    let session = record.session.as_deref().unwrap_or_default().to_owned();
+    let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
+    Some(Decided {
+        id: id.map(|id| format!("{session}.{id}")),
+        session,
+        hook,
+        event: record.event.as_deref().unwrap_or_default().to_owned(),
+        prompt,
+        granted,
+        basis,
+        reason,
+        by,
+        asked_at,
+        decided_at: record.time.to_string(),
+        seq: record.seq,
+    })
+}
+
+fn read_body<T: serde::de::DeserializeOwned>(record: &Record<'_>, folder: &Folder) -> Option<T> {
+    match record.whole_body(folder).ok()? {
+        Body::Whole(text) => serde_json::from_str(&text).ok(),
+        Body::Erased { .. } | Body::Withheld { .. } => None,
+    }
+}
+
+/// A segment, and from where to where.
+type Stretch = (u64, u64, u64);
+
+/// Reads blocks, and keeps what it may need again.
+struct Files<'a> {
+    folder: &'a Folder,
+    open: HashMap<u64, Option<File>>,
+    /// The last one that was read, by its place.
+    last: Option<(Stretch, Arc<Vec<u8>>)>,
+}
+
+impl<'a> Files<'a> {
+    fn new(folder: &'a Folder) -> Self {
+        Self { folder, open: HashMap::new(), last: None }
+    }
+
+    /// The bytes of a block; none if the segment is gone.
+    fn block(&mut self, block: &Block) -> Result<Option<Arc<Vec<u8>>>, FeedError> {
+        let key = (block.segment, block.offset, block.end);
+        if let Some((_, text)) = self.last.as_ref().filter(|(last, _)| *last == key) {
+            return Ok(Some(text.clone()));
+        }
+        if !self.open.contains_key(&block.segment) {
+            if self.open.len() > 8 {
+                self.open.clear();
+            }
+            let file = match File::open(self.folder.path().join(super::follow::segment_file(block.segment))) {
+                Ok(file) => Some(file),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(FeedError::Read(error)),
+            };
+            self.open.insert(block.segment, file);
+        }
+        let Some(Some(file)) = self.open.get(&block.segment) else { return Ok(None) };
+        let mut text = vec![0; usize::try_from(block.end - block.offset).unwrap_or(0)];
+        match file.read_exact_at(&mut text, block.offset) {
+            Ok(()) => {}
+            // It was cut; the one who follows the log will notice.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(FeedError::Read(error)),
+        }
+        let text = Arc::new(text);
+        self.last = Some((key, text.clone()));
+        Ok(Some(text))
+    }
+
+    /// One record of a block.
+    fn record<T>(
+        &mut self,
+        block: &Block,
+        seq: u64,
+        take: impl FnOnce(&Record<'_>) -> Option<T>,
+    ) -> Result<Option<T>, FeedError> {
+        let Some(text) = self.block(block)? else { return Ok(None) };
+        // In a log that is sound, its place in the block is known.
+        let nth = usize::try_from(seq - block.seq).unwrap_or(usize::MAX);
+        let at = lines(&text).nth(nth).and_then(|line| Record::parse(line).ok()).filter(|record| record.seq == seq);
+        let record = at.or_else(|| lines(&text).filter_map(|line| Record::parse(line).ok()).find(|one| one.seq == seq));
+        Ok(record.as_ref().and_then(take))
+    }
+}
+
+/// The whole lines of a text.
+fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n')
+}
+
+/// A record in the form of [`wire::Record`](crate::wire::Record).
+#[derive(Serialize)]
+struct Sent<'a> {
+    seq: u64,
+    at: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a str>,
+    kind: &'static str,
+    body: &'a RawValue,
+    writer: &'a str,
+    hash: String,
+}
+
+/// A record as it is sent: with its body put in, unless that is large.
+pub(super) fn as_sent(record: &Record<'_>, folder: &Folder) -> String {
+    let whole = large_body(record, folder);
+    let sent = Sent {
+        seq: record.seq,
+        at: &record.time,
+        session: record.session.as_deref(),
+        turn: record.turn,
+        event: record.event.as_deref(),
+        kind: record.kind.as_str(),
+        body: whole.as_deref().unwrap_or(record.body),
+        writer: &record.writer,
+        hash: record.h.to_string(),
+    };
+    // Text and numbers can always be written.
+    serde_json::to_string(&sent).unwrap_or_default()
+}
+
+/// A body that is kept in a file of its own, if it is there as recorded and not too large.
+fn large_body(record: &Record<'_>, folder: &Folder) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Blob {
+        bytes: u64,
+    }
+    let text = record.body.get();
+    if !text.starts_with("{\"blob\"") || serde_json::from_str::<Blob>(text).ok()?.bytes > WHOLE {
+        return None;
+    }
+    match record.whole_body(folder).ok()? {
+        Body::Whole(whole) => RawValue::from_string(whole.into_owned()).ok(),
+        Body::Erased { .. } | Body::Withheld { .. } => None,
+    }
+}
+
+fn is_of_hook(record: &Record<'_>, hook: &str) -> bool {
+    let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
+    let says = |field: &str| body[field].as_str();
+    says("hook") == Some(hook)
+        || says("denied_by") == Some(hook)
+        || says("source").and_then(|source| source.strip_prefix("hook:")) == Some(hook)
+}
+
+fn canonical(event: &str) -> String {
+    event.parse::<EventName>().map_or_else(|_| event.to_owned(), |name| name.canonical().to_owned())
+}
+
+fn is_meant(patterns: &[String; 2], event: &str) -> bool {
+    let canonical = canonical(event);
+    patterns.iter().any(|pattern| is_like(pattern, event) || is_like(pattern, &canonical))
+}
+
+/// Whether a text is like a pattern, in which `*` stands for any text.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// A text as it stands inside a string of a line: JSON, in ASCII.
+fn as_written(text: &str) -> String {
+    let json = serde_json::to_string(text).unwrap_or_default();
+    let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let mut written = String::with_capacity(inner.len());
+    for character in inner.chars() {
+        if character.is_ascii() && character != '\u{7f}' {
+            written.push(character);
+        } else {
+            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| written.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_of_any_text() {
+        for (pattern, text, expected) in [
+            ("tool:pre", "tool:pre", true),
+            ("tool:pre", "tool:prey", false),
+            ("tool:*", "tool:post", true),
+            ("*", "", true),
+            ("*:p*t", "tool:post", true),
+            ("a*a", "a", false),
+            ("tool:*", "tools:pre", false),
+        ] {
+            assert_eq!(is_like(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn text_is_searched_as_it_is_written() {
+        assert_eq!(as_written("a\"b\u{7f}ü😀\n"), "a\\\"b\\u007f\\u00fc\\ud83d\\ude00\\n");
+    }
+}

@@ -1,0 +1,132 @@
+//! Too many questions in a short time.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::wire::{Approval, Busy};
+
+/// How long a question counts.
+const WINDOW: SignedDuration = SignedDuration::from_secs(60);
+/// More than so many of one hook within that time are too many.
+const MANY: usize = 5;
+/// How many are remembered of each hook: beyond that, it does not matter how many.
+const MOST: usize = 10_000;
+/// How many questions a pattern is made of, at most.
+const LOOKED_AT: usize = 50;
+/// A pattern has to begin or end with that much of the questions: less would be as good as a yes to everything.
+const SPECIFIC: usize = 4;
+
+/// The questions of each hook in the last minute.
+#[derive(Debug, Default)]
+pub(super) struct Flood {
+    hooks: HashMap<String, VecDeque<Asked>>,
+    /// The ids of all of them.
+    ids: HashSet<String>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    id: String,
+    at: Timestamp,
+    prompt: String,
+}
+
+impl Flood {
+    /// Counts a question. One that is announced again counts once.
+    pub(super) fn count(&mut self, approval: &Approval, now: Timestamp) {
+        self.forget(now);
+        let at = approval.asked_at.min(now);
+        if now.duration_since(at) >= WINDOW {
+            return;
+        }
+        if !self.ids.insert(approval.id.clone()) {
+            return;
+        }
+        let asked = self.hooks.entry(approval.hook.clone()).or_default();
+        if asked.len() == MOST {
+            asked.pop_front().map(|oldest| self.ids.remove(&oldest.id));
+        }
+        let place = asked.partition_point(|known| known.at <= at);
+        asked.insert(place, Asked { id: approval.id.clone(), at, prompt: approval.prompt.clone() });
+    }
+
+    /// The hook that asks too much, if there is one: the one that asks most.
+    pub(super) fn busy(&mut self, now: Timestamp) -> Option<Busy> {
+        self.forget(now);
+        let many = self.hooks.iter().filter(|(_, asked)| asked.len() > MANY);
+        let (hook, asked) = many.max_by_key(|(hook, asked)| (asked.len(), std::cmp::Reverse(*hook)))?;
+        // Spread over all of them: those that follow each other are often alike.
+        let prompts: Vec<&str> =
+            asked.iter().step_by(1 + asked.len() / LOOKED_AT).map(|asked| asked.prompt.as_str()).collect();
+        Some(Busy {
+            asked: asked.len() as u64,
+            seconds: WINDOW.as_secs().unsigned_abs(),
+            hook: hook.clone(),
+            pattern: pattern(&prompts),
+        })
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        self.hooks.retain(|_, asked| {
+            while asked.front().is_some_and(|asked| now.duration_since(asked.at) >= WINDOW) {
+                asked.pop_front().map(|oldest| self.ids.remove(&oldest.id));
+            }
+            !asked.is_empty()
+        });
+    }
+}
+
+/// A pattern that fits the questions: what they begin and end with. Where that is next to nothing, the last question itself; where that
+/// would stand for more than it says, nothing.
+fn pattern(prompts: &[&str]) -> String {
+    let Some((first, others)) = prompts.split_first() else { return String::new() };
+    if others.iter().all(|other| other == first) {
+        return literal(first);
+    }
+    let (mut head, mut tail) = (*first, *first);
+    for other in others {
+        head = &head[..common(head.chars(), other.chars())];
+        tail = &tail[tail.len() - common(tail.chars().rev(), other.chars().rev())..];
+    }
+    // A `*` in a question would stand for any text.
+    let head = head.split('*').next().unwrap_or_default();
+    let tail = tail.rsplit('*').next().unwrap_or_default();
+    // What they begin and end with may overlap in the shortest of them.
+    let shortest = prompts.iter().map(|prompt| prompt.len()).min().unwrap_or_default();
+    let tail = if head.len() + tail.len() > shortest { "" } else { tail };
+    // "Run `*`?" would be a yes to every command.
+    let is_general = head.ends_with(['`', '"', '\'']) || head.trim().chars().count() < SPECIFIC;
+    if is_general {
+        return prompts.last().map(|last| literal(last)).unwrap_or_default();
+    }
+    format!("{head}*{tail}")
+}
+
+fn literal(prompt: &str) -> String {
+    if prompt.contains('*') { String::new() } else { prompt.to_owned() }
+}
+
+/// How many bytes two texts have in common.
+fn common(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_says_what_the_questions_have_in_common() {
+        let check = |prompts: &[&str], expected: &str| assert_eq!(pattern(prompts), expected, "{prompts:?}");
+        check(&["Run `cargo test`?", "Run `cargo build`?"], "Run `cargo *`?");
+        check(&["Run `ls`?", "Run `ls`?"], "Run `ls`?");
+        check(&["Write to `ä`?", "Write to `ö`?"], "Write to `ö`?");
+        check(&["Write to `src/ä`?", "Write to `src/ö`?"], "Write to `src/*`?");
+        check(&["Run `a*b`?", "Run `a*c`?"], "Run `a*`?");
+        check(&["one", "two"], "two");
+        check(&["one", "all *"], "");
+        check(&["aaaaaa", "aaaaaaa"], "aaaaaa*");
+        check(&[], "");
+    }
+}

@@ -1,0 +1,443 @@
+//! Who is connected and what is asked, without I/O.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use amplifier_core::Answerer;
+use jiff::Timestamp;
+use serde_json::Value;
+use subtle::ConstantTimeEq;
+
+use super::busy::Flood;
+use super::{Answering, Change, Connected, Refused};
+use crate::link::protocol::{Hello, Outcome, Reception};
+use crate::wire::{Approval, Busy, Decided, Place, Rule, Scope};
+
+/// How many closed questions are remembered, so that who answers them learns what became of them.
+const REMEMBERED: usize = 10_000;
+/// How many questions of one session can be open.
+const OPEN: usize = 20_000;
+
+/// Who is connected and what is asked. `L` is the way to a session.
+pub(super) struct State<L> {
+    sessions: BTreeMap<String, Member<L>>,
+    /// The session of each connection.
+    connections: HashMap<u64, String>,
+    /// Open questions by their ids.
+    open: HashMap<String, Arc<Approval>>,
+    /// Their order: the oldest first.
+    order: BTreeMap<(Timestamp, u64), String>,
+    places: HashMap<String, (Timestamp, u64)>,
+    /// Those that are closed, and the nonces that they had.
+    closed: HashMap<String, Closed>,
+    forgotten_next: VecDeque<String>,
+    flood: Flood,
+    /// What was last told about too many questions.
+    busy: Option<Busy>,
+    next: u64,
+}
+
+struct Member<L> {
+    connection: u64,
+    peer: Option<i32>,
+    about: Connected,
+    link: L,
+    is_idle: bool,
+    rules: Vec<Rule>,
+    hooks: Vec<Value>,
+}
+
+struct Closed {
+    nonce: String,
+    options: Vec<String>,
+    decided: Decided,
+}
+
+/// An answer that the session is to be told of.
+pub(super) struct Delivery<L> {
+    pub(super) link: L,
+    /// Where what becomes of it is heard.
+    pub(super) connection: u64,
+    pub(super) session: String,
+    /// The number of the question in the session.
+    pub(super) number: u64,
+    /// What tells this answer from others.
+    pub(super) reference: u64,
+    /// What is known already, if the question is closed.
+    pub(super) decided: Option<Decided>,
+}
+
+impl<L> Default for State<L> {
+    fn default() -> Self {
+        Self {
+            sessions: BTreeMap::new(),
+            connections: HashMap::new(),
+            open: HashMap::new(),
+            order: BTreeMap::new(),
+            places: HashMap::new(),
+            closed: HashMap::new(),
+            forgotten_next: VecDeque::new(),
+            flood: Flood::default(),
+            busy: None,
+            next: 0,
+        }
+    }
+}
+
+impl<L: Clone> State<L> {
+    /// A session connects. The number of its connection is given back.
+    ///
+    /// A session that is connected already is taken over by its own process only: another one cannot pass for it.
+    pub(super) fn join(
+        &mut self,
+        hello: Hello,
+        place: Place,
+        peer: Option<i32>,
+        link: L,
+        now: Timestamp,
+    ) -> Result<(u64, Vec<Change>), String> {
+        let mut changes = Vec::new();
+        if let Some(known) = self.sessions.get(&hello.session) {
+            if known.peer != peer {
+                return Err(format!("the session `{}` is connected already, from another process", hello.session));
+            }
+            changes = self.leave(known.connection, now);
+        }
+        self.next += 1;
+        let Hello { session, name, pid, workspace, takes_prompts, idle, begun_at, .. } = hello;
+        let about =
+            Connected { session: session.clone(), name, pid, workspace, place, takes_prompts, begun_at, pending: 0 };
+        let connection = self.next;
+        self.connections.insert(connection, session.clone());
+        let (rules, hooks) = (Vec::new(), Vec::new());
+        self.sessions.insert(session.clone(), Member { connection, peer, about, link, is_idle: idle, rules, hooks });
+        changes.push(Change::Session(session));
+        Ok((connection, changes))
+    }
+
+    /// A connection is gone: nobody can answer the questions of that session here until it comes back.
+    pub(super) fn leave(&mut self, connection: u64, now: Timestamp) -> Vec<Change> {
+        let Some(session) = self.connections.remove(&connection) else { return Vec::new() };
+        let of_it: Vec<String> =
+            self.open.iter().filter(|(_, asked)| asked.session == session).map(|(id, _)| id.clone()).collect();
+        let had_rules = self.sessions.remove(&session).is_some_and(|member| !member.rules.is_empty());
+        let mut changes = Vec::new();
+        for id in of_it {
+            let outcome = Outcome {
+                granted: false,
+                basis: "disconnected".to_owned(),
+                reason: "the session is no longer connected, so it cannot be answered here".to_owned(),
+                by: None,
+            };
+            changes.extend(self.close(&id, outcome, now));
+        }
+        changes.push(Change::Session(session));
+        changes.extend(had_rules.then_some(Change::Rules));
+        changes
+    }
+
+    /// A session asks. Its number stands in the id; the nonce is new.
+    pub(super) fn asked(&mut self, connection: u64, approval: Approval, nonce: String, now: Timestamp) -> Vec<Change> {
+        let Some(member) = self.member(connection) else { return Vec::new() };
+        if member.about.pending >= OPEN as u64 {
+            return Vec::new();
+        }
+        let session = member.about.session.clone();
+        let id = format!("{session}.{}", approval.id);
+        if self.open.contains_key(&id) {
+            return Vec::new();
+        }
+        if let Some(member) = self.member(connection) {
+            member.about.pending += 1;
+        }
+        let approval = Arc::new(Approval { id: id.clone(), session: session.clone(), nonce, ..approval });
+        // It was closed because the connection broke.
+        self.closed.remove(&id);
+        self.next += 1;
+        let place = (approval.asked_at, self.next);
+        self.order.insert(place, id.clone());
+        self.places.insert(id.clone(), place);
+        self.open.insert(id, approval.clone());
+        self.flood.count(&approval, now);
+        let mut changes = vec![Change::Asked(approval), Change::Session(session)];
+        changes.extend(self.told_busy(now));
+        changes
+    }
+
+    /// A question of a session is no longer open.
+    pub(super) fn closed(&mut self, connection: u64, number: u64, outcome: Outcome, now: Timestamp) -> Vec<Change> {
+        let Some(session) = self.session_of(connection) else { return Vec::new() };
+        let mut changes: Vec<Change> = self.close(&format!("{session}.{number}"), outcome, now).into_iter().collect();
+        if !changes.is_empty() {
+            if let Some(member) = self.sessions.get_mut(&session) {
+                member.about.pending = member.about.pending.saturating_sub(1);
+            }
+            changes.push(Change::Session(session));
+        }
+        changes
+    }
+
+    fn close(&mut self, id: &str, outcome: Outcome, now: Timestamp) -> Option<Change> {
+        let asked = self.open.remove(id)?;
+        if let Some(place) = self.places.remove(id) {
+            self.order.remove(&place);
+        }
+        let Outcome { granted, basis, reason, by } = outcome;
+        let decided = Decided {
+            id: Some(id.to_owned()),
+            session: asked.session.clone(),
+            hook: asked.hook.clone(),
+            event: asked.event.clone(),
+            prompt: asked.prompt.clone(),
+            granted,
+            basis,
+            reason,
+            by,
+            asked_at: Some(asked.asked_at.to_string()),
+            decided_at: now.to_string(),
+            seq: 0,
+        };
+        let options = asked.options.iter().map(|option| option.label.clone()).collect();
+        let closed = Closed { nonce: asked.nonce.clone(), options, decided: decided.clone() };
+        self.closed.insert(id.to_owned(), closed);
+        self.forgotten_next.push_back(id.to_owned());
+        if self.forgotten_next.len() > REMEMBERED {
+            self.forgotten_next.pop_front().map(|oldest| self.closed.remove(&oldest));
+        }
+        Some(Change::Closed { id: id.to_owned(), decided })
+    }
+
+    /// Checks an answer, and says whom to tell of it. One to a question that is closed is told as well if its session is still there: it is
+    /// recorded where the question was.
+    pub(super) fn answer(&mut self, id: &str, answering: &Answering) -> Result<Delivery<L>, Refused> {
+        let (asked, closed) = (self.open.get(id), self.closed.get(id));
+        let (nonce, options, prompt) = match (asked, closed) {
+            (Some(asked), _) => {
+                (&asked.nonce, asked.options.iter().map(|option| option.label.clone()).collect(), &asked.prompt)
+            }
+            (None, Some(closed)) => (&closed.nonce, closed.options.clone(), &closed.decided.prompt),
+            (None, None) => return Err(Refused::unknown(id)),
+        };
+        if !bool::from(nonce.as_bytes().ct_eq(answering.nonce.as_bytes())) {
+            return Err(Refused::new(
+                "nonce",
+                "the nonce is not the one of this question; look at the question again and answer what you see",
+            ));
+        }
+        let options: Vec<String> = options;
+        if !options.contains(&answering.option) {
+            let offered = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
+            return Err(Refused::new("not_offered", format!("`{}` is none of {offered}", answering.option)));
+        }
+        match answering.scope {
+            None => {}
+            Some(Scope::Project) if prompt.contains('*') => {
+                return Err(Refused::new(
+                    "not_offered",
+                    "the question has a `*` in it, which would stand for any text in a rule; answer for once",
+                ));
+            }
+            Some(Scope::Project) => {}
+            Some(Scope::Session | Scope::Person) => {
+                return Err(Refused::new("not_offered", "an answer holds once, or for the project"));
+            }
+        }
+        let decided = closed.filter(|_| asked.is_none()).map(|closed| closed.decided.clone());
+        let session = asked.map(|asked| asked.session.clone());
+        let session = session.or_else(|| decided.as_ref().map(|decided| decided.session.clone())).unwrap_or_default();
+        let Some(member) = self.sessions.get(&session) else {
+            return Err(decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided)));
+        };
+        let number = id.strip_prefix(&session).and_then(|rest| rest.strip_prefix('.')?.parse().ok());
+        let Some(number) = number else { return Err(Refused::unknown(id)) };
+        self.next += 1;
+        let (link, connection) = (member.link.clone(), member.connection);
+        Ok(Delivery { link, connection, session, number, reference: self.next, decided })
+    }
+
+    /// What becomes of an answer by what the session says to it. What became of the question is taken over at once, so that whoever looks
+    /// next sees it.
+    pub(super) fn answered(
+        &mut self,
+        connection: u64,
+        number: u64,
+        result: Reception,
+        outcome: Option<Outcome>,
+        now: Timestamp,
+    ) -> (Result<Decided, Refused>, Vec<Change>) {
+        let Some(session) = self.session_of(connection) else {
+            return (Err(Refused::gone("")), Vec::new());
+        };
+        let id = format!("{session}.{number}");
+        let changes = outcome.map(|outcome| self.closed(connection, number, outcome, now)).unwrap_or_default();
+        let decided = self.closed.get(&id).map(|closed| &closed.decided);
+        let by = decided.and_then(|decided| decided.by.clone());
+        let answer = match (result, decided) {
+            (Reception::Taken, Some(decided)) => Ok(decided.clone()),
+            (Reception::Late, _) => Err(Refused::late()),
+            (Reception::Answered, _) => Err(Refused::faster(by)),
+            (Reception::NotOffered, _) => Err(Refused::new("not_offered", "it is none of the options")),
+            (Reception::Closed, Some(decided)) => Err(Refused::over(decided)),
+            (Reception::Closed | Reception::Taken, None) => {
+                Err(Refused::new("closed", "the question is no longer open"))
+            }
+        };
+        (answer, changes)
+    }
+
+    /// A session says which standing answers it has.
+    pub(super) fn set_rules(&mut self, connection: u64, rules: Vec<Rule>) -> Vec<Change> {
+        let Some(member) = self.member(connection) else { return Vec::new() };
+        let session = member.about.session.clone();
+        // Whatever it says, these are the rules of that session.
+        let rules = rules.into_iter().map(|rule| Rule {
+            id: format!("session.{session}.{}", rule.id),
+            scope: Scope::Session,
+            session: Some(session.clone()),
+            project: None,
+            ..rule
+        });
+        let rules: Vec<Rule> = rules.collect();
+        if member.rules == rules {
+            return Vec::new();
+        }
+        member.rules = rules;
+        vec![Change::Rules]
+    }
+
+    /// A session says which hooks it has.
+    pub(super) fn set_hooks(&mut self, connection: u64, hooks: Vec<Value>) -> Vec<Change> {
+        let Some(member) = self.member(connection) else { return Vec::new() };
+        member.hooks = hooks;
+        vec![Change::Session(member.about.session.clone())]
+    }
+
+    /// A session says whether it waits for a prompt.
+    pub(super) fn set_idle(&mut self, connection: u64, is_idle: bool) -> Vec<Change> {
+        let Some(member) = self.member(connection) else { return Vec::new() };
+        member.is_idle = is_idle;
+        vec![Change::Session(member.about.session.clone())]
+    }
+
+    /// The way to a session that can be told something, and its connection. A prompt counts as begun at once, so that two cannot be sent.
+    pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), Refused> {
+        let Some(member) = self.sessions.get_mut(session) else { return Err(Refused::gone(session)) };
+        if is_prompt && !member.about.takes_prompts {
+            return Err(Refused::new("not_offered", "this session takes no prompts from here"));
+        }
+        if is_prompt && !std::mem::take(&mut member.is_idle) {
+            return Err(Refused::new(
+                "busy",
+                "the session is in the middle of a turn; wait for its end, or interrupt it",
+            ));
+        }
+        Ok((member.link.clone(), member.connection))
+    }
+
+    /// The ways to all sessions that work in a folder, or to all.
+    pub(super) fn links(&self, workspace: Option<&str>) -> Vec<L> {
+        let meant = self.sessions.values().filter(|member| workspace.is_none_or(|path| member.about.workspace == path));
+        meant.map(|member| member.link.clone()).collect()
+    }
+
+    pub(super) fn next_reference(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(super) fn connected(&self) -> Vec<Connected> {
+        self.sessions.values().map(|member| member.about.clone()).collect()
+    }
+
+    pub(super) fn session(&self, id: &str) -> Option<Connected> {
+        self.sessions.get(id).map(|member| member.about.clone())
+    }
+
+    pub(super) fn is_idle(&self, id: &str) -> Option<bool> {
+        self.sessions.get(id).map(|member| member.is_idle)
+    }
+
+    pub(super) fn pending(&self) -> Vec<Arc<Approval>> {
+        self.order.values().filter_map(|id| self.open.get(id).cloned()).collect()
+    }
+
+    pub(super) fn approval(&self, id: &str) -> Option<Arc<Approval>> {
+        self.open.get(id).cloned()
+    }
+
+    pub(super) fn decided(&self, id: &str) -> Option<Decided> {
+        self.closed.get(id).map(|closed| closed.decided.clone())
+    }
+
+    pub(super) fn rules(&self) -> Vec<Rule> {
+        self.sessions.values().flat_map(|member| member.rules.clone()).collect()
+    }
+
+    pub(super) fn hooks_of(&self, session: &str) -> Option<Vec<Value>> {
+        self.sessions.get(session).map(|member| member.hooks.clone())
+    }
+
+    pub(super) fn busy(&mut self, now: Timestamp) -> Option<Busy> {
+        self.flood.busy(now)
+    }
+
+    /// What has changed about too many questions since it was last told.
+    pub(super) fn told_busy(&mut self, now: Timestamp) -> Option<Change> {
+        let busy = self.flood.busy(now);
+        let is_news = match (&self.busy, &busy) {
+            (None, None) => false,
+            // With each question the number changes; it is told when that means something.
+            (Some(old), Some(new)) => {
+                let is_same = (&old.hook, &old.pattern) == (&new.hook, &new.pattern);
+                !is_same || new.asked >= 2 * old.asked || 2 * new.asked <= old.asked
+            }
+            _ => true,
+        };
+        if !is_news {
+            return None;
+        }
+        self.busy.clone_from(&busy);
+        Some(Change::Busy(busy))
+    }
+
+    fn session_of(&self, connection: u64) -> Option<String> {
+        self.connections.get(&connection).cloned()
+    }
+
+    fn member(&mut self, connection: u64) -> Option<&mut Member<L>> {
+        self.sessions.get_mut(self.connections.get(&connection)?)
+    }
+}
+
+impl Refused {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), by: None }
+    }
+
+    pub(super) fn unknown(id: &str) -> Self {
+        Self::new("unknown", format!("there is no question `{id}`, or it was closed long ago"))
+    }
+
+    pub(super) fn gone(session: &str) -> Self {
+        Self::new("unreachable", format!("the session `{session}` is not connected"))
+    }
+
+    pub(super) fn late() -> Self {
+        Self::new("late", "the time for an answer is over; the answer is recorded and changes nothing")
+    }
+
+    pub(super) fn faster(by: Option<Answerer>) -> Self {
+        let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
+        Self { code: "answered", message: format!("{who} has answered already"), by }
+    }
+
+    /// What to say to an answer when the question was decided so.
+    pub(super) fn over(decided: &Decided) -> Self {
+        match decided.basis.as_str() {
+            "answer" | "not_offered" => Self::faster(decided.by.clone()),
+            "timeout" => Self::late(),
+            "disconnected" => Self::gone(&decided.session),
+            _ => Self::new("closed", format!("the question is no longer open: {}", decided.reason)),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The hub, driven with plain values.
+
+use amplifier_core::Answerer;
+use jiff::{SignedDuration, Timestamp};
+
+use super::state::State;
+use super::{Answering, Change, Refused};
+use crate::link::protocol::{Hello, Outcome, Reception, VERSION};
+use crate::wire::{Action, Approval, Choice, Place, Rule, Scope};
+
+const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn after(seconds: i64) -> Timestamp {
+    BEGIN + SignedDuration::from_secs(seconds)
+}
+
+fn hello(session: &str) -> Hello {
+    Hello {
+        version: VERSION,
+        session: session.to_owned(),
+        name: None,
+        pid: 7,
+        workspace: "/work".to_owned(),
+        takes_prompts: true,
+        idle: true,
+        begun_at: BEGIN,
+    }
+}
+
+fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> Approval {
+    let option = |label: &str, effect: &str| Choice { label: label.to_owned(), effect: effect.to_owned() };
+    Approval {
+        id: number.to_string(),
+        session: "forged".to_owned(),
+        session_name: None,
+        workspace: "/work".to_owned(),
+        hook: hook.to_owned(),
+        event: "tool:pre".to_owned(),
+        prompt: prompt.to_owned(),
+        reason: None,
+        options: vec![option("Allow", "allow_once"), option("Deny", "deny")],
+        asked_at: at,
+        deadline: at + SignedDuration::from_secs(300),
+        timeout_s: 300.0,
+        default: "deny".to_owned(),
+        digest: "d".to_owned(),
+        action: Action::default(),
+        nonce: "forged".to_owned(),
+    }
+}
+
+fn ann() -> Answerer {
+    Answerer { name: "ann".to_owned(), via: "console".to_owned() }
+}
+
+fn answering(option: &str, nonce: &str, scope: Option<Scope>) -> Answering {
+    Answering { option: option.to_owned(), nonce: nonce.to_owned(), by: ann(), scope }
+}
+
+fn outcome(basis: &str, by: Option<Answerer>) -> Outcome {
+    Outcome { granted: basis == "answer", basis: basis.to_owned(), reason: "so it is".to_owned(), by }
+}
+
+/// A hub with one session, `s`, and its connection.
+fn with_session() -> (State<&'static str>, u64) {
+    let mut state = State::default();
+    let (connection, _) = state.join(hello("s"), Place::Process, Some(7), "link", BEGIN).unwrap();
+    (state, connection)
+}
+
+fn refused(state: &mut State<&'static str>, id: &str, answer: &Answering) -> (&'static str, Option<Answerer>) {
+    match state.answer(id, answer) {
+        Ok(_) => panic!("it is delivered"),
+        Err(Refused { code, by, .. }) => (code, by),
+    }
+}
+
+#[test]
+fn what_a_session_says_about_itself_in_a_question_does_not_count() {
+    let (mut state, connection) = with_session();
+    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    let asked = state.approval("s.1").unwrap();
+    assert_eq!((asked.session.as_str(), asked.nonce.as_str()), ("s", "n1"));
+    assert_eq!(state.session("s").unwrap().pending, 1);
+}
+
+#[test]
+fn an_answer_needs_the_nonce_and_an_option() {
+    let (mut state, connection) = with_session();
+    state.asked(connection, asks(1, "guard", "Delete *?", BEGIN), "n1".to_owned(), BEGIN);
+    let mut check = |id: &str, option: &str, nonce: &str, scope, expected: &str| {
+        assert_eq!(refused(&mut state, id, &answering(option, nonce, scope)).0, expected, "{id} {option} {nonce}");
+    };
+    check("s.2", "Allow", "n1", None, "unknown");
+    check("t.1", "Allow", "n1", None, "unknown");
+    check("s.1", "Allow", "", None, "nonce");
+    check("s.1", "Allow", "n2", None, "nonce");
+    check("s.1", "allow", "n1", None, "not_offered");
+    check("s.1", "Allow", "n1", Some(Scope::Project), "not_offered");
+    check("s.1", "Allow", "n1", Some(Scope::Person), "not_offered");
+    let delivery = state.answer("s.1", &answering("Allow", "n1", None)).unwrap();
+    assert_eq!((delivery.link, delivery.number, delivery.decided), ("link", 1, None));
+}
+
+#[test]
+fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
+    let (mut state, connection) = with_session();
+    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    let (taken, changes) =
+        state.answered(connection, 1, Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
+    assert_eq!(taken.unwrap().by, Some(ann()));
+    assert!(matches!(&changes[0], Change::Closed { id, .. } if id == "s.1"), "{changes:?}");
+    assert!(state.pending().is_empty());
+    // The second one is told to the session all the same, which records it.
+    let second = state.answer("s.1", &answering("Deny", "n1", None)).unwrap();
+    assert!(second.decided.is_some());
+    let (second, changes) =
+        state.answered(connection, 1, Reception::Answered, Some(outcome("answer", Some(ann()))), after(2));
+    let second = second.unwrap_err();
+    assert_eq!((second.code, second.by, changes.len()), ("answered", Some(ann()), 0));
+    // When the session is gone, nobody has to be told.
+    state.leave(connection, after(3));
+    assert_eq!(refused(&mut state, "s.1", &answering("Deny", "n1", None)), ("answered", Some(ann())));
+    assert_eq!(refused(&mut state, "s.1", &answering("Deny", "other", None)).0, "nonce");
+}
+
+#[test]
+fn an_answer_after_the_time_limit_is_late() {
+    let (mut state, connection) = with_session();
+    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.closed(connection, 1, outcome("timeout", None), after(300));
+    let (late, _) = state.answered(connection, 1, Reception::Late, None, after(301));
+    assert_eq!(late.unwrap_err().code, "late");
+}
+
+#[test]
+fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
+    let (mut state, connection) = with_session();
+    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    let changes = state.leave(connection, after(1));
+    let is_closed =
+        |change: &Change| matches!(change, Change::Closed { decided, .. } if decided.basis == "disconnected");
+    assert!(changes.iter().any(is_closed), "{changes:?}");
+    assert_eq!((state.pending().len(), state.connected().len()), (0, 0));
+    assert_eq!(refused(&mut state, "s.1", &answering("Allow", "n1", None)).0, "unreachable");
+    let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
+    state.asked(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
+    assert_eq!(refused(&mut state, "s.1", &answering("Allow", "n1", None)).0, "nonce");
+    assert!(state.answer("s.1", &answering("Allow", "n2", None)).is_ok());
+    // What the old connection says no longer counts.
+    assert!(state.closed(connection, 1, outcome("answer", None), after(3)).is_empty());
+}
+
+#[test]
+fn only_its_own_process_can_take_a_session_over() {
+    let (mut state, _) = with_session();
+    assert!(state.join(hello("s"), Place::Process, Some(8), "other", BEGIN).is_err());
+    assert!(state.join(hello("s"), Place::Server, None, "other", BEGIN).is_err());
+    assert!(state.join(hello("s"), Place::Process, Some(7), "same", BEGIN).is_ok());
+    assert_eq!(state.connected().len(), 1);
+}
+
+#[test]
+fn questions_are_listed_by_age_whatever_order_they_come_in() {
+    let (mut state, connection) = with_session();
+    for (number, seconds) in [(1, 30), (2, 10), (3, 20)] {
+        state.asked(connection, asks(number, "guard", "Go?", after(seconds)), "n".to_owned(), after(40));
+    }
+    let ids: Vec<String> = state.pending().iter().map(|asked| asked.id.clone()).collect();
+    assert_eq!(ids, ["s.2", "s.3", "s.1"]);
+}
+
+#[test]
+fn more_than_five_questions_of_a_hook_in_a_minute_are_too_many() {
+    let (mut state, connection) = with_session();
+    let mut ask = |number: u64, at| {
+        let prompt = format!("Run `step {number}`?");
+        let changes = state.asked(connection, asks(number, "guard", &prompt, at), "n".to_owned(), at);
+        changes.iter().filter(|change| matches!(change, Change::Busy(_))).count()
+    };
+    let told: Vec<usize> = (1..=5).map(|number| ask(number, after(number as i64))).collect();
+    assert_eq!(told, [0; 5]);
+    assert_eq!(ask(6, after(6)), 1);
+    let busy = state.busy(after(6)).unwrap();
+    assert_eq!((busy.asked, busy.hook.as_str(), busy.pattern.as_str()), (6, "guard", "Run `step *`?"));
+    // Announced again after a broken connection, they count once.
+    state.leave(connection, after(7));
+    let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(7)).unwrap();
+    state.asked(again, asks(6, "guard", "Run `step 6`?", after(6)), "n".to_owned(), after(7));
+    assert_eq!(state.busy(after(7)).map(|busy| busy.asked), Some(6));
+    assert_eq!(state.busy(after(61)), None);
+    assert!(matches!(state.told_busy(after(61)), Some(Change::Busy(None))));
+}
+
+#[test]
+fn questions_of_several_hooks_are_not_too_many() {
+    let (mut state, connection) = with_session();
+    for number in 0..10 {
+        let hook = if number % 2 == 0 { "one" } else { "two" };
+        state.asked(connection, asks(number, hook, "Go?", BEGIN), "n".to_owned(), BEGIN);
+    }
+    assert_eq!(state.busy(BEGIN), None);
+}
+
+#[test]
+fn a_prompt_is_taken_once_and_by_sessions_that_take_prompts() {
+    let (mut state, connection) = with_session();
+    assert!(state.reach("s", true).is_ok());
+    assert_eq!(state.reach("s", true).unwrap_err().code, "busy");
+    assert!(state.reach("s", false).is_ok());
+    state.set_idle(connection, true);
+    assert!(state.reach("s", true).is_ok());
+    assert_eq!(state.reach("t", true).unwrap_err().code, "unreachable");
+    let silent = Hello { takes_prompts: false, ..hello("t") };
+    state.join(silent, Place::Process, None, "link", BEGIN).unwrap();
+    assert_eq!(state.reach("t", true).unwrap_err().code, "not_offered");
+}
+
+#[test]
+fn rules_of_a_session_are_its_own_and_go_with_it() {
+    let (mut state, connection) = with_session();
+    let rule = Rule {
+        id: "r".to_owned(),
+        scope: Scope::Person,
+        session: None,
+        project: Some("/".to_owned()),
+        hook: "guard".to_owned(),
+        pattern: "Go?".to_owned(),
+        decision: "allow".to_owned(),
+        by: None,
+        explanation: String::new(),
+    };
+    assert_eq!(state.set_rules(connection, vec![rule]).len(), 1);
+    let [rule] = &state.rules()[..] else { panic!("one rule") };
+    let expected = ("session.s.r", Scope::Session, Some("s"), None);
+    assert_eq!((rule.id.as_str(), rule.scope, rule.session.as_deref(), rule.project.as_deref()), expected);
+    let changes = state.leave(connection, BEGIN);
+    assert!(changes.iter().any(|change| matches!(change, Change::Rules)));
+    assert!(state.rules().is_empty());
+}
+
+#[test]
+fn ten_thousand_questions_are_no_trouble() {
+    const MANY: u64 = 10_000;
+    let (mut state, connection) = with_session();
+    let begun = std::time::Instant::now();
+    for number in 0..MANY {
+        let prompt = format!("Run `step {number}`?");
+        state.asked(connection, asks(number, "guard", &prompt, after(0)), number.to_string(), after(0));
+    }
+    assert_eq!(state.pending().len(), MANY as usize);
+    for number in 0..MANY {
+        assert!(state.answer(&format!("s.{number}"), &answering("Allow", &number.to_string(), None)).is_ok());
+        state.closed(connection, number, outcome("answer", None), after(1));
+    }
+    assert!(state.pending().is_empty());
+    // A second each would be quick for ten thousand people; it takes a fraction of that, even unoptimised.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+}

@@ -1,0 +1,224 @@
+//! The server's end: lets sessions in.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use super::protocol::{Hello, Lines, ToServer, ToSession, VERSION, write};
+use crate::hub::Hub;
+use crate::wire::Place;
+
+/// The name of the socket in the folder of the server.
+pub const SOCKET: &str = "socket";
+/// The file that is locked while the door is open. The server itself has another one.
+const LOCK: &str = "socket.lock";
+/// How long a connection may take to say who it is, and to take a line.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many sessions can be connected.
+const SESSIONS: usize = 4096;
+/// How much a session can be told before it has listened.
+const UNHEARD: usize = 1024;
+
+/// Lets sessions in, until it is dropped.
+#[derive(Debug)]
+pub struct Door {
+    socket: PathBuf,
+    accepting: JoinHandle<()>,
+    /// Another door sees by this lock that there is one.
+    _lock: File,
+}
+
+/// Why sessions cannot be let in.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoorError {
+    /// There is a server.
+    #[error("a server is running already, with the socket `{}`; stop it, or use it", .0.display())]
+    Running(PathBuf),
+    /// The folder or the socket cannot be used.
+    #[error("`{}` cannot be used: {source}", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Whether a server runs with that folder.
+pub fn is_open(folder: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(folder.join(SOCKET)).is_ok()
+}
+
+impl Door {
+    /// Opens the door: makes the folder if it is missing, and listens on the socket in it. Only the person can use either.
+    ///
+    /// The socket of a server that is gone is replaced; that of a living one stays.
+    ///
+    /// # Errors
+    /// If there is a living one, or the folder cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn open(folder: &Path, hub: Hub) -> Result<Self, DoorError> {
+        let socket = folder.join(SOCKET);
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |source| DoorError::Io { path, source }
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at(folder))?;
+        std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(at(folder))?;
+        let lock = folder.join(LOCK);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+        let file = file.map_err(at(&lock))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DoorError::Running(socket)),
+            Err(TryLockError::Error(source)) => return Err(at(&lock)(source)),
+        }
+        // While the lock is held, whatever is there was left behind.
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&socket)(error)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket).map_err(at(&socket))?;
+        std::fs::set_permissions(&socket, Permissions::from_mode(0o600)).map_err(at(&socket))?;
+        let accepting = tokio::spawn(accept(listener, hub));
+        Ok(Self { socket, accepting, _lock: file })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        // One that is left behind is replaced by the next server.
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+async fn accept(listener: UnixListener, hub: Hub) {
+    let room = Arc::new(Semaphore::new(SESSIONS));
+    // Connections end with the door.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let hub = hub.clone();
+                connections.spawn(async move {
+                    if let Err(error) = let_in(stream, hub).await {
+                        tracing::debug!(%error, "a session was not let in, or has gone");
+                    }
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                // Too many open files, as a rule: that passes.
+                tracing::warn!(%error, "a session cannot connect");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn let_in(stream: UnixStream, hub: Hub) -> io::Result<()> {
+    let peer = stream.peer_cred()?;
+    let own = std::fs::metadata("/proc/self").map(|own| std::os::unix::fs::MetadataExt::uid(&own))?;
+    if peer.uid() != own {
+        return Err(io::Error::other("it is somebody else's"));
+    }
+    let (from, to) = stream.into_split();
+    attend(hub, from, to, Place::Process, peer.pid()).await
+}
+
+/// Lets a session in that runs in the server: gives its end of a pipe.
+pub fn join(hub: &Hub) -> tokio::io::DuplexStream {
+    let (own, theirs) = tokio::io::duplex(64 << 10);
+    let hub = hub.clone();
+    let (from, to) = tokio::io::split(own);
+    tokio::spawn(async move {
+        if let Err(error) = attend(hub, from, to, Place::Server, None).await {
+            tracing::debug!(%error, "a session in the server has gone");
+        }
+    });
+    theirs
+}
+
+/// Hears a session until it is gone.
+async fn attend(
+    hub: Hub,
+    from: impl AsyncRead + Unpin,
+    to: impl AsyncWrite + Unpin + Send + 'static,
+    place: Place,
+    peer: Option<i32>,
+) -> io::Result<()> {
+    let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from));
+    let mut to = BufWriter::new(to);
+    let first = tokio::time::timeout(PATIENCE, lines.next()).await?;
+    let Some(ToServer::Hello(hello)) = first? else { return Err(io::Error::other("it does not say who it is")) };
+    check(&hello)?;
+    let (link, mut told) = mpsc::channel::<ToSession>(UNHEARD);
+    let connection = hub.join(hello, place, peer, link).map_err(io::Error::other)?;
+    let _leaving = Leaving { hub: &hub, connection };
+    let welcome = ToSession::Welcome { version: VERSION };
+    tokio::time::timeout(PATIENCE, write(&mut to, &welcome)).await??;
+    // A task of its own: what is said to a session that does not listen holds up nothing that it says.
+    let mut telling = tokio::task::JoinSet::new();
+    telling.spawn(async move {
+        while let Some(message) = told.recv().await {
+            match tokio::time::timeout(PATIENCE, write(&mut to, &message)).await {
+                Ok(Ok(())) => {}
+                _ => return,
+            }
+        }
+    });
+    loop {
+        let message = tokio::select! {
+            message = lines.next() => message?,
+            _ = telling.join_next() => return Err(io::Error::other("it does not listen")),
+        };
+        match message {
+            None | Some(ToServer::Bye { .. }) => return Ok(()),
+            Some(message) => hub.heard(connection, message).map_err(io::Error::other)?,
+        }
+    }
+}
+
+fn check(hello: &Hello) -> io::Result<()> {
+    if hello.version != VERSION {
+        return Err(io::Error::other(format!("it speaks version {}, not {VERSION}", hello.version)));
+    }
+    let is_id = |id: &str| {
+        !id.is_empty() && id.len() <= 128 && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    if !is_id(&hello.session) {
+        return Err(io::Error::other("its id is none"));
+    }
+    Ok(())
+}
+
+/// Takes a session away when its connection ends, however it ends.
+struct Leaving<'a> {
+    hub: &'a Hub,
+    connection: u64,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.hub.leave(self.connection);
+    }
+}

@@ -1,0 +1,59 @@
+//! Questions that are too large for a line.
+
+use super::protocol::LONGEST;
+use crate::wire::{Approval, Row, RowKind};
+
+/// How much of an action is shown elsewhere, in bytes. The person is told that there is more.
+const MOST: usize = 1 << 20;
+/// The longest other text.
+const TEXT: usize = 16 << 10;
+
+/// What is said about the rest.
+const CUT: &str = "this is too large to be shown here in full: look at it elsewhere before you allow it";
+
+/// Cuts what is too large for people and lines, and says so where it is seen.
+pub(super) fn fit(mut approval: Approval) -> Approval {
+    let mut is_cut = false;
+    let mut cut = |text: &mut String| {
+        if text.len() > TEXT {
+            let end = (0..=TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+            text.truncate(end);
+            text.push('…');
+            is_cut = true;
+        }
+    };
+    cut(&mut approval.prompt);
+    approval.reason.iter_mut().for_each(&mut cut);
+    let action = &mut approval.action;
+    action.target.iter_mut().for_each(&mut cut);
+    action.fields.truncate(100);
+    action.fields.iter_mut().for_each(|field| cut(&mut field.value));
+    action.notes.truncate(100);
+    action.notes.iter_mut().for_each(&mut cut);
+    action.body.iter_mut().for_each(|row| cut(&mut row.text));
+    let mut left = MOST;
+    let shown = action.body.iter().take_while(|row| {
+        // An empty line takes room, too.
+        let fits = row.text.len() + 64 <= left;
+        left = left.saturating_sub(row.text.len() + 64);
+        fits
+    });
+    let shown = shown.count();
+    let hidden = action.body.len() - shown;
+    if hidden > 0 {
+        action.body.truncate(shown);
+        let text = format!("{hidden} more lines are not shown here");
+        action.body.push(Row { kind: RowKind::Gap, text, old: None, new: None });
+    }
+    if hidden > 0 || is_cut {
+        action.notes.insert(0, CUT.to_owned());
+    }
+    // Characters that JSON escapes take up to six times their room.
+    if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > LONGEST / 2) {
+        let Approval { action, .. } = &mut approval;
+        action.body.clear();
+        action.fields.clear();
+        action.notes = vec![CUT.to_owned()];
+    }
+    approval
+}

@@ -1,0 +1,237 @@
+//! What a session and the server say to each other: one JSON object a line.
+
+use std::io;
+
+use amplifier_core::Answerer;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::wire::{Approval, Rule, Scope};
+
+/// The version of the messages. Both ends say theirs; a server refuses a session with another one.
+pub const VERSION: u32 = 1;
+/// The longest line, in bytes.
+pub const LONGEST: usize = 4 << 20;
+
+/// What a session says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToServer {
+    /// Who it is. The first line.
+    Hello(Hello),
+    /// A question is open. The `id` of the approval is its number in the session; the nonce is the server's.
+    Asked {
+        /// The question.
+        approval: Box<Approval>,
+    },
+    /// A question is no longer open.
+    Closed {
+        /// Its number.
+        id: u64,
+        /// What became of it.
+        #[serde(flatten)]
+        outcome: Outcome,
+    },
+    /// What became of an answer.
+    Answered {
+        /// The number of the question.
+        id: u64,
+        /// The answer that it is about.
+        #[serde(rename = "ref")]
+        reference: u64,
+        /// Whether it counts.
+        result: Reception,
+        /// What became of the question, if it is closed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
+        /// What the person should know about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// The standing answers of the session, all of them.
+    Rules {
+        /// They.
+        rules: Vec<Rule>,
+    },
+    /// What became of a change of a standing answer.
+    Ruled {
+        /// The change that it is about.
+        #[serde(rename = "ref")]
+        reference: u64,
+        /// Why it did not happen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// The hooks of the session, all of them.
+    Hooks {
+        /// They.
+        hooks: Vec<Value>,
+    },
+    /// Whether it waits for a prompt.
+    Idle {
+        /// Whether it does.
+        idle: bool,
+    },
+    /// It ends. The last line.
+    Bye {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Who a session is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The version of its messages.
+    pub version: u32,
+    /// Its id.
+    pub session: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its process.
+    pub pid: u32,
+    /// The folder that it works in.
+    pub workspace: String,
+    /// Whether it takes prompts.
+    #[serde(default)]
+    pub takes_prompts: bool,
+    /// Whether it waits for one now.
+    #[serde(default)]
+    pub idle: bool,
+    /// When it began.
+    pub begun_at: Timestamp,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Whether the operation may run.
+    pub granted: bool,
+    /// What that rests on, in a word.
+    pub basis: String,
+    /// The reason, in words.
+    pub reason: String,
+    /// Who answered, where somebody did and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Answerer>,
+}
+
+/// Whether an answer counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reception {
+    /// It does: the kernel has taken it.
+    Taken,
+    /// It came after the time limit.
+    Late,
+    /// Somebody else was faster.
+    Answered,
+    /// The question is closed for another reason, or there is none of that number.
+    Closed,
+    /// It is none of the options; the question is still open.
+    NotOffered,
+}
+
+/// What the server says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToSession {
+    /// The session is known now. The first line.
+    Welcome {
+        /// The version of the server's messages.
+        version: u32,
+    },
+    /// Somebody has answered a question.
+    Answer {
+        /// The number of the question.
+        id: u64,
+        /// Tells this answer from others.
+        #[serde(rename = "ref")]
+        reference: u64,
+        /// The label of the option.
+        option: String,
+        /// Who answered.
+        by: Answerer,
+        /// For what the answer is to hold beside this question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<Scope>,
+    },
+    /// A prompt.
+    Prompt {
+        /// It.
+        text: String,
+    },
+    /// The running turn is to stop: the first time when the running tool has finished, then at once.
+    Interrupt,
+    /// The session is to end.
+    End,
+    /// A standing answer for the rest of the session.
+    Rule {
+        /// Tells this change from others.
+        #[serde(rename = "ref")]
+        reference: u64,
+        /// The hook whose questions it answers.
+        hook: String,
+        /// The questions.
+        pattern: String,
+        /// `allow` or `deny`.
+        decision: String,
+        /// Who gives it.
+        by: Answerer,
+    },
+    /// A standing answer of the session is taken back.
+    Revoke {
+        /// Tells this change from others.
+        #[serde(rename = "ref")]
+        reference: u64,
+        /// The id of the rule.
+        rule: String,
+        /// Who takes it back.
+        by: Answerer,
+    },
+    /// What is configured has changed: standing answers in files, bundles.
+    Reload,
+}
+
+/// Writes a line.
+pub(super) async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line).await?;
+    to.flush().await
+}
+
+/// Lines as they come. Reading one is safe to cancel: what was read of it stays.
+pub(super) struct Lines<R> {
+    from: R,
+    line: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    pub(super) fn new(from: R) -> Self {
+        Self { from, line: Vec::new() }
+    }
+
+    /// The next line; none when there are no more.
+    ///
+    /// # Errors
+    /// If it cannot be read, is too long, or is no message.
+    pub(super) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let left = (LONGEST + 1).saturating_sub(self.line.len()) as u64;
+        (&mut self.from).take(left).read_until(b'\n', &mut self.line).await?;
+        let line = std::mem::take(&mut self.line);
+        match line.strip_suffix(b"\n") {
+            Some(line) => Ok(Some(serde_json::from_slice(line)?)),
+            None if line.is_empty() => Ok(None),
+            None if line.len() > LONGEST => Err(io::Error::other("a line is too long")),
+            // The other end went away in the middle of it.
+            None => Ok(None),
+        }
+    }
+}

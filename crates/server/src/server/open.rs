@@ -1,0 +1,153 @@
+//! A connection, with what has to end when it ends.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::PoisonError;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Sleep, sleep};
+
+use crate::BoxFuture;
+use crate::access::guard::Connection;
+
+/// An open connection. It stays one when it becomes a WebSocket, so its place among all connections is given back when it is closed.
+pub(super) struct Open<T> {
+    stream: T,
+    _permit: OwnedSemaphorePermit,
+    connection: Connection,
+    /// Is done when the server has stopped.
+    closed: BoxFuture<'static, ()>,
+    is_closed: bool,
+    /// Runs while the client takes nothing of what it is sent.
+    stalled: Option<Pin<Box<Sleep>>>,
+    stall_time: Duration,
+}
+
+impl<T> Open<T> {
+    pub(super) fn new(
+        stream: T,
+        permit: OwnedSemaphorePermit,
+        connection: Connection,
+        closed: impl Future<Output = ()> + Send + 'static,
+        stall_time: Duration,
+    ) -> Self {
+        let closed = Box::pin(closed);
+        Self { stream, _permit: permit, connection, closed, is_closed: false, stalled: None, stall_time }
+    }
+
+    /// A write that makes no progress fails after some time: a browser that is gone must not keep its place.
+    fn patient<V>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let time = self.stall_time;
+        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(time))).as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<T> Drop for Open<T> {
+    fn drop(&mut self) {
+        self.connection.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Open<T> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.is_closed || this.closed.as_mut().poll(context).is_ready() {
+            // The end, as if the client had left.
+            this.is_closed = true;
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut this.stream).poll_read(context, into)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Open<T> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.patient(context, written)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.patient(context, flushed)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let shut = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.patient(context, shut)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, pieces);
+        this.patient(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::sync::{Semaphore, oneshot};
+
+    use super::*;
+
+    fn open(
+        stream: tokio::io::DuplexStream,
+        closed: oneshot::Receiver<()>,
+    ) -> (Open<tokio::io::DuplexStream>, Arc<Semaphore>) {
+        let places = Arc::new(Semaphore::new(1));
+        let permit = places.clone().try_acquire_owned().unwrap();
+        let connection = Connection { peer: [127, 0, 0, 1].into(), socket: Arc::new(Mutex::new(None)) };
+        let closed = async move { drop(closed.await) };
+        (Open::new(stream, permit, connection, closed, Duration::from_secs(30)), places)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_is_left_after_some_time() {
+        let (server, mut client) = duplex(4);
+        let (_stop, stopped) = oneshot::channel();
+        let (mut open, places) = open(server, stopped);
+        open.write_all(b"1234").await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let writing = async {
+            // Taking something in between begins the time anew.
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            client.read_exact(&mut [0; 4]).await.unwrap();
+        };
+        let (written, ()) = tokio::join!(open.write_all(b"56789"), writing);
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed().as_secs(), 50);
+        drop(open);
+        assert_eq!(places.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stops_ends_what_is_read() {
+        let (server, _client) = duplex(4);
+        let (stop, stopped) = oneshot::channel();
+        let (mut open, _places) = open(server, stopped);
+        stop.send(()).unwrap();
+        assert_eq!(open.read(&mut [0; 4]).await.unwrap(), 0);
+        assert_eq!(open.read(&mut [0; 4]).await.unwrap(), 0);
+    }
+}

@@ -1,0 +1,124 @@
+//! What the tests share: real logs, and sessions that write to them.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use amplifier_audit::{Log, LogOptions};
+use amplifier_core::{
+    Answer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord, Coordinator, EventName,
+    HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PromptSubmit, SESSION_START, SessionStart, TOOL_POST,
+    TOOL_PRE, ToolPost, ToolPre,
+};
+use amplifier_server::feed::{Feed, Filter, Page};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A folder for a log and a key.
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.path().join("audit")
+    }
+
+    pub(crate) fn options(&self) -> LogOptions {
+        Log::at(self.log(), self.folder.path().join("audit.key"))
+    }
+
+    pub(crate) fn open(&self) -> Log {
+        self.options().open().unwrap()
+    }
+
+    pub(crate) fn feed(&self) -> Feed {
+        Feed::open(&self.log(), None).unwrap()
+    }
+
+    pub(crate) fn segment(&self, number: u64) -> PathBuf {
+        self.log().join(format!("seg-{number:06}.jsonl"))
+    }
+}
+
+/// A record with a text in it.
+pub(crate) fn message(session: &str, text: &str) -> AuditRecord {
+    let entry =
+        AuditEntry::Message { shown: true, source: "test".to_owned(), level: Level::Info, text: text.to_owned() };
+    AuditRecord { at: SystemTime::now(), session: Some(session.to_owned()), turn: 1, event: TOOL_PRE.name(), entry }
+}
+
+/// An event without hooks.
+pub(crate) fn event(session: &str, name: &str, data: serde_json::Value) -> AuditRecord {
+    let event: EventName = name.parse().unwrap();
+    let data = data.as_object().cloned().unwrap().into();
+    let entry = AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None };
+    AuditRecord { at: SystemTime::now(), session: Some(session.to_owned()), turn: 1, event, entry }
+}
+
+/// Waits until it holds. What is waited for is done by threads that nothing else tells about.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let limit = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < limit, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// All records that fit, page by page.
+pub(crate) fn all(feed: &Feed, filter: &Filter, limit: usize) -> Vec<amplifier_server::wire::Record> {
+    let (mut records, mut after) = (Vec::new(), 0);
+    loop {
+        let Page { records: some, cursor, .. } = feed.records(filter, after, limit).unwrap();
+        records.extend(some);
+        if cursor == after || cursor >= feed.cursor() {
+            return records;
+        }
+        after = cursor;
+    }
+}
+
+/// Waits until the feed has read so many records.
+pub(crate) fn read_to(feed: &Feed, size: u64) {
+    until(&format!("{size} records"), || (feed.cursor() >= size).then_some(()));
+}
+
+/// Somebody who always answers the same.
+pub(crate) struct Always(pub(crate) &'static str);
+
+impl ApprovalSystem for Always {
+    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+        Ok(Answer::by(self.0, "alice", "console"))
+    }
+}
+
+/// A session with hooks of every kind, which has had one turn with a tool that ran and one that was denied.
+pub(crate) async fn turn(log: &Log, session: &str, answer: &'static str) {
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("guard").run(|event| match event.data.text("tool_name") {
+        Some("Rm") => HookResult::deny("not here"),
+        _ => HookResult::ask("Run it?").because("it is new"),
+    });
+    hooks.hook(TOOL_POST).named("linter").run(|_| HookResult::inject("line 3 is too long").info("linted"));
+    hooks.hook(TOOL_POST).named("broken").run(|_| -> HookResult { panic!("no luck") });
+    let session = Coordinator::builder(hooks).session_id(session).audit(log.clone()).approvals(Always(answer)).build();
+    let plan = json!({ "workspace": "/home/alice/project" }).as_object().cloned().unwrap();
+    _ = session.emit(SESSION_START, SessionStart::new(plan, "startup")).await;
+    session.begin_turn();
+    _ = session.emit(PROMPT_SUBMIT, PromptSubmit::new("write a poem")).await;
+    for (tool, call) in [("Write", "call-1"), ("Rm", "call-2")] {
+        let pre = ToolPre::new(tool, Map::new()).with("tool_call_id", call);
+        if session.emit(TOOL_PRE, pre).await.is_proceed() {
+            let post = ToolPost::new(tool, Map::new(), json!("done"), true, 7).with("tool_call_id", call);
+            _ = session.emit(TOOL_POST, post).await;
+        }
+    }
+}

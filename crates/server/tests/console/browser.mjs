@@ -1,0 +1,13 @@
+// The browser that tests drive: Debian's, or the one that CHROMIUM names. Nothing is downloaded.
+
+import { existsSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+const PLACES = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+export function openBrowser() {
+  const executablePath = PLACES.find((place) => place && existsSync(place));
+  if (!executablePath) throw new Error('no browser found: install `chromium`, or set CHROMIUM to the path of one');
+  // A container has no room for Chromium's own sandbox when everything runs as root.
+  return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
+}

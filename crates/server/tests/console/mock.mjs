@@ -1,0 +1,215 @@
+// A server that only pretends: it serves the console as the real one does, and plays a few believable sessions.
+// `node mock.mjs [PORT]` to look at it by hand; the tests start it themselves.
+
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { WebSocketServer } from 'ws';
+import { believable } from './story.mjs';
+
+const CONSOLE = new URL('../../src/console/', import.meta.url);
+export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const TYPES = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', svg: 'image/svg+xml' };
+
+export const hash = (value) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
+
+/**
+ * Starts it. The state can be given, so that a restart finds what was there before.
+ * @param {{port?: number, role?: string, state?: any, quiet?: boolean}} [options]
+ */
+export async function startMock(options = {}) {
+  const state = options.state ?? believable(options);
+  state.role = options.role ?? state.role ?? 'admin';
+  state.known ??= true;
+  state.answers ??= [];
+  const sockets = new Set();
+  const say = (message) => {
+    const text = JSON.stringify(message);
+    for (const socket of sockets) socket.send(text);
+  };
+  const me = () => ({ name: 'ada', role: state.role });
+  const refuse = (status, code, message, by) => ({ status, body: { error: { code, message, ...(by ? { by } : {}) } } });
+  const ok = (body, status = 200) => ({ status, body });
+
+  const decide = (id, granted, more = {}) => {
+    const approval = state.approvals.find((one) => one.id === id);
+    if (!approval) return null;
+    state.approvals = state.approvals.filter((one) => one.id !== id);
+    const seq = state.log('approval_decision', approval.session, approval.event, { hook: approval.hook, granted, basis: 'answer', reason: `User ${granted ? 'allowed' : 'denied'}: ${approval.prompt}`, ...more });
+    const decided = { id, session: approval.session, hook: approval.hook, event: approval.event, prompt: approval.prompt, granted, basis: 'answer', reason: '', asked_at: approval.asked_at, decided_at: new Date().toISOString(), seq, ...more };
+    state.decided.unshift(decided);
+    const session = state.sessions.find((one) => one.id === approval.session);
+    if (session) {
+      session.pending = state.approvals.filter((one) => one.session === session.id).length;
+      session.state = session.pending ? 'waiting' : session.state === 'waiting' ? 'running' : session.state;
+      say({ type: 'session', session });
+    }
+    const item = (state.timelines[approval.session] ?? []).findLast((one) => one.decision === 'ask_user' && !one.approvals.length);
+    if (item) {
+      item.approvals.push(decided);
+      if (!granted) Object.assign(item, { decision: 'deny', denied_by: approval.hook, reason: decided.reason || `User denied: ${approval.prompt}` });
+      say({ type: 'events', events: [{ seq, at: decided.decided_at, session: approval.session, kind: 'approval_decision', event: approval.event, body: decided, writer: 'w1', hash: hash(decided) }], cursor: state.records.length });
+    }
+    say({ type: 'closed', id, decided });
+    return decided;
+  };
+
+  const routes = [
+    ['GET', /^\/health$/, () => ok({ status: 'ok', version: '0.0.0' })],
+    ['GET', /^\/api\/me$/, () => ok(me())],
+    ['POST', /^\/api\/leave$/, () => { state.known = false; return ok(null, 204); }],
+    ['GET', /^\/api\/sessions$/, () => ok({ sessions: state.sessions })],
+    ['POST', /^\/api\/sessions$/, (_, body) => {
+      const session = { ...state.sessions[0], id: `s-new-${state.sessions.length}`, name: undefined, state: 'idle', pending: 0, prompt: body.prompt, workspace: body.workspace ?? '/home/ada/work/harbour', begun_at: new Date().toISOString(), last_at: new Date().toISOString(), turns: 0, tool_calls: 0, denials: 0, errors: 0, tokens: 0 };
+      state.sessions.unshift(session);
+      state.timelines[session.id] = [];
+      say({ type: 'session', session });
+      return ok(session, 201);
+    }],
+    ['GET', /^\/api\/sessions\/([^/]+)$/, ([id]) => { const one = state.sessions.find((s) => s.id === id); return one ? ok(one) : refuse(404, 'unknown', `there is no session \`${id}\``); }],
+    ['GET', /^\/api\/sessions\/([^/]+)\/timeline$/, ([id], _, query) => {
+      const all = state.timelines[id] ?? [];
+      const items = all.filter((one) => one.seq >= Number(query.get('after') ?? 0)).slice(0, Number(query.get('limit') ?? 100));
+      return ok({ items, cursor: items.length ? items.at(-1).seq + 1 : Number(query.get('after') ?? 0) });
+    }],
+    ['POST', /^\/api\/sessions\/([^/]+)\/(prompt|interrupt|end)$/, ([id, what], body) => {
+      state.commands.push({ id, what, ...body });
+      const session = state.sessions.find((s) => s.id === id);
+      if (what === 'prompt' && session?.state !== 'idle') return refuse(409, 'busy', 'the session is in a turn; wait until it has ended, or interrupt it');
+      if (what === 'prompt') {
+        const seq = state.add(id, { event: 'prompt:submit', data: { prompt: body.text }, decision: 'continue' });
+        say({ type: 'events', events: [state.records[seq]], cursor: state.records.length });
+      }
+      return ok(null, 202);
+    }],
+    ['GET', /^\/api\/events$/, (_, __, query) => {
+      const wild = (pattern, text) => !pattern || (pattern.endsWith('*') ? text?.startsWith(pattern.slice(0, -1)) : text === pattern);
+      const found = state.records.filter((one) => one.seq >= Number(query.get('after') ?? 0) && wild(query.get('event'), one.event) && wild(query.get('kind'), one.kind) && wild(query.get('session'), one.session) && (!query.get('hook') || one.body?.hook === query.get('hook')) && (!query.get('text') || JSON.stringify(one.body).includes(query.get('text'))));
+      const events = found.slice(0, Number(query.get('limit') ?? 100));
+      return ok({ events, cursor: found.length > events.length ? events.at(-1).seq + 1 : state.records.length, first: 0 });
+    }],
+    ['GET', /^\/api\/approvals$/, () => ok({ approvals: state.approvals, busy: state.busy ?? null })],
+    ['GET', /^\/api\/approvals\/history$/, (_, __, query) => {
+      const before = Number(query.get('before') ?? Infinity);
+      return ok({ decisions: state.decided.filter((one) => one.seq < before && (!query.get('hook') || one.hook === query.get('hook'))).slice(0, Number(query.get('limit') ?? 50)) });
+    }],
+    ['GET', /^\/api\/approvals\/([^/]+)$/, ([id]) => { const one = state.approvals.find((a) => a.id === id) ?? state.decided.find((a) => a.id === id); return one ? ok(one) : refuse(404, 'unknown', 'no such question'); }],
+    ['POST', /^\/api\/approvals\/([^/]+)\/answer$/, ([id], body) => {
+      if (state.role === 'viewer') return refuse(403, 'role', 'a viewer cannot answer');
+      state.answers.push({ id, ...body });
+      if (state.refuseNext) {
+        const { status, code, message, by } = state.refuseNext;
+        delete state.refuseNext;
+        return refuse(status, code, message, by);
+      }
+      const approval = state.approvals.find((one) => one.id === id);
+      if (!approval) {
+        const was = state.decided.find((one) => one.id === id);
+        return was ? refuse(409, 'answered', 'somebody else has answered already', was.by) : refuse(404, 'unknown', 'no such question');
+      }
+      if (approval.nonce !== body.nonce) return refuse(403, 'nonce', 'the nonce is not the one of this question');
+      const option = approval.options.find((one) => one.label === body.option);
+      if (!option) return refuse(422, 'not_offered', 'that was not offered');
+      const decided = decide(id, option.effect.startsWith('allow'), { by: { name: 'ada', via: 'console' } });
+      return ok({ granted: decided.granted, reason: decided.reason });
+    }],
+    ['GET', /^\/api\/rules$/, () => ok({ rules: state.rules })],
+    ['POST', /^\/api\/rules$/, (_, body) => {
+      const rule = { id: `r${state.rules.length + 1}`, ...body, by: { name: 'ada', via: 'console' }, explanation: `Questions of \`${body.hook}\` that read \`${body.pattern}\` are ${body.decision === 'allow' ? 'allowed' : 'denied'} without asking.` };
+      state.rules.push(rule);
+      say({ type: 'rules' });
+      return ok(rule, 201);
+    }],
+    ['DELETE', /^\/api\/rules\/([^/]+)$/, ([id]) => { state.rules = state.rules.filter((one) => one.id !== id); say({ type: 'rules' }); return ok(null, 204); }],
+    ['GET', /^\/api\/hooks$/, () => ok({ hooks: state.hooks })],
+    ['POST', /^\/api\/hooks\/reload$/, () => ok({ sessions: 3 })],
+    ['GET', /^\/api\/audit$/, () => ok(state.audit)],
+    ['POST', /^\/api\/audit\/verify$/, () => { state.audit = { ...state.audit, size: state.records.length, verified_to: state.audit.sound ? state.records.length : state.audit.verified_to }; return ok(state.audit); }],
+    ['GET', /^\/api\/audit\/proof\/(\d+)$/, ([seq]) => ok({ record: state.records[Number(seq)], index: Number(seq), path: Array.from({ length: 11 }, (_, n) => hash([seq, n])), checkpoint: `amplifier-audit\n${state.records.length}\n${hash('root')}\n\n— key ${hash('signature')}` })],
+  ];
+
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url, 'http://mock');
+    const headers = { 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' };
+    const file = url.pathname === '/' ? 'index.html' : /^\/console\/([a-z]+\.(?:js|css|svg))$/.exec(url.pathname)?.[1];
+    if (file && request.method === 'GET') {
+      try {
+        const body = await readFile(new URL(file, CONSOLE));
+        response.writeHead(200, { ...headers, 'content-type': TYPES[file.split('.').at(-1)] }).end(body);
+      } catch {
+        response.writeHead(404, headers).end();
+      }
+      return;
+    }
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    let result = refuse(404, 'unknown', 'no such path');
+    if (url.pathname.startsWith('/api/') && !state.known) result = refuse(401, 'unknown', 'not known; get a link with `amplifier serve link`');
+    else {
+      for (const [method, path, run] of routes) {
+        const match = path.exec(url.pathname);
+        if (!match || method !== request.method) continue;
+        if (method === 'POST' && request.headers['content-type'] !== 'application/json') result = refuse(415, 'content_type', 'JSON only');
+        else result = run(match.slice(1).map(decodeURIComponent), text ? JSON.parse(text) : {}, url.searchParams);
+        break;
+      }
+    }
+    response.writeHead(result.status, { ...headers, 'content-type': 'application/json' }).end(result.body === null ? undefined : JSON.stringify(result.body));
+  });
+  const wss = new WebSocketServer({ noServer: true });
+  server.on('upgrade', (request, socket, head) => {
+    if (!state.known) return socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
+    wss.handleUpgrade(request, socket, head, (ws) => {
+      state.streams.push(request.url);
+      sockets.add(ws);
+      ws.on('close', () => sockets.delete(ws));
+      ws.on('message', (data) => state.watches.push(JSON.parse(String(data))));
+      ws.send(JSON.stringify({ type: 'hello', me: me(), cursor: state.records.length, now: new Date().toISOString(), sessions: state.sessions, approvals: state.approvals, audit: state.audit }));
+    });
+  });
+  await new Promise((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
+  const port = server.address().port;
+
+  return {
+    state,
+    port,
+    url: `http://127.0.0.1:${port}/`,
+    say,
+    decide,
+    ask(approval) {
+      state.approvals.push(approval);
+      const session = state.sessions.find((one) => one.id === approval.session);
+      if (session) Object.assign(session, { state: 'waiting', pending: session.pending + 1 });
+      say({ type: 'asked', approval });
+      if (session) say({ type: 'session', session });
+    },
+    add(id, item) {
+      const seq = state.add(id, item);
+      const one = state.sessions.find((s) => s.id === id);
+      if (one) one.last_at = new Date().toISOString();
+      say({ type: 'events', events: [state.records[seq]], cursor: state.records.length });
+      return seq;
+    },
+    setBusy(busy) {
+      state.busy = busy;
+      say({ type: 'busy', busy });
+    },
+    setAudit(audit) {
+      state.audit = { ...state.audit, ...audit };
+      say({ type: 'audit', audit: state.audit });
+    },
+    async stop() {
+      for (const socket of sockets) socket.terminate();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const mock = await startMock({ port: Number(process.argv[2] ?? 8099) });
+  console.log(mock.url);
+  const { tick } = await import('./story.mjs');
+  setInterval(() => tick(mock), 2_500);
+}

@@ -1,0 +1,437 @@
+//! What the feed makes of real logs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
+
+mod common;
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+
+use amplifier_audit::{Durability, Kind, Proof};
+use amplifier_server::feed::{Feed, Filter};
+use amplifier_server::wire::AuditStatus;
+use common::{Place, all, event, message, read_to, turn, until};
+use serde_json::json;
+
+fn of_session(session: &str) -> Filter {
+    Filter { session: Some(session.to_owned()), ..Filter::default() }
+}
+
+fn of_kind(kind: Kind) -> Filter {
+    Filter { kinds: vec![kind], ..Filter::default() }
+}
+
+/// The status when nothing more is to be verified, up to so many records.
+fn verified(feed: &Feed, size: u64) -> AuditStatus {
+    until("the verification", || {
+        let status = feed.status();
+        (!status.checking && (!status.sound || status.verified_to >= size)).then_some(status)
+    })
+}
+
+#[test]
+fn records_of_several_writers_come_in_order_without_holes() {
+    let place = Place::new();
+    let feed = place.feed();
+    assert_eq!((feed.cursor(), feed.records(&Filter::default(), 0, 10).unwrap().records.len()), (0, 0));
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let log = place.options().segment_bytes(40_000).durability(Durability::Async).open().unwrap();
+            std::thread::spawn(move || {
+                for n in 0..250 {
+                    log.take(&message(&format!("s-{writer}"), &format!("{n}"))).unwrap();
+                    if n % 10 == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                log.close().unwrap();
+            })
+        })
+        .collect();
+    // Read while it is written, in small pages.
+    let mut seen = Vec::new();
+    let mut after = 0;
+    until("all records", || {
+        let page = feed.records(&Filter::default(), after, 7).unwrap();
+        seen.extend(page.records);
+        after = page.cursor;
+        (seen.iter().filter(|record| record.kind == "message").count() == 1000).then_some(())
+    });
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let seqs: Vec<u64> = seen.iter().map(|record| record.seq).collect();
+    assert_eq!(seqs, (0..seqs.len() as u64).collect::<Vec<_>>());
+    let mut next: HashMap<String, usize> = HashMap::new();
+    for record in seen.iter().filter(|record| record.kind == "message") {
+        let next = next.entry(record.session.clone().unwrap()).or_default();
+        assert_eq!(record.body["text"], next.to_string());
+        *next += 1;
+    }
+    assert!(place.segment(3).exists(), "there are several segments");
+    read_to(&feed, after);
+    let size = feed.cursor();
+    assert!(verified(&feed, size).sound);
+}
+
+#[test]
+fn another_feed_goes_on_from_a_cursor() {
+    let place = Place::new();
+    let log = place.open();
+    (0..300).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());
+    log.checkpoint().unwrap();
+    let size = log.status().size;
+    let feed = place.feed();
+    read_to(&feed, size);
+    let page = feed.records(&Filter::default(), 0, 100).unwrap();
+    assert_eq!((page.records.len(), page.cursor, page.first), (100, 100, 0));
+    drop(feed);
+    log.take(&message("s", "after the restart")).unwrap();
+    log.close().unwrap();
+    let feed = place.feed();
+    read_to(&feed, size + 1);
+    let rest = feed.records(&Filter::default(), page.cursor, 1000).unwrap();
+    assert_eq!(rest.records.first().unwrap().seq, 100);
+    assert!(rest.records.iter().any(|record| record.body["text"] == "after the restart"));
+    assert_eq!(rest.cursor, feed.cursor());
+    let beyond = feed.records(&Filter::default(), rest.cursor + 50, 10).unwrap();
+    assert_eq!((beyond.records.len(), beyond.cursor), (0, rest.cursor));
+}
+
+#[test]
+fn half_a_line_is_waited_for() {
+    let place = Place::new();
+    let log = place.open();
+    (0..5).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());
+    log.close().unwrap();
+    let text = std::fs::read(place.segment(1)).unwrap();
+    let end = text[..text.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    let half = end + 50;
+    let other = Place::new();
+    std::fs::create_dir_all(other.log()).unwrap();
+    std::fs::write(other.segment(1), &text[..half]).unwrap();
+    let feed = other.feed();
+    let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+    read_to(&feed, lines - 1);
+    // Left as it is, it is said to be unfinished.
+    let status = until("the verdict", || Some(feed.status()).filter(|status| !status.problems.is_empty()));
+    assert!(!status.sound && status.problems[0].text.contains("without an end"), "{status:?}");
+    assert_eq!(feed.cursor(), lines - 1);
+    OpenOptions::new().append(true).open(other.segment(1)).unwrap().write_all(&text[half..]).unwrap();
+    read_to(&feed, lines);
+    assert!(until("soundness", || Some(feed.status()).filter(|status| status.sound)).problems.is_empty());
+}
+
+#[test]
+fn what_retention_removes_is_gone_and_the_rest_is_still_found() {
+    let place = Place::new();
+    let log = place.options().segment_bytes(30_000).open().unwrap();
+    let fill = |session: &str| {
+        (0..200).for_each(|n| _ = log.take(&message(session, &n.to_string())).unwrap());
+        log.seal_blocking(session, "complete").unwrap();
+    };
+    fill("old");
+    fill("new");
+    let feed = place.feed();
+    read_to(&feed, log.status().size);
+    assert_eq!(feed.records(&Filter::default(), 0, 1).unwrap().first, 0);
+    log.retain(2).unwrap();
+    let size = log.status().size;
+    // Segments go one after another, and the last two stay.
+    let kept = std::fs::read_dir(place.log()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let oldest = kept.filter(|file| file.starts_with("seg-")).min().unwrap();
+    let text = std::fs::read_to_string(place.log().join(oldest)).unwrap();
+    let first =
+        serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()["seq"].as_u64().unwrap();
+    assert!(first > 0);
+    until("the removal", || (feed.records(&Filter::default(), 0, 1).unwrap().first == first).then_some(()));
+    read_to(&feed, size);
+    let left = all(&feed, &Filter::default(), 50);
+    assert_eq!(left.iter().map(|record| record.seq).collect::<Vec<_>>(), (first..feed.cursor()).collect::<Vec<_>>());
+    assert!(verified(&feed, size).sound, "{:?}", feed.status());
+    assert!(verified(&feed, size).proves.iter().any(|text| text.contains("older records were removed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_found_by_what_they_are_about_in_both_directions() {
+    let place = Place::new();
+    let log = place.open();
+    turn(&log, "s-1", "Allow").await;
+    turn(&log, "s-2", "Deny").await;
+    (0..600).for_each(|n| _ = log.take(&message("s-3", &format!("caf\u{e9} {n}"))).unwrap());
+    log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "x".repeat(20_000) }))).unwrap();
+    log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "y".repeat(100_000) }))).unwrap();
+    log.checkpoint().unwrap();
+    let feed = place.feed();
+    read_to(&feed, log.status().size);
+    let everything = all(&feed, &Filter::default(), 1000);
+    let check = |filter: Filter, expected: &dyn Fn(&amplifier_server::wire::Record) -> bool, least: usize| {
+        let wanted: Vec<u64> = everything.iter().filter(|record| expected(record)).map(|record| record.seq).collect();
+        assert!(wanted.len() >= least, "{filter:?}");
+        let forward: Vec<u64> = all(&feed, &filter, 9).iter().map(|record| record.seq).collect();
+        assert_eq!(forward, wanted, "{filter:?}");
+        let (mut backward, mut before) = (Vec::new(), u64::MAX);
+        loop {
+            let page = feed.records_before(&filter, before, 9).unwrap();
+            let seqs: Vec<u64> = page.records.iter().map(|record| record.seq).collect();
+            backward.splice(0..0, seqs);
+            if page.cursor == 0 || page.cursor == before {
+                break;
+            }
+            before = page.cursor;
+        }
+        assert_eq!(backward, wanted, "{filter:?}");
+    };
+    check(Filter::default(), &|_| true, 600);
+    check(of_session("s-2"), &|record| record.session.as_deref() == Some("s-2"), 5);
+    check(of_session("s"), &|_| false, 0);
+    check(of_kind(Kind::HookReport), &|record| record.kind == "hook_report", 5);
+    let event = |pattern: &str| Filter { event: Some(pattern.to_owned()), ..Filter::default() };
+    check(event("tool:*"), &|record| record.event.as_deref().is_some_and(|event| event.starts_with("tool:")), 8);
+    check(event("prompt:submit"), &|record| record.event.as_deref() == Some("prompt:submit"), 2);
+    let hook = Filter { hook: Some("guard".to_owned()), ..Filter::default() };
+    check(hook, &|record| record.body["hook"] == "guard" || record.body["denied_by"] == "guard", 6);
+    let text = Filter { text: Some("caf\u{e9} 59".to_owned()), ..Filter::default() };
+    check(text, &|record| record.body["text"].as_str().is_some_and(|text| text.starts_with("caf\u{e9} 59")), 11);
+    // Large bodies are put in up to a size, and referred to beyond.
+    let large = all(&feed, &Filter { kinds: vec![Kind::Event], ..of_session("s-3") }, 10);
+    assert_eq!(large[0].body["data"]["text"].as_str().unwrap().len(), 20_000);
+    assert!(large[1].body["blob"].as_str().unwrap().starts_with("sha256:"), "{:?}", large[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
+    let place = Place::new();
+    let log = place.open();
+    turn(&log, "s-1", "Allow").await;
+    turn(&log, "s-2", "Allow").await;
+    log.take(&event("s-1", "tool:pre", json!({ "tool_name": "Write", "text": "x".repeat(20_000) }))).unwrap();
+    log.seal("s-1", "complete").await.unwrap();
+    let feed = place.feed();
+    read_to(&feed, log.status().size);
+    let timeline = feed.timeline("s-1", 0, 100).unwrap();
+    assert_eq!(timeline.cursor, feed.cursor());
+    let items = timeline.items;
+    let events: Vec<&str> = items.iter().map(|item| item.event.as_str()).collect();
+    assert_eq!(
+        events,
+        [
+            "session:start",
+            "prompt:submit",
+            "tool:pre",
+            "approval:required",
+            "user:notification",
+            "approval:granted",
+            "tool:post",
+            "tool:pre",
+            "tool:pre",
+            "seal"
+        ]
+    );
+    let written = &items[2];
+    let asked = &written.approvals[0];
+    assert_eq!(
+        (asked.granted, asked.prompt.as_str(), asked.basis.as_str(), asked.session.as_str()),
+        (true, "Run it?", "answer", "s-1")
+    );
+    let by = asked.by.as_ref().unwrap();
+    assert_eq!((by.name.as_str(), by.via.as_str()), ("alice", "console"));
+    assert!(asked.id.as_ref().unwrap().starts_with("s-1.") && asked.asked_at.is_some() && asked.seq > written.seq);
+    assert_eq!((written.hooks[0].hook.as_str(), written.hooks[0].answer.as_str()), ("guard", "ask_user"));
+    assert_eq!(written.hooks[0].reason.as_deref(), Some("it is new"));
+    assert!(written.hooks[0].took_ns > 0 && written.turn == Some(1));
+    let post = &items[6];
+    assert_eq!((post.injections[0].hook.as_str(), post.injections[0].text.as_str()), ("linter", "line 3 is too long"));
+    assert_eq!((post.messages[0].source.as_str(), post.messages[0].text.as_str()), ("hook:linter", "linted"));
+    assert!(post.hooks[1].error.as_ref().unwrap().contains("no luck"), "{:?}", post.hooks[1]);
+    let outcome = post.outcome.as_ref().unwrap();
+    assert_eq!((outcome.success, outcome.took_ms), (Some(true), Some(7)));
+    let denied = &items[7];
+    assert_eq!((denied.decision.as_deref(), denied.denied_by.as_deref()), (Some("deny"), Some("guard")));
+    assert_eq!(denied.reason.as_deref(), Some("not here"));
+    let long = &items[8];
+    assert!(long.cut && long.data["text"].as_str().unwrap().len() < 5_000);
+    assert!(!written.cut);
+
+    // By pages it is the same.
+    let (mut paged, mut after) = (Vec::new(), 0);
+    loop {
+        let page = feed.timeline("s-1", after, 2).unwrap();
+        paged.extend(page.items);
+        if page.cursor >= feed.cursor() {
+            break;
+        }
+        after = page.cursor;
+    }
+    assert_eq!(paged, items);
+    // What may still change comes again.
+    let open = feed.timeline("s-2", 0, 100).unwrap();
+    let first = feed.timeline("s-2", 0, 2).unwrap();
+    assert_eq!((first.items.len(), first.cursor), (2, first.items[1].seq + 1));
+    assert_eq!(open.cursor, open.items[0].seq);
+    assert_eq!(feed.timeline("s-9", 0, 100).unwrap().items, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_hooks_and_decisions_are_counted() {
+    let place = Place::new();
+    let log = place.open();
+    turn(&log, "s-1", "Allow").await;
+    turn(&log, "s-2", "Deny").await;
+    let usage = json!({ "provider": "p", "usage": { "input_tokens": 30, "output_tokens": 12 } });
+    log.take(&event("s-1", "provider:response", usage)).unwrap();
+    let plan = json!({ "mount_plan": { "agent_name": "tester", "parent_session_id": "s-1" }, "source": "startup" });
+    log.take(&event("s-3", "session:start", plan)).unwrap();
+    log.take(&event("s-3", "session:end", json!({ "reason": "complete" }))).unwrap();
+    log.seal("s-3", "complete").await.unwrap();
+    let feed = place.feed();
+    read_to(&feed, log.status().size);
+
+    let one = feed.session("s-1").unwrap();
+    assert_eq!((one.turns, one.tool_calls, one.denials, one.errors, one.tokens), (1, 2, 1, 1, 42));
+    assert_eq!((one.workspace.as_deref(), one.prompt.as_deref()), (Some("/home/alice/project"), Some("write a poem")));
+    assert!(one.is_running && one.ended.is_none() && one.begun_at <= one.last_at);
+    let two = feed.session("s-2").unwrap();
+    assert_eq!((two.denials, two.errors), (2, 0), "the question was refused, and the other tool denied");
+    let three = feed.session("s-3").unwrap();
+    assert_eq!((three.name.as_deref(), three.parent.as_deref()), (Some("tester"), Some("s-1")));
+    assert_eq!((three.ended.as_deref(), three.is_running), (Some("complete"), false));
+    let order: Vec<String> = feed.sessions().into_iter().map(|session| session.id).collect();
+    assert_eq!(order, ["s-3", "s-1", "s-2"]);
+
+    let hooks = feed.hooks(None);
+    let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
+    assert_eq!(names, ["broken", "guard", "linter"]);
+    let guard = &hooks[1];
+    assert_eq!((guard.calls, guard.denials, guard.asks, guard.errors), (4, 2, 2, 0));
+    assert_eq!((guard.events.clone(), guard.latency.iter().sum::<u64>()), (vec!["tool:pre".to_owned()], 4));
+    assert!(guard.p50_ns <= guard.p95_ns && guard.p95_ns <= guard.max_ns && guard.p50_ns > 0);
+    assert_eq!(guard.recent.iter().sum::<u64>(), 4);
+    assert_eq!((hooks[0].errors, hooks[2].injects), (1, 1));
+    assert_eq!(feed.hooks(Some("s-2"))[0].calls, 2);
+    assert_eq!(feed.hooks(Some("s-9")), []);
+
+    let history = feed.history(None, None, None, 10).unwrap();
+    let told: Vec<_> = history.iter().map(|one| (one.session.as_str(), one.granted, one.prompt.as_str())).collect();
+    assert_eq!(told, [("s-2", false, "Run it?"), ("s-1", true, "Run it?")]);
+    assert_eq!(history[0].by.as_ref().unwrap().name, "alice");
+    assert_eq!(feed.history(Some("s-1"), Some("guard"), None, 10).unwrap(), history[1..]);
+    assert_eq!(feed.history(None, None, Some(history[0].seq), 10).unwrap(), history[1..]);
+    assert_eq!(feed.history(None, Some("linter"), None, 10).unwrap(), []);
+}
+
+/// A log with some records that are verified; then something is done to it.
+fn tampered(records: usize, tamper: impl FnOnce(&Place)) -> (Place, Feed, AuditStatus) {
+    let place = Place::new();
+    let log = place.open();
+    (0..records).for_each(|n| _ = log.take(&message("s", &format!("number {n} of them"))).unwrap());
+    log.close().unwrap();
+    let feed = place.feed();
+    let size = records as u64 + 2;
+    read_to(&feed, size);
+    let before = verified(&feed, size);
+    assert!(before.sound && before.problems.is_empty() && before.verified_to >= size, "{before:?}");
+    assert!(before.checkpoint.is_some() && !before.proves.is_empty() && !before.cannot_prove.is_empty());
+    tamper(&place);
+    let after = until("the break", || Some(feed.status()).filter(|status| !status.sound && !status.checking));
+    (place, feed, after)
+}
+
+fn at(text: &[u8], needle: &str) -> usize {
+    memchr::memmem::find(text, needle.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_byte_that_is_changed_in_what_was_verified_is_noticed() {
+    let (_place, feed, status) = tampered(30, |place| {
+        let text = std::fs::read(place.segment(1)).unwrap();
+        let file = OpenOptions::new().write(true).open(place.segment(1)).unwrap();
+        file.write_all_at(b"7", at(&text, "number 10 of") as u64 + 7).unwrap();
+    });
+    let seq = status.problems[0].seq.unwrap();
+    assert!((11..=14).contains(&seq), "{status:?}");
+    assert_eq!(status.verified_to, seq);
+    assert!(status.problems[0].text.contains("hash"), "{status:?}");
+    assert_eq!(status.proves, Vec::<String>::new());
+    assert!(feed.cursor() > seq, "what is there is still shown");
+}
+
+#[test]
+fn a_log_that_is_cut_or_replaced_or_gone_is_broken() {
+    let (_place, _feed, status) = tampered(30, |place| {
+        let text = std::fs::read(place.segment(1)).unwrap();
+        std::fs::write(place.segment(1), &text[..at(&text, "number 10 of")]).unwrap();
+        let end = text[..at(&text, "number 10 of")].iter().rposition(|byte| *byte == b'\n').unwrap();
+        std::fs::write(place.segment(1), &text[..=end]).unwrap();
+    });
+    assert!(status.problems.iter().any(|problem| problem.text.contains("only")), "{status:?}");
+    let (_place, _feed, status) = tampered(30, |place| std::fs::remove_file(place.segment(1)).unwrap());
+    assert!(status.problems[0].text.contains("gone"), "{status:?}");
+    let (_place, _feed, status) = tampered(30, |place| {
+        let other = Place::new();
+        let log = other.open();
+        (0..50).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());
+        log.close().unwrap();
+        std::fs::copy(other.segment(1), place.segment(1)).unwrap();
+    });
+    assert!(status.problems.iter().any(|problem| problem.text.contains("another log")), "{status:?}");
+    assert_eq!(status.verified_to, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_log_that_grows_is_found_when_asked() {
+    let place = Place::new();
+    let log = place.open();
+    (0..20).for_each(|n| _ = log.take(&message("s", &format!("number {n} of them"))).unwrap());
+    log.checkpoint().unwrap();
+    let feed = place.feed();
+    let size = log.status().size;
+    read_to(&feed, size);
+    verified(&feed, size);
+    let text = std::fs::read(place.segment(1)).unwrap();
+    // Changed and grown between two looks: from outside it looks as if it had only grown.
+    let file = OpenOptions::new().write(true).open(place.segment(1)).unwrap();
+    file.write_all_at(b"7", at(&text, "number 10 of") as u64 + 7).unwrap();
+    (0..20).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());
+    let status = feed.verify().await.unwrap();
+    assert!(!status.sound, "{status:?}");
+    assert!((11..=14).contains(&status.problems[0].seq.unwrap()), "{status:?}");
+}
+
+#[test]
+fn the_key_is_compared_and_proofs_can_be_taken_away() {
+    let place = Place::new();
+    let log = place.open();
+    (0..20).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());
+    log.checkpoint().unwrap();
+    let key = log.status().public_key.unwrap();
+    let size = log.status().size;
+    let feed = Feed::open(&place.log(), Some(key)).unwrap();
+    read_to(&feed, size);
+    assert!(verified(&feed, size).proves.iter().any(|text| text.contains("the key that you gave")));
+    let proof: Proof = serde_json::from_value(feed.proof(5).unwrap()).unwrap();
+    assert_eq!((proof.seq, proof.check(&key).is_ok()), (5, true));
+    assert!(feed.proof(size + 5).is_err());
+    let other = Place::new();
+    let wrong = other.open().status().public_key.unwrap();
+    let feed = Feed::open(&place.log(), Some(wrong)).unwrap();
+    read_to(&feed, size);
+    let status = until("the break", || Some(feed.status()).filter(|status| !status.sound && !status.checking));
+    assert_eq!(status.verified_to, 0);
+    assert!(status.problems[0].text.contains("the key that was given"), "{status:?}");
+}
+
+#[test]
+fn what_is_new_is_verified_as_it_comes() {
+    let place = Place::new();
+    let log = place.options().segment_bytes(20_000).checkpoint_every(8).open().unwrap();
+    let feed = place.feed();
+    for round in 0..12 {
+        (0..40).for_each(|n| _ = log.take(&message("s", &format!("{round} {n}"))).unwrap());
+        log.checkpoint().unwrap();
+        let size = log.status().size;
+        let status = verified(&feed, size);
+        assert!(status.sound, "{status:?}");
+        assert_eq!((status.size >= size, status.exposed >= size), (true, true));
+    }
+}

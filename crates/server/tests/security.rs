@@ -1,0 +1,17 @@
+//! Who gets in, who does not, and what the server does about those who are slow, many or rude.
+//!
+//! After a change of the API, write its description anew: `UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security`.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+
+#[path = "security/limits.rs"]
+mod limits;
+#[path = "security/matrix.rs"]
+mod matrix;
+#[path = "security/place.rs"]
+mod place;
+#[path = "security/secrets.rs"]
+mod secrets;
+#[path = "security/tls.rs"]
+mod tls;

@@ -1,0 +1,180 @@
+//! Those who are slow, and those who are many.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use amplifier_server::access::{AccessOptions, Rate, Role};
+use amplifier_server::{ServeError, ServerOptions};
+
+use super::place::{Asked, LIMIT, Place, exchange, generous};
+
+const SOON: Duration = Duration::from_millis(300);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_requests_of_one_person_are_put_off_and_others_are_not() {
+    let few = AccessOptions { requests: Rate { burst: 5, per_second: 1 }, ..generous() };
+    let place = Place::with(few, |_| ()).await;
+    let me = |role| place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(role)));
+    let statuses: Vec<u16> = (0..12).map(|_| me(Role::Viewer).status).collect();
+    assert_eq!(&statuses[..5], [200; 5]);
+    let refused = me(Role::Viewer);
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many"));
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=5).contains(&wait), "{wait}");
+    assert_eq!(me(Role::Approver).status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_secrets_are_put_off_and_nobody_is_locked_out() {
+    let few = AccessOptions { failures: Rate { burst: 5, per_second: 1 }, ..generous() };
+    let place = Place::with(few, |_| ()).await;
+    let wrong = || place.ask(&Asked::new("GET", "/api/me").with("Authorization", "Bearer wrong"));
+    let statuses: Vec<u16> = (0..12).map(|_| wrong().status).collect();
+    assert_eq!(&statuses[..5], [401; 5]);
+    let refused = wrong();
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many"));
+    assert!(refused.header("retry-after").is_some());
+    let code = place.get("/enter?code=wrong");
+    assert_eq!((code.status, code.header("retry-after").is_some()), (429, true));
+    let right = place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Viewer)));
+    assert_eq!(right.status, 200);
+    assert_eq!(place.ask(&Asked::new("GET", "/api/me").with("Cookie", &place.browser(Role::Viewer))).status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_say_what_they_want_is_not_waited_for() {
+    let place = Place::with(generous(), |options| options.header_time = SOON).await;
+    for beginning in ["", "GET /health HTTP/1.1\r\nHo", "GET /health HTTP/1.1\r\nHost: x\r\nX-A: b\r\n"] {
+        let begun = Instant::now();
+        let mut stream = TcpStream::connect(place.address()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.write_all(beginning.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
+        assert!(begun.elapsed() < LIMIT, "{beginning}");
+    }
+    // A connection that stays open after an answer ends as well.
+    let mut stream = TcpStream::connect(place.address()).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(stream, "GET /health HTTP/1.1\r\nHost: {}\r\n\r\n", place.address()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_trickles_in_is_not_waited_for() {
+    const TIME: Duration = Duration::from_secs(2);
+    let place = Place::with(generous(), |options| options.body_time = TIME).await;
+    let head = format!(
+        "POST /api/links HTTP/1.1\r\nHost: {}\r\nAuthorization: {}\r\nContent-Type: application/json\r\nConnection: close\r\n",
+        place.address(),
+        place.bearer(Role::Admin)
+    );
+    for rest in ["Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"] {
+        let begun = Instant::now();
+        let mut stream = TcpStream::connect(place.address()).unwrap();
+        stream.write_all(format!("{head}{rest}").as_bytes()).unwrap();
+        // Often enough to seem alive. It stops before the server answers: what is sent to a closed connection can undo the answer.
+        while begun.elapsed() < TIME * 2 / 3 {
+            std::thread::sleep(Duration::from_millis(50));
+            stream.write_all(b"1\r\n \r\n").unwrap();
+        }
+        let last = Instant::now();
+        let reply = exchange(stream, b"");
+        assert_eq!((reply.status, reply.code().as_str()), (408, "slow"), "{reply:?}");
+        assert!(last.elapsed() < TIME, "the time does not begin anew with each piece: {:?}", last.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_so_many_connections_are_open_and_each_gives_its_place_back() {
+    let place = Place::with(generous(), |options| options.connections = 3).await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(place.address()).unwrap();
+        write!(stream, "GET /health HTTP/1.1\r\nHost: {}\r\n\r\n", place.address()).unwrap();
+        stream.read_exact(&mut [0; 12]).unwrap();
+        open.push(stream);
+    }
+    // It hears so before it has said anything.
+    let refused = exchange(TcpStream::connect(place.address()).unwrap(), b"");
+    assert_eq!((refused.status, refused.code().as_str()), (503, "too_many_connections"));
+    open.pop();
+    let begun = Instant::now();
+    while place.get("/health").status != 200 {
+        assert!(begun.elapsed() < LIMIT);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_and_endless_headers_are_refused() {
+    let place = Place::new().await;
+    let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", place.address(), "x".repeat(200_000));
+    let many = format!("GET / HTTP/1.1\r\nHost: {}\r\n{}\r\n", place.address(), "X: y\r\n".repeat(5000));
+    for bytes in ["garbage\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\0\0\0\0\r\n\r\n", &long, &many] {
+        let reply = exchange(TcpStream::connect(place.address()).unwrap(), bytes.as_bytes());
+        assert!([400, 414, 431, 0].contains(&reply.status), "{reply:?}");
+    }
+    // Two lengths, or a length and chunks, are how requests are smuggled past others.
+    for smuggling in
+        ["Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "Content-Length: 2\r\nTransfer-Encoding: x\r\n\r\n{}"]
+    {
+        let head = format!("POST /api/leave HTTP/1.1\r\nHost: {}\r\n", place.address());
+        let reply = exchange(TcpStream::connect(place.address()).unwrap(), format!("{head}{smuggling}").as_bytes());
+        assert_eq!(reply.status, 400, "{smuggling}");
+    }
+    assert_eq!(place.get("/health").status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_network_needs_tls_or_a_clear_word() {
+    let open = ServerOptions::new(([0, 0, 0, 0], 0).into());
+    let refused = Place::start(tempfile::tempdir().unwrap(), generous(), open.clone()).await;
+    let error = refused.err().unwrap();
+    assert!(matches!(error, ServeError::Insecure(_)), "{error}");
+    let place =
+        Place::start(tempfile::tempdir().unwrap(), generous(), ServerOptions { insecure: true, ..open }).await.unwrap();
+    let port = place.address().port();
+    let health = |host: &str| {
+        let request = format!("GET /health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        exchange(TcpStream::connect(("127.0.0.1", port)).unwrap(), request.as_bytes()).status
+    };
+    assert_eq!((health(&format!("127.0.0.1:{port}")), health(&format!("0.0.0.0:{port}"))), (200, 421));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_the_server_is_given_are_its_own() {
+    let place = Place::with(generous(), |options| options.hosts = vec!["box.example".to_owned()]).await;
+    let port = place.address().port();
+    assert_eq!(place.running.url, format!("http://box.example:{port}"));
+    let me = |host: &str, origin: &str| {
+        let asked = Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Viewer));
+        place.ask(&asked.with("Host", host).with("Origin", origin)).status
+    };
+    assert_eq!(me(&format!("box.example:{port}"), &format!("http://box.example:{port}")), 200);
+    assert_eq!(me(&format!("BOX.example:{port}"), &format!("http://localhost:{port}")), 200);
+    assert_eq!(me(&format!("[::1]:{port}"), &format!("http://[::1]:{port}")), 200);
+    assert_eq!(me("box.example", "http://box.example"), 421);
+    assert_eq!(me(&format!("box.example:{port}"), "http://box.example"), 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_the_console_are_sent_once() {
+    let place = Place::new().await;
+    let first = place.get("/");
+    first.check_protected();
+    assert_eq!((first.status, first.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(first.header("cache-control"), Some("no-cache"));
+    let again = place.ask(&Asked::new("GET", "/").with("If-None-Match", first.header("etag").unwrap()));
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    let style = place.get("/console/page.css");
+    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+    let page = place.ask(&Asked::new("GET", "/api").with("Authorization", &place.bearer(Role::Viewer)));
+    assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")));
+    assert!(page.body.contains("/api/links") && !page.body.contains("<script"), "{}", page.body);
+    // What the policy forbids is not there: no style or script within a page.
+    assert!(!page.body.contains("<style") && !page.body.contains(" style="), "{}", page.body);
+}
