@@ -168,9 +168,9 @@ impl Begin {
             () = told => {}
         }
         let _ = fs::remove_file(page);
-        // Sessions wait for another one.
-        drop(door);
+        // What is being answered needs the sessions. After that, they wait for another server.
         running.stop().await;
+        drop(door);
         Ok(ExitCode::SUCCESS)
     }
 

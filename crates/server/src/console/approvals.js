@@ -90,8 +90,11 @@ function history() {
   /** @type {number | undefined} */
   let timer;
   hook.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(() => void read(true), 250); });
+  // What was decided a moment ago is in the log a moment later.
+  const soon = () => { clearTimeout(timer); timer = setTimeout(() => void read(true), 600); };
   void read(true);
-  const off = on('closed', () => { clearTimeout(timer); timer = setTimeout(() => void read(true), 600); });
+  soon();
+  const off = on('closed', soon);
   return {
     root: el('div', null, el('div', { class: 'filters' }, hook),
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Decisions' }, el('table', { class: 'table history stacks' }, el('thead', null, el('tr', null, ['When', 'Decision', 'Question', 'Who', 'Session'].map((name) => el('th', { scope: 'col' }, name)))), rows)), more),

@@ -18,6 +18,8 @@ const SETTLING_MS = 600;
 const GRACE_MS = 5_000;
 /** What became of the question is not known. */
 const GONE = 'gone';
+/** What the server says when it has lost the session: nothing is decided by that. */
+const DISCONNECTED = 'disconnected';
 const AUTO = 'amplifier.open-questions';
 
 /** @type {Record<string, string>} */
@@ -110,7 +112,7 @@ function missing(id) {
     const stillMissing = () => current?.id === id && !outcome && !store.approvals.has(id) && store.link === 'live';
     if (!stillMissing()) return;
     const decided = await get(`/api/approvals/${encodeURIComponent(id)}`).catch(() => null);
-    if (stillMissing()) closed(id, typeof decided?.granted === 'boolean' ? decided : null);
+    if (stillMissing()) closed(id, typeof decided?.granted === 'boolean' && decided.basis !== DISCONNECTED ? decided : null);
   }, GRACE_MS);
 }
 
@@ -355,6 +357,11 @@ function forward() {
  * @param {Decided | null} decided
  */
 function closed(id, decided) {
+  // Whoever is not connected still waits, or has ended; which of the two is known in a moment.
+  if (decided?.basis === DISCONNECTED) {
+    if (id !== mine && current?.id === id && !outcome) missing(id);
+    return;
+  }
   if (id === mine && decided) early = { id, decided };
   if (id === mine || current?.id !== id || outcome) return;
   outcome = decided ?? { session: current.session, hook: current.hook, event: current.event, prompt: current.prompt, granted: false, basis: GONE, reason: '', decided_at: new Date().toISOString(), seq: 0 };

@@ -265,7 +265,7 @@ function fillHead(head, session) {
     fill(node, children());
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   };
-  place('h1', [session.name], () => [shown(sessionName(session.id, session.name), { limit: 160, more: false })]);
+  place('h1', [session.name, session.workspace], () => [shown(sessionName(session.id, session.name), { limit: 160, more: false })]);
   place('.sub', [session.state, session.workspace, session.ended], () => [
     stateBadge(session.state), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
     session.ended ? el('span', { class: 'faint' }, 'ended: ', shown(session.ended, { limit: 120, more: false })) : null,

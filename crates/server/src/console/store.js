@@ -1,7 +1,7 @@
 // What the page knows, and the stream that keeps it up to date. After a break the stream goes on from its cursor.
 
 import { get, onUnknown } from './api.js';
-import { setClock } from './format.js';
+import { folderName, setClock } from './format.js';
 
 /** @import {Approval, AuditStatus, Busy, Decided, LogRecord, Me, Session} from './types.js' */
 /** @typedef {'connecting' | 'live' | 'lost' | 'unknown'} Link `unknown`: the server does not know who this is */
@@ -218,7 +218,9 @@ export function queue() {
  * @param {string} [name]
  */
 export function sessionName(id, name) {
-  return name || store.sessions.get(id)?.name || `session ${id.slice(0, 8)}`;
+  const session = store.sessions.get(id);
+  // Ids begin with the time, so those of one morning differ at their ends only.
+  return name || session?.name || `${folderName(session?.workspace) || 'session'} · ${id.slice(-6)}`;
 }
 
 /** @param {AuditStatus} audit */

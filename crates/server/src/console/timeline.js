@@ -97,7 +97,7 @@ function pairing(event, item) {
 
 /** @param {TimelineItem} item */
 function isDenied(item) {
-  return item.decision === 'deny' || item.decision === 'denied' || Boolean(item.denied_by);
+  return item.decision === 'deny' || item.decision === 'denied' || Boolean(item.denied_by) || Boolean(item.approvals?.some((one) => !one.granted));
 }
 
 /** @param {Entry} entry */
@@ -174,7 +174,7 @@ function head(entry) {
 }
 
 /** @type {Record<string, string>} */
-const TITLES = { 'session:start': 'Session started', 'session:end': 'Session ended', 'session:resume': 'Session resumed', 'session:fork': 'Session forked', 'error:provider': 'The model failed', 'error:tool': 'A tool failed', 'context:pre_compact': 'Context compacted', 'cancel:requested': 'Interrupted', 'policy:violation': 'Policy violated' };
+const TITLES = { 'session:start': 'Session started', 'session:end': 'Session ended', 'session:resume': 'Session resumed', 'session:fork': 'Session forked', 'error:provider': 'The model failed', 'error:tool': 'A tool failed', 'context:pre_compact': 'Context compacted', 'cancel:requested': 'Interrupted', 'policy:violation': 'Policy violated', 'user:notification': 'The person is told' };
 const GIST = ['command', 'file_path', 'path', 'pattern', 'url', 'query', 'prompt', 'task', 'message', 'reason', 'source', 'error', 'status'];
 
 /**
@@ -206,6 +206,8 @@ function took(entry) {
 /** @param {Entry} entry */
 function denial(entry) {
   const item = isDenied(entry.first) ? entry.first : entry.last;
+  // Where a person said no, the line of the question says so.
+  if (!item?.denied_by && !item?.reason) return null;
   return el('div', { class: 'denial' }, el('strong', null, 'Denied'), item?.denied_by ? el('span', null, ' by ', el('span', { class: 'hook-name' }, shown(item.denied_by, { limit: 80, more: false }))) : null, item?.reason ? el('span', null, ': ', shown(item.reason, { limit: 600 })) : null);
 }
 

@@ -354,14 +354,16 @@ impl Index {
                 self.denials += facts.denials - before;
             }
             Kind::HookReport => {
-                let Ok(report) = serde_json::from_str::<Report<'_>>(text) else { return };
+                let Some(text) = whole(record, storage) else { return };
+                let Ok(report) = serde_json::from_str::<Report<'_>>(&text) else { return };
                 facts.errors += u64::from(report.error.is_some());
                 let minute = minute(&record.time);
                 hooks.count(&report, event, minute);
                 self.hooks.count(&report, event, minute);
             }
             Kind::ApprovalRequest => {
-                let Ok(Asked { id: number }) = serde_json::from_str(text) else { return };
+                let Some(text) = whole(record, storage) else { return };
+                let Ok(Asked { id: number }) = serde_json::from_str(&text) else { return };
                 if self.asked.len() >= MOST_ASKED {
                     // Whoever asked that much and got no decision is long gone.
                     let mut seqs: Vec<u64> = self.asked.values().copied().collect();
@@ -372,7 +374,8 @@ impl Index {
                 self.asked.insert((id.clone(), number), record.seq);
             }
             Kind::ApprovalDecision => {
-                let Ok(decision) = serde_json::from_str::<Decision<'_>>(text) else { return };
+                let Some(text) = whole(record, storage) else { return };
+                let Ok(decision) = serde_json::from_str::<Decision<'_>>(&text) else { return };
                 if decision.granted {
                     self.granted += 1;
                 } else {
@@ -402,6 +405,14 @@ impl Index {
             }
             _ => {}
         }
+    }
+}
+
+/// What hooks asked and people answered counts also if it is so long that it is kept in a file of its own.
+fn whole<'a>(record: &Record<'a>, storage: &dyn Storage) -> Option<Cow<'a, str>> {
+    match record.whole_body(storage) {
+        Ok(Body::Whole(text)) => Some(text),
+        _ => None,
     }
 }
 

@@ -435,7 +435,8 @@ impl Refused {
     pub(super) fn over(decided: &Decided) -> Self {
         match decided.basis.as_str() {
             "answer" | "not_offered" => Self::faster(decided.by.clone()),
-            "timeout" => Self::late(),
+            // Nobody says that it was recorded.
+            "timeout" => Self::new("late", "the time for an answer is over; the answer changes nothing"),
             "disconnected" => Self::gone(&decided.session),
             _ => Self::new("closed", format!("the question is no longer open: {}", decided.reason)),
         }

@@ -1,0 +1,147 @@
+// A place to try the real program in: a home, a workspace, a server, and sessions whose models play a script.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const PROGRAM = process.env.AMPLIFIER ?? fileURLToPath(new URL('../../../../target/debug/amplifier', import.meta.url));
+/** Longer than anything here takes; a test that waits for it has failed. */
+const LIMIT = 60_000;
+
+export class Place {
+  /** @type {Set<import('node:child_process').ChildProcess>} */
+  #children = new Set();
+  #scripts = 0;
+  server = null;
+
+  /** A place with files in its workspace, a bundle for all sessions, and standing answers. */
+  static async make({ files = {}, bundle = null, rules = null } = {}) {
+    assert.ok(existsSync(PROGRAM), `${PROGRAM} is missing: cargo build -p amplifier`);
+    const place = new Place();
+    place.root = await realpath(await mkdtemp(join(tmpdir(), 'amplifier-')));
+    for (const folder of ['home', 'harbour']) await mkdir(place.at(folder));
+    for (const [name, text] of Object.entries(files)) await place.write(`harbour/${name}`, text);
+    if (bundle) await place.write('bundle.yaml', bundle);
+    if (rules) await place.write('home/approvals.json', JSON.stringify(rules));
+    place.bundle = bundle ? place.at('bundle.yaml') : null;
+    return place;
+  }
+
+  at(path) {
+    return join(this.root, path);
+  }
+
+  async write(path, text) {
+    await mkdir(dirname(this.at(path)), { recursive: true });
+    await writeFile(this.at(path), text);
+  }
+
+  read(path) {
+    return readFile(this.at(path), 'utf8');
+  }
+
+  has(path) {
+    return existsSync(this.at(path));
+  }
+
+  #how(workspace = 'harbour') {
+    const env = { PATH: process.env.PATH, HOME: this.root, USER: 'ada', AMPLIFIER_HOME: this.at('home'), ...(this.bundle ? { AMPLIFIER_BUNDLE: this.bundle } : {}) };
+    return { cwd: this.at(workspace), env };
+  }
+
+  /** Runs the program to its end. */
+  amplifier(...args) {
+    return new Promise((resolve) => {
+      execFile(PROGRAM, args, { ...this.#how(), timeout: LIMIT, maxBuffer: 64 << 20 }, (error, out, err) => resolve({ code: error ? error.code : 0, out, err }));
+    });
+  }
+
+  #start(args, { input = null, workspace } = {}) {
+    const child = spawn(PROGRAM, args, { ...this.#how(workspace), stdio: [input === null ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+    this.#children.add(child);
+    const ran = { child, out: '', err: '', code: null };
+    child.stdout.setEncoding('utf8').on('data', (text) => { ran.out += text; });
+    child.stderr.setEncoding('utf8').on('data', (text) => { ran.err += text; });
+    if (input !== null) child.stdin.end(input);
+    ran.end = new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`it does not end: ${args.join(' ').slice(0, 200)}: ${ran.err}`)), LIMIT);
+      child.on('close', (code) => {
+        clearTimeout(timer);
+        this.#children.delete(child);
+        ran.code = code;
+        resolve(ran);
+      });
+    });
+    // Whoever waits for it hears of it; nobody has to.
+    ran.end.catch(() => {});
+    return ran;
+  }
+
+  async script(answers) {
+    const path = this.at(`script-${this.#scripts += 1}.json`);
+    await writeFile(path, JSON.stringify({ answers }));
+    return path;
+  }
+
+  /** Starts the server, on the same port as before if there was one. */
+  async serve({ answers = null } = {}) {
+    const listen = this.server ? new URL(this.server.url).host : '127.0.0.1:0';
+    const script = answers ? ['--script', await this.script(answers)] : [];
+    const ran = this.#start(['serve', '--listen', listen, '--json', ...script]);
+    await until(() => ran.out.includes('\n') || ran.code !== null, () => `the server starts: ${ran.err}`);
+    assert.equal(ran.code, null, ran.err);
+    this.server = { ...JSON.parse(ran.out), ran };
+  }
+
+  /** Ends the server, in order or at once. */
+  async stop(signal = 'SIGTERM') {
+    this.server.ran.child.kill(signal);
+    await this.server.ran.end;
+  }
+
+  /** A session that the server sees. */
+  async run(prompt, answers, { more = [], workspace } = {}) {
+    const long = prompt.length > 1_000;
+    return this.#start(['run', '--serve', '--script', await this.script(answers), ...more, long ? '-' : prompt], { input: long ? prompt : null, workspace });
+  }
+
+  async link(name, role) {
+    const made = await this.amplifier('serve', 'link', '--name', name, '--role', role);
+    assert.equal(made.code, 0, made.err);
+    return made.out.trim();
+  }
+
+  async api(method, path, body, token = null) {
+    const bearer = token ?? (await this.read('home/server/token')).trim();
+    const response = await fetch(this.server.url + path, { method, headers: { authorization: `Bearer ${bearer}`, ...(body ? { 'content-type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
+    return { status: response.status, body: await response.json().catch(() => null) };
+  }
+
+  /** What the audit log says of that kind. */
+  async recorded(kind) {
+    const { code, out, err } = await this.amplifier('audit', 'export', '--kind', kind);
+    assert.equal(code, 0, err);
+    return out.trim().split('\n').filter(Boolean).map((line) => JSON.parse(line).body);
+  }
+
+  async remove() {
+    const ends = [...this.#children].map((child) => new Promise((resolve) => child.once('close', resolve)));
+    for (const child of this.#children) child.kill('SIGKILL');
+    await Promise.all(ends);
+    await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+export async function until(holds, what) {
+  const end = Date.now() + LIMIT / 2;
+  while (Date.now() < end) {
+    const value = await holds();
+    if (value) return value;
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+  throw new Error(`this did not come true: ${what()}`);
+}

@@ -1,0 +1,387 @@
+// The console in a real browser, against the real server and real sessions. What is done in the browser is checked at the other end as well: what
+// the session did, and what the audit log says.
+
+import assert from 'node:assert/strict';
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { openBrowser } from './browser.mjs';
+import { Place, until } from './place.mjs';
+import { HOSTILE, HOSTILE_LONG } from './story.mjs';
+
+/** @type {import('playwright-core').Browser} */
+let browser;
+before(async () => { browser = await openBrowser(); });
+after(async () => { await browser?.close(); });
+
+const TOUCH = [{ text: 'I make the file.', tools: [{ name: 'Bash', input: { command: 'touch made' } }] }, { text: 'Done.' }];
+
+async function placed(t, { answers, ...how } = {}) {
+  const place = await Place.make(how);
+  t.after(() => place.remove());
+  await place.serve({ answers });
+  return place;
+}
+
+/** Lets a browser in by a link of its own. The test fails if the page breaks its own rules. */
+async function enter(t, place, { name = 'ada', role = 'admin', hash = '', context = {} } = {}) {
+  const opened = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', ...context });
+  const page = await opened.newPage();
+  page.setDefaultTimeout(12_000);
+  const problems = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    if (/Content Security Policy|TypeError|ReferenceError/.test(message.text())) problems.push(message.text());
+  });
+  t.after(async () => {
+    await opened.close();
+    assert.deepEqual(problems, []);
+  });
+  await page.goto(await place.link(name, role));
+  await live(page);
+  if (hash) await page.goto(`${place.server.url}/${hash}`);
+  return page;
+}
+
+const live = (page) => page.waitForFunction(() => document.getElementById('link')?.textContent === 'Live', null, { timeout: 20_000 });
+const dialog = (page) => page.getByRole('dialog');
+const option = (page, label) => dialog(page).locator('.option').filter({ has: page.locator('.label', { hasText: new RegExp(`^${label}$`) }) });
+
+/** Answers as soon as the dialog takes answers. */
+async function answer(page, label) {
+  const button = option(page, label);
+  await button.and(page.locator('[aria-disabled="false"]')).waitFor();
+  await button.click();
+}
+
+const asked = (page, prompt) => dialog(page).getByRole('heading', { name: prompt }).waitFor();
+const decisions = async (place) => (await place.recorded('approval_decision')).map(({ hook, granted, basis, by }) => ({ hook, granted, basis, by: by ?? null }));
+
+describe('questions', () => {
+  test('allowed in the browser: it is done, and the log says who said so, and where', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place, { name: 'grace', role: 'approver' });
+    const run = await place.run('Make it', TOUCH);
+    await asked(page, 'Run `touch made`?');
+    assert.equal(place.has('harbour/made'), false);
+    const told = await dialog(page).innerText();
+    for (const part of ['confirm', 'Bash', 'touch made', 'tool:pre', place.at('harbour'), 'then it is denied']) assert.ok(told.includes(part), `${part} in ${told}`);
+    assert.match(await dialog(page).locator('.digest').innerText(), /^[0-9a-f]{64}$/);
+    await answer(page, 'Allow once');
+    await dialog(page).waitFor({ state: 'hidden' });
+    const { code, out, err } = await run.end;
+    assert.deepEqual([code, out], [0, 'I make the file.\nDone.\n'], err);
+    assert.equal(place.has('harbour/made'), true);
+    assert.deepEqual(await decisions(place), [{ hook: 'confirm', granted: true, basis: 'answer', by: { name: 'grace', via: 'console' } }]);
+    await page.goto(`${place.server.url}/#/approvals/history`);
+    await page.getByRole('cell', { name: /grace in the console after/ }).waitFor();
+  });
+
+  test('denied in the browser: it is not done, and the agent is told', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place);
+    const run = await place.run('Make it', [TOUCH[0], { when: 'denied', text: 'Then I leave it.' }, { text: 'I went on.' }]);
+    await asked(page, 'Run `touch made`?');
+    await page.waitForTimeout(700);
+    await page.keyboard.press('3');
+    const { code, out, err } = await run.end;
+    assert.deepEqual([code, out], [0, 'I make the file.\nThen I leave it.\n'], err);
+    assert.match(err, /User denied: Run `touch made`\?/);
+    assert.equal(place.has('harbour/made'), false);
+    assert.deepEqual(await decisions(place), [{ hook: 'confirm', granted: false, basis: 'answer', by: { name: 'ada', via: 'console' } }]);
+  });
+
+  test('nobody answers: it is denied when the time is up, the page says so, and a late answer is refused', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place);
+    const more = { tools: [{ name: 'Bash', input: { command: 'touch more' } }] };
+    const run = await place.run('Make it', [TOUCH[0], more, { text: 'Nobody is there.' }], { more: ['--approval-timeout', '2.5'] });
+    await asked(page, 'Run `touch made`?');
+    const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
+    await page.locator('.outcome').waitFor();
+    assert.match(await page.locator('.outcome').innerText(), /Denied\s*nobody answered in time/);
+    const late = await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Allow once', nonce: question.nonce });
+    assert.deepEqual([late.status, late.body.error.code], [409, 'late'], JSON.stringify(late));
+    const { code, out, err } = await run.end;
+    assert.deepEqual([code, out], [0, 'I make the file.\nNobody is there.\n']);
+    assert.match(err, /Approval timed out, denied by default: Run `touch made`\?/);
+    assert.deepEqual([place.has('harbour/made'), place.has('harbour/more')], [false, false]);
+    const timeout = { hook: 'confirm', granted: false, basis: 'timeout', by: null };
+    assert.deepEqual(await decisions(place), [timeout, timeout]);
+    assert.deepEqual((await place.recorded('late_answer')).map(({ answer, by }) => [answer, by]), [['Allow once', { name: 'ada', via: 'api' }]]);
+  });
+
+  test('two browsers race: the first one counts, and the other is told by whom', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place, { name: 'grace', role: 'approver' });
+    const other = await enter(t, place, { name: 'bob', role: 'approver' });
+    const run = await place.run('Make it', TOUCH);
+    for (const one of [page, other]) await asked(one, 'Run `touch made`?');
+    for (const one of [page, other]) await option(one, 'Deny').and(one.locator('[aria-disabled="false"]')).waitFor();
+    // At the same moment, as far as that can be done. One says yes, the other no.
+    await Promise.all([option(page, 'Allow once').evaluate((button) => button.click()), option(other, 'Deny').evaluate((button) => button.click())]);
+    const { code, err } = await run.end;
+    assert.equal(code, 0, err);
+    const [decided, ...more] = await decisions(place);
+    assert.deepEqual(more, []);
+    const winner = decided.by.name;
+    assert.deepEqual(decided, { hook: 'confirm', granted: winner === 'grace', basis: 'answer', by: { name: winner, via: 'console' } });
+    assert.equal(place.has('harbour/made'), winner === 'grace');
+    const loser = winner === 'grace' ? other : page;
+    await loser.locator('.outcome').waitFor();
+    assert.match(await loser.locator('.outcome').innerText(), new RegExp(`${winner === 'grace' ? 'Allowed' : 'Denied'}\\s*Answered by ${winner} in the console`));
+    await dialog(winner === 'grace' ? page : other).waitFor({ state: 'hidden' });
+  });
+
+  for (const signal of ['SIGTERM', 'SIGKILL']) {
+    test(`the server is started anew (${signal}) while a question is open: page and question come back, and the answer counts`, async (t) => {
+      const place = await placed(t);
+      const page = await enter(t, place);
+      const run = await place.run('Make it', TOUCH);
+      await asked(page, 'Run `touch made`?');
+      await place.stop(signal);
+      await dialog(page).getByText('The connection to the session is lost. It still waits').waitFor();
+      assert.equal(await option(page, 'Allow once').getAttribute('aria-disabled'), 'true');
+      await place.serve();
+      await live(page);
+      await answer(page, 'Allow once');
+      const { code, err } = await run.end;
+      assert.equal(code, 0, err);
+      assert.equal(place.has('harbour/made'), true);
+      assert.deepEqual(await decisions(place), [{ hook: 'confirm', granted: true, basis: 'answer', by: { name: 'ada', via: 'console' } }]);
+      await page.goto(`${place.server.url}/#/audit`);
+      await page.getByText(/Verified up to record/).first().waitFor();
+      assert.match((await place.amplifier('audit', 'verify')).out, /^sound: /);
+    });
+  }
+
+  test('a session that dies with a question open is not said to be denied, and nothing is done', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place);
+    const run = await place.run('Make it', TOUCH);
+    await asked(page, 'Run `touch made`?');
+    run.child.kill('SIGKILL');
+    await dialog(page).getByText('The connection to the session is lost').waitFor();
+    await dialog(page).getByText('This question is no longer open, and its session has not said how it ended').waitFor();
+    assert.equal(await page.locator('.outcome').count(), 0);
+    assert.equal(await dialog(page).locator('.option').count(), 0);
+    assert.equal(place.has('harbour/made'), false);
+    assert.deepEqual(await decisions(place), []);
+  });
+
+  test('a session that is started over the API asks in the console', async (t) => {
+    const place = await placed(t, { answers: TOUCH });
+    const page = await enter(t, place);
+    const { status, body: session } = await place.api('POST', '/api/sessions', { workspace: place.at('harbour'), prompt: 'Make it' });
+    assert.equal(status, 201, JSON.stringify(session));
+    await asked(page, 'Run `touch made`?');
+    await answer(page, 'Allow once');
+    await until(() => place.has('harbour/made'), () => 'the file is made');
+    await page.goto(`${place.server.url}/#/sessions/${session.id}`);
+    await page.locator('.entry.tool .approval-line').waitFor();
+    assert.match(await page.locator('.approval-line').innerText(), /Allowed\s*Run `touch made`\?\s*ada in the console after/);
+    await page.getByText('Done.', { exact: true }).waitFor();
+    await page.locator('.state.idle').waitFor();
+    await page.getByRole('button', { name: 'End', exact: true }).click();
+    await page.getByRole('button', { name: 'End session' }).click();
+    await page.locator('.state.ended').waitFor();
+    assert.deepEqual((await decisions(place)).map((one) => one.by), [{ name: 'ada', via: 'console' }]);
+  });
+
+  test('a session is started, prompted and answered all in the console', async (t) => {
+    const place = await placed(t, { answers: [{ text: 'What shall I do?' }, ...TOUCH] });
+    const page = await enter(t, place);
+    await page.getByRole('button', { name: 'New session' }).click();
+    await page.getByLabel('Folder').fill(place.at('harbour'));
+    await page.getByLabel('First prompt').fill('Good morning');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByText('What shall I do?').waitFor();
+    await page.locator('.state.idle').waitFor();
+    await page.getByLabel('Prompt', { exact: true }).fill('Make it');
+    await page.keyboard.press('Enter');
+    await asked(page, 'Run `touch made`?');
+    await answer(page, 'Deny');
+    await page.locator('.entry.denied').waitFor();
+    assert.match(await page.locator('.entry.denied').innerText(), /Bash\s*touch made[\s\S]*Denied\s*Run `touch made`\?\s*ada in the console/);
+    assert.equal(place.has('harbour/made'), false);
+  });
+});
+
+describe('who gets in', () => {
+  test('a link works once', async (t) => {
+    const place = await placed(t);
+    const link = await place.link('grace', 'approver');
+    const first = await (await browser.newContext()).newPage();
+    t.after(() => first.context().close());
+    await first.goto(link);
+    await live(first);
+    assert.match(await first.locator('#me').innerText(), /grace\s*approver/);
+    const second = await (await browser.newContext()).newPage();
+    t.after(() => second.context().close());
+    const refused = await second.goto(link);
+    assert.equal(refused.status(), 403);
+    assert.match(await second.locator('body').innerText(), /amplifier serve link/);
+    await second.goto(place.server.url);
+    await second.getByText('This browser is not let in yet').waitFor();
+    assert.equal((await second.context().cookies()).length, 0);
+    // Whoever is in stays in.
+    await first.reload();
+    await live(first);
+  });
+
+  test('a viewer sees a question, and cannot answer it, on the page or around it', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place, { name: 'vera', role: 'viewer' });
+    const run = await place.run('Make it', TOUCH);
+    await asked(page, 'Run `touch made`?');
+    await dialog(page).getByText('your role is viewer').waitFor();
+    assert.equal(await dialog(page).locator('.option').count(), 0);
+    await page.waitForTimeout(700);
+    await page.keyboard.press('1');
+    const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
+    const tried = await page.evaluate(async ({ id, nonce }) => {
+      const response = await fetch(`/api/approvals/${id}/answer`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ option: 'Allow once', nonce }) });
+      return [response.status, (await response.json()).error.code];
+    }, question);
+    assert.deepEqual(tried, [403, 'role']);
+    assert.equal(run.code, null);
+    assert.equal(place.has('harbour/made'), false);
+    const said = await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Deny', nonce: question.nonce });
+    assert.equal(said.status, 200);
+    await page.locator('.outcome').waitFor();
+    assert.match(await page.locator('.outcome').innerText(), /Denied\s*Answered by ada over the API/);
+    await run.end;
+    assert.deepEqual((await decisions(place)).map((one) => one.by), [{ name: 'ada', via: 'api' }]);
+  });
+});
+
+const BUNDLE = `
+hooks:
+  - rule: house-style
+    on: prompt:submit
+    inject: "In this project, limits are written with their unit in the name, and every change of them is in CHANGES.md."
+  - rule: secrets-guard
+    on: tool:pre
+    when: tool_name == "Bash" && tool_input.command.contains("STAGING_TOKEN")
+    deny: The command sends what looks like a secret to another machine.
+  - rule: production-guard
+    on: tool:pre
+    when: tool_name in ["Write", "Edit"] && path_matches(tool_input.file_path, ["config/production.toml"])
+    ask: Change the production configuration?
+    reason: The deployment reads this file within a minute.
+    options: [Allow once, Allow always, Deny]
+  - rule: watch-the-budget
+    on: tool:post
+    when: tool_name == "Bash"
+    message: 80 % of the time for this task is used.
+    level: warning
+`;
+const PRODUCTION = '[server]\nlisten = "0.0.0.0:8443"\nworkers = 4\nkeep_alive_s = 75\n\n[limits]\nrequests_a_minute = 600\nbody_kib = 512\n\n[log]\nlevel = "info"\n';
+const FILES = { 'config/production.toml': PRODUCTION, 'CHANGES.md': '# Changes\n', 'src/limits.rs': 'pub const REQUESTS_A_MINUTE: u32 = 600;\n' };
+const RAISE = [
+  { text: 'I look at how the limits are set now.', tools: [{ name: 'Grep', input: { pattern: 'requests_a_minute', path: '.' } }] },
+  { text: 'First I ask staging what it can take.', tools: [{ name: 'Bash', input: { command: 'curl -H "Authorization: $STAGING_TOKEN" https://staging.harbour.example/limits' } }] },
+  { text: 'That is not allowed, so I measure it here.', tools: [{ name: 'Bash', input: { command: 'echo "sustained: 6,240 requests a minute on 16 workers"' } }] },
+  { text: 'Sixteen workers sustain 6,240 requests a minute. I raise both settings.', tools: [{ name: 'Edit', input: { file_path: 'config/production.toml', old_string: 'workers = 4\nkeep_alive_s = 75\n\n[limits]\nrequests_a_minute = 600', new_string: 'workers = 16\nkeep_alive_s = 15\n\n[limits]\nrequests_a_minute = 6000' } }] },
+  { text: 'The limit is 6,000 requests a minute now.' },
+];
+
+test('a session is watched live: prompt, model, tools, hooks with their answers, injections, and who decided', async (t) => {
+  const place = await placed(t, { files: FILES, bundle: BUNDLE });
+  const page = await enter(t, place);
+  const run = await place.run('Raise the request limit tenfold before the regatta, and prove that the workers sustain it.', RAISE);
+  await asked(page, /^Run `echo/);
+  await dialog(page).getByRole('link', { name: /^harbour · / }).click();
+  const bash = page.locator('.entry.tool').filter({ hasText: 'sustained: 6,240' });
+  await bash.locator('.waiting-line').getByRole('button', { name: 'Open' }).click();
+  await answer(page, 'Allow once');
+  await asked(page, 'Change the production configuration?');
+  const diff = await dialog(page).locator('.diff tr').evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent).join('|')));
+  assert.ok(diff.some((row) => /removed: \|workers = 4$/.test(row)) && diff.some((row) => /added: \|workers = 16$/.test(row)), diff.join('\n'));
+  assert.match(await dialog(page).innerText(), /The deployment reads this file within a minute/);
+  await answer(page, 'Allow once');
+  // The command's own guard asks about the same action.
+  await asked(page, 'Edit `config/production.toml`?');
+  await answer(page, 'Allow once');
+  const { code, err } = await run.end;
+  assert.equal(code, 0, err);
+  assert.match(await place.read('harbour/config/production.toml'), /requests_a_minute = 6000/);
+  await page.locator('.state.ended').waitFor();
+  await page.getByText('The limit is 6,000 requests a minute now.').waitFor();
+
+  assert.match(await page.locator('.prompt-text').innerText(), /before the regatta/);
+  const denied = page.locator('.entry.denied');
+  assert.match(await denied.innerText(), /Bash[\s\S]*STAGING_TOKEN[\s\S]*Denied by secrets-guard: The command sends what looks like a secret/);
+  assert.match(await denied.locator('.hook-chip').filter({ hasText: 'secrets-guard' }).innerText(), /secrets-guard\s*denies\s*\d/);
+  assert.match(await page.locator('.injection-line').first().innerText(), /house-style\s*told the agent something/);
+  assert.match(await page.locator('.message-line').first().innerText(), /80 % of the time/);
+  assert.match(await bash.innerText(), /Allowed\s*Run `echo[\s\S]*ada in the console[\s\S]*confirm\s*asks/);
+  const edit = page.locator('.entry.tool').filter({ hasText: 'config/production.toml' }).last();
+  const lines = await edit.locator('.approval-line').allInnerTexts();
+  assert.equal(lines.length, 2, lines.join('\n'));
+  for (const line of lines) assert.match(line, /Allowed[\s\S]*ada in the console after/);
+  for (const chip of ['production-guard', 'confirm']) assert.match(await edit.locator('.hook-chip').filter({ hasText: chip }).innerText(), /asks\s*\d/);
+  const strip = await page.locator('.strip').innerText();
+  assert.match(strip, /TURNS\s*1\b/i);
+  assert.match(strip, /DENIALS\s*1\b/i);
+  await page.goto(`${place.server.url}/#/hooks`);
+  await page.getByRole('link', { name: 'secrets-guard' }).waitFor();
+});
+
+test('hostile text from a real session is harmless everywhere', async (t) => {
+  const place = await placed(t);
+  const page = await enter(t, place);
+  await page.evaluate(() => { globalThis.hacked = undefined; });
+  const command = `true ${HOSTILE_LONG.replaceAll('\u0000', '')}`;
+  assert.ok(Buffer.byteLength(HOSTILE_LONG) > 100_000);
+  const run = await place.run(HOSTILE_LONG, [{ text: HOSTILE_LONG, tools: [{ name: 'Bash', input: { command } }] }, { text: HOSTILE }]);
+  const check = async (where) => {
+    const found = await page.evaluate(() => [globalThis.hacked ?? null, document.querySelectorAll('main script, main img, main iframe, dialog script, dialog img, dialog pre + script').length, /[\u001b\u202a-\u202e\u2066-\u2069\u200b\u00ad\ufeff\u0007\u{e0041}]/u.test(document.body.textContent ?? ''), document.documentElement.scrollWidth <= innerWidth, /[\u001b\u202e\u200b]/.test(document.title)]);
+    assert.deepEqual(found, [null, 0, false, true, false], where);
+  };
+  await asked(page, /Run `true/);
+  await dialog(page).locator('.mark').first().waitFor();
+  const told = await dialog(page).innerText();
+  assert.ok(told.includes('<script>globalThis.hacked = 1</script>'), told.slice(0, 2_000));
+  for (const mark of ['U+001B', 'U+202E', 'U+200B×3', 'U+2066']) assert.ok(told.includes(mark), `${mark} in ${told.slice(0, 2_000)}`);
+  await check('the dialog');
+  const box = await option(page, 'Deny').boundingBox();
+  assert.ok(box && box.y + box.height <= 800 && box.x >= 0 && box.x + box.width <= 1280, `the buttons are in sight: ${JSON.stringify(box)}`);
+  await answer(page, 'Deny');
+  await run.end;
+  // In the log the text is so long that it stands in a file of its own.
+  const history = await until(async () => (await place.api('GET', '/api/approvals/history')).body.decisions[0], () => 'the decision is in the log');
+  assert.deepEqual([history.granted, history.basis, history.by], [false, 'answer', { name: 'ada', via: 'console' }]);
+
+  const { body: { sessions: [session] } } = await place.api('GET', '/api/sessions');
+  for (const hash of [`#/sessions/${session.id}`, '#/sessions', '#/approvals/history', '#/audit', '#/hooks']) {
+    await page.goto(`${place.server.url}/${hash}`);
+    await page.locator('main h1').waitFor();
+    await page.waitForTimeout(400);
+    await check(hash);
+    if (!hash.includes(session.id)) continue;
+    const prompt = await page.locator('.prompt-text').innerText();
+    assert.ok(prompt.includes('<img src=x onerror=') && prompt.includes('U+202E') && prompt.includes('U+001B'), prompt.slice(0, 1_000));
+    assert.match(await page.locator('.entry.denied .approval-line').innerText(), /Denied[\s\S]*ada in the console/);
+    for (const one of await page.getByText('Details').all()) await one.click();
+    await page.waitForTimeout(300);
+    await check('all details');
+  }
+});
+
+test('a picture for the documentation', async (t) => {
+  const place = await placed(t, { files: FILES, bundle: BUNDLE, rules: { 'confirm:*': 'allow' } });
+  const page = await enter(t, place, { context: { colorScheme: 'light' } });
+  const run = await place.run('Raise the request limit tenfold before the regatta, and prove that the workers sustain it.', RAISE);
+  await asked(page, 'Change the production configuration?');
+  const [approval] = (await place.api('GET', '/api/approvals')).body.approvals;
+  await page.goto(`${place.server.url}/#/sessions/${approval.session}`);
+  await page.waitForTimeout(900);
+  const picture = fileURLToPath(new URL(process.env.UPDATE_SCREENSHOT === '1' ? '../../../../docs/console.png' : '../../../../target/console.png', import.meta.url));
+  await mkdir(dirname(picture), { recursive: true });
+  await page.screenshot({ path: picture });
+  await page.reload();
+  await answer(page, 'Deny');
+  assert.equal((await run.end).code, 0);
+});
