@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::ops::Bound;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -13,7 +14,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::http::header::{CONTENT_TYPE, UPGRADE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures::stream;
+use futures::{SinkExt, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::error::RecvError;
@@ -43,6 +44,9 @@ const SESSIONS_AT_ONCE: usize = 50;
 /// How many sessions and questions the first message has; `GET /api/sessions` and `GET /api/approvals` have all of them.
 const FIRST_SESSIONS: usize = 200;
 const FIRST_APPROVALS: usize = 500;
+
+/// How many changes are told at once, if so many wait.
+const CHANGES_AT_ONCE: usize = 256;
 
 /// How many answers of a client may be on their way.
 const MOST_ANSWERS: usize = 32;
@@ -250,12 +254,25 @@ impl Line {
     }
 
     async fn send(&mut self, text: Utf8Bytes) -> Result<(), Over> {
+        self.feed(text).await?;
+        self.flush().await
+    }
+
+    /// Sends something with what follows: at the next flush, or when there is much of it.
+    async fn feed(&mut self, text: Utf8Bytes) -> Result<(), Over> {
         match self {
-            Self::Socket(socket) => socket.send(Message::Text(text)).await.map_err(|_| Over::Gone),
+            Self::Socket(socket) => SinkExt::feed(socket, Message::Text(text)).await.map_err(|_| Over::Gone),
             Self::Lines(lines) => {
                 let line = Bytes::from(format!("{text}\n"));
                 lines.send(line).await.map_err(|_| Over::Gone)
             }
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), Over> {
+        match self {
+            Self::Socket(socket) => SinkExt::flush(socket).await.map_err(|_| Over::Gone),
+            Self::Lines(_) => Ok(()),
         }
     }
 
@@ -274,7 +291,7 @@ async fn serve(mut line: Line, app: App, who: Identity, filter: Filter, after: O
     let cursor = after.unwrap_or_else(|| app.feed.cursor());
     let told = app.feed.cursor();
     let only = filter.session.clone();
-    let client = Client { line: &mut line, app: &app, who, filter, only, cursor, told, patience };
+    let client = Client { line: &mut line, app: &app, who, filter, only, cursor, told, last: String::new(), patience };
     let (code, reason) = match client.run().await {
         Ok(never) => match never {},
         Err(Over::Gone) => return,
@@ -308,6 +325,8 @@ struct Client<'a> {
     cursor: u64,
     /// Sessions are told about up to this record.
     told: u64,
+    /// The session that was told about last.
+    last: String,
     patience: Patience,
 }
 
@@ -344,19 +363,15 @@ impl Client<'_> {
                 }
                 grown = records.changed(), if !is_behind => grown.map_err(|_| Over::Gone)?,
                 change = changes.recv() => match change {
-                    Ok(Change::Session(id)) => _ = changed.insert(id),
-                    Ok(Change::Asked(approval)) if !self.concerns(&approval.session) => {}
-                    Ok(Change::Closed { decided, .. }) if !self.concerns(&decided.session) => {}
-                    Ok(Change::Asked(approval)) => {
-                        changed.insert(approval.session.clone());
-                        self.send(&StreamMessage::Asked { approval: Approval::clone(&approval) }).await?;
+                    Ok(change) => {
+                        self.change(change, &mut changed).await?;
+                        // What waits by now goes with it. If some was missed, the next look finds that.
+                        for _ in 1..CHANGES_AT_ONCE {
+                            let Ok(change) = changes.try_recv() else { break };
+                            self.change(change, &mut changed).await?;
+                        }
+                        in_time(self.patience, self.line.flush()).await?;
                     }
-                    Ok(Change::Closed { id, decided }) => {
-                        changed.insert(decided.session.clone());
-                        self.send(&StreamMessage::Closed { id, decided }).await?;
-                    }
-                    Ok(Change::Busy(busy)) => self.send(&StreamMessage::Busy { busy }).await?,
-                    Ok(Change::Rules) => self.send(&StreamMessage::Rules {}).await?,
                     // It was too slow to hear everything, so it hears how things are.
                     Err(RecvError::Lagged(_)) => {
                         changes = changes.resubscribe();
@@ -387,14 +402,37 @@ impl Client<'_> {
         }
     }
 
+    /// Tells about a change, at the next flush.
+    async fn change(&mut self, change: Change, changed: &mut BTreeSet<String>) -> Result<(), Over> {
+        let message = match change {
+            Change::Session(id) => {
+                changed.insert(id);
+                return Ok(());
+            }
+            Change::Asked(approval) if !self.concerns(&approval.session) => return Ok(()),
+            Change::Closed { decided, .. } if !self.concerns(&decided.session) => return Ok(()),
+            Change::Asked(approval) => {
+                changed.insert(approval.session.clone());
+                StreamMessage::Asked { approval: Approval::clone(&approval) }
+            }
+            Change::Closed { id, decided } => {
+                changed.insert(decided.session.clone());
+                StreamMessage::Closed { id, decided }
+            }
+            Change::Busy(busy) => StreamMessage::Busy { busy },
+            Change::Rules => StreamMessage::Rules {},
+        };
+        self.feed(&message).await
+    }
+
     async fn hello(&mut self) -> Result<(), Over> {
         let mut sessions = joined(self.app);
         sessions.retain(|session| self.concerns(&session.id));
         sessions.truncate(FIRST_SESSIONS);
-        let mut approvals = self.app.hub.pending();
-        approvals.retain(|approval| self.concerns(&approval.session));
-        let pending = approvals.len() as u64;
-        approvals.truncate(FIRST_APPROVALS);
+        let mut open = self.app.hub.pending_shared();
+        open.retain(|approval| self.concerns(&approval.session));
+        let pending = open.len() as u64;
+        let approvals = open.iter().take(FIRST_APPROVALS).map(|approval| Approval::clone(approval)).collect();
         let hello = StreamMessage::Hello {
             me: Me { name: self.who.name.clone(), role: self.who.role.as_str().to_owned() },
             cursor: self.cursor,
@@ -440,7 +478,7 @@ impl Client<'_> {
 
     /// Tells about sessions of which something is new.
     async fn sessions(&mut self, changed: &mut BTreeSet<String>) -> Result<(), Over> {
-        if self.app.feed.cursor() > self.told {
+        if self.app.feed.cursor() > self.told && changed.len() < SESSIONS_AT_ONCE {
             let heard = self.app.feed.sessions_from(self.told, SESSIONS_AT_ONCE);
             self.told = match heard.last() {
                 Some(last) if heard.len() == SESSIONS_AT_ONCE => last.last_seq + 1,
@@ -449,15 +487,18 @@ impl Client<'_> {
             changed.extend(heard.into_iter().map(|facts| facts.id));
         }
         self.told = self.told.min(self.app.feed.cursor());
-        for id in std::mem::take(changed) {
-            if !self.concerns(&id) {
-                continue;
-            }
+        changed.retain(|id| self.concerns(id));
+        for _ in 0..SESSIONS_AT_ONCE {
+            // In turns: one that changes all the time does not keep others waiting.
+            let beyond = changed.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded)).next();
+            let Some(id) = beyond.or_else(|| changed.first()).cloned() else { break };
+            changed.remove(&id);
+            self.last.clone_from(&id);
             if let Some(session) = joined_one(self.app, &id) {
-                self.send(&StreamMessage::Session { session }).await?;
+                self.feed(&StreamMessage::Session { session }).await?;
             }
         }
-        Ok(())
+        in_time(self.patience, self.line.flush()).await
     }
 
     async fn said(&mut self, text: &Utf8Bytes, answers: &mut JoinSet<StreamMessage>) -> Result<(), Over> {
@@ -514,11 +555,16 @@ impl Client<'_> {
     }
 
     async fn send(&mut self, message: &StreamMessage) -> Result<(), Over> {
+        self.feed(message).await?;
+        in_time(self.patience, self.line.flush()).await
+    }
+
+    async fn feed(&mut self, message: &StreamMessage) -> Result<(), Over> {
         let text = serde_json::to_string(message).map_err(|error| {
             tracing::error!(%error, "a message of the stream cannot be written");
             Over::Gone
         })?;
-        in_time(self.patience, self.line.send(text.into())).await
+        in_time(self.patience, self.line.feed(text.into())).await
     }
 
     /// Whether the client wants to know of that session.
