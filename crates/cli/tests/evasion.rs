@@ -42,7 +42,8 @@ fn an_agent_does_not_leave_its_confinement_through_a_filter_of_git() {
     assert!(!place.at("home/owned").exists());
 }
 
-const LINTING: &str = "hooks:\n  - module: hooks-linter\n    config:\n      linters:\n        - { files: '*.txt', command: [sh, tools/lint.sh] }\n";
+/// It leaves something behind, which it could not if it were confined.
+const LINTING: &str = "hooks:\n  - module: hooks-linter\n    config:\n      linters:\n        - { files: '*.txt', command: [sh, tools/lint.sh], confine: false }\n";
 
 #[test]
 fn a_linter_of_a_project_is_pinned_and_out_of_reach() {
