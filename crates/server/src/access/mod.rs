@@ -1,6 +1,6 @@
 //! Who may do what.
 //!
-//! A request is somebody's by a token (`Authorization: Bearer …`) or by the cookie that a one-time link set. [`guard`] finds out whose before
+//! A request is somebody's by a token (`Authorization: Bearer …`) or by the cookie that a one-time link set. `guard` finds out whose before
 //! the routes are looked at; the extractors [`Viewer`], [`Approver`] and [`Admin`] refuse what that person may not do. A route that takes none of
 //! them is open to everybody.
 
