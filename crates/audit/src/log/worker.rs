@@ -161,16 +161,15 @@ impl Worker {
                 Job::Flush(since, done) => flushes.push((since, done)),
                 other => {
                     self.append(&mut entries, &mut flushes);
+                    entries.clear();
                     self.command(other);
                 }
             }
         }
-        self.append(&mut entries, &mut flushes);
-        self.answer(&mut flushes);
+        self.keep(&mut entries, &mut flushes);
         // Those who waited are likely to be back sooner than a thread that fell asleep, and find the file locked.
         while self.last_waiters > 0 && self.failed().is_none() && !self.is_checkpoint_due() {
-            self.append(&mut entries, &mut flushes);
-            self.answer(&mut flushes);
+            self.keep(&mut entries, &mut flushes);
         }
         // A log that is never idle must be signed, too.
         if self.failed().is_none() && self.is_checkpoint_due() {
@@ -182,6 +181,13 @@ impl Worker {
 
     fn is_checkpoint_due(&self) -> bool {
         self.dirty_since.is_some_and(|since| since.elapsed() >= self.checkpoint_after)
+    }
+
+    /// Appends the entries and tells those who wait; only then are the entries thrown away, which takes a moment.
+    fn keep(&mut self, entries: &mut Vec<Entry>, flushes: &mut Vec<(Receipt, Done)>) {
+        self.append(entries, flushes);
+        self.answer(flushes);
+        entries.clear();
     }
 
     /// Tells those who waited.
@@ -218,7 +224,6 @@ impl Worker {
                 Err(AuditError::Lost { why })
             }
         };
-        entries.clear();
         self.check(result);
     }
 
