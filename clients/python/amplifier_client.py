@@ -129,6 +129,7 @@ class Client:
         return list(self._get("/api/hooks", query)["hooks"])
 
     def reload(self) -> Json:
+        """Has the connected sessions look at their bundles at once: ``results`` says what came of it in each."""
         return self._post("/api/hooks/reload", {})
 
     def test(self, bundle: str | None = None) -> Json:

@@ -30,6 +30,9 @@ export interface Decided {
     id?: string; session: string; hook: string; event: string; prompt: string; granted: boolean; basis: string; reason: string; by?: Person;
     asked_at?: string; decided_at: string; seq: number;
 }
+export interface Reloaded {
+    session: string; result: "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer"; message?: string;
+}
 export interface Rule {
     id: string; scope: "session" | "project" | "person"; session?: string; project?: string; hook: string; pattern: string;
     decision: "allow" | "deny"; by?: Person; explanation: string;
@@ -144,7 +147,8 @@ export class Client {
     async hooks(query: Query = {}): Promise<HookStats[]> {
         return (await this.#get<{ hooks: HookStats[] }>("/api/hooks", query)).hooks;
     }
-    reload(): Promise<{ sessions: number }> {
+    /** Has the connected sessions look at their bundles at once: what came of it in each. */
+    reload(): Promise<{ sessions: number; results: Reloaded[] }> {
         return this.#post("/api/hooks/reload", {});
     }
     test(bundle?: string): Promise<unknown> {

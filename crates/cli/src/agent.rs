@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
-use amplifier_audit::Log;
+use amplifier_audit::{FileAnchor, Log};
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
@@ -84,7 +84,7 @@ pub async fn prepare(
     };
     let host = naming(bundles::host(&config.workspace, home)?, home.sessions(), screen.clone());
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
-    bundles.follow(config, home, &hooks, host, &log, &protection)?;
+    let followed = bundles.follow(config, home, &hooks, host, &log, &protection)?;
     levels.apply(&mut limits);
     let workspace = protection.of_files(workspace);
     let launcher = match config.is_confined {
@@ -140,7 +140,7 @@ pub async fn prepare(
         None => builder,
     };
     let is_served = matches!(reach, Reach::Within(_)) || config.approvals == Approvals::Server;
-    let serving = is_served.then(|| Serving::begin(&config.workspace, home, &log, screen, reach));
+    let serving = is_served.then(|| Serving::begin(&config.workspace, home, &log, screen, reach, followed));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
         TerminalApprovals::new(screen.clone(), config.workspace.clone()).stopping(move || _ = cancel.request())
@@ -196,8 +196,9 @@ async fn start_server(name: &str, server: &McpProgram, launcher: &[OsString]) ->
 /// # Errors
 /// If it cannot be written to.
 pub fn open_log(config: &Config, home: &Home) -> Result<Log> {
-    let log = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit).open();
-    log.with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
+    let options = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit);
+    let options = config.anchors.iter().fold(options, |options, file| options.anchor(FileAnchor::new(file)));
+    options.open().with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
 }
 
 /// The person's standing answers, if there are any.

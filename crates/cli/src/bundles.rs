@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use amplifier_audit::Log;
 use amplifier_core::{EXECUTION_START, HookRegistry, PROVIDER_REQUEST};
-use amplifier_modules::bundle::{BundleError, BundleLevel, FOLLOWER, Levels, Live, Loaded, load, load_pinned};
+use amplifier_modules::bundle::{
+    BundleError, BundleLevel, FOLLOWER, Following, Levels, Live, Loaded, Looked, load, load_pinned,
+};
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
 use amplifier_modules::{COUNTER, Host, Scope};
+use amplifier_server::wire::{Reload, Reloaded};
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -96,13 +99,14 @@ impl Bundles {
         host: Host,
         log: &Log,
         protection: &Protection,
-    ) -> Result<()> {
+    ) -> Result<Followed> {
         let used = self.project.as_ref().and_then(|project| match &project.state {
             State::Trusted(bundle, pinned) => Some((project.file.clone(), bundle.clone(), pinned.clone())),
             State::Untrusted(..) | State::Unusable(_) => None,
         });
         let (user_bundle, has_user) = (home.user_bundle(), AtomicBool::new(self.user.is_some()));
-        let (config, home, protection) = (config.clone(), home.clone(), protection.clone());
+        let (place, protection) = ((config.clone(), home.clone()), protection.clone());
+        let (config, home) = place.clone();
         let load = move || {
             let mut bundles = Self::find(&config, &home)?;
             // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
@@ -129,12 +133,45 @@ impl Bundles {
             Ok(levels)
         };
         let log = log.clone();
-        Live::start(&self.levels(), hooks, host, load)?.expecting(user_bundle).follow(move |levels| {
+        let live = Live::start(&self.levels(), hooks, host, load)?.expecting(user_bundle);
+        let following = live.follow(move |levels| {
             let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
             // The hooks say to the person what has changed; that the record lacks it is told by the log's own failure.
             _ = log.policy_change(&json!({ "bundles": files }));
         });
-        Ok(())
+        let (config, home) = place;
+        Ok(Followed { following, config, home })
+    }
+}
+
+/// The bundles of a session that runs.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    following: Following,
+    config: Config,
+    home: Home,
+}
+
+impl Followed {
+    /// Looks at them now: what the person at the session should know, and what is told to whoever wanted the look. It blocks for as long as
+    /// small files take.
+    pub fn look(&self) -> (Option<String>, Reloaded) {
+        let looked = self.following.look();
+        let news = looked.news().map(|(_, text)| text);
+        let project = Bundles::find(&self.config, &self.home).ok().and_then(|bundles| bundles.project);
+        let unused = project.filter(|project| !matches!(project.state, State::Trusted(..)));
+        let not_used = |project: &Project| match project.state {
+            State::Untrusted(..) => Reload::NotTrusted,
+            State::Trusted(..) | State::Unusable(_) => Reload::Refused,
+        };
+        let (result, message) = match (looked, unused) {
+            (Looked::Changed(levels), _) => (Reload::Changed, levels.withheld().map(ToString::to_string)),
+            (Looked::Refused(error), Some(project)) => (not_used(&project), Some(error.to_string())),
+            (Looked::Refused(error), None) => (Reload::Refused, Some(error.to_string())),
+            (Looked::Unchanged, Some(project)) => (not_used(&project), project.warning()),
+            (Looked::Unchanged, None) => (Reload::Unchanged, None),
+        };
+        (news, Reloaded { result, message })
     }
 }
 

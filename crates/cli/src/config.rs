@@ -94,6 +94,7 @@ struct File {
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
     audit: Option<String>,
+    anchors: Vec<PathBuf>,
     confinement: Option<String>,
     system: Option<String>,
     mcp: BTreeMap<String, McpServer>,
@@ -222,6 +223,8 @@ pub struct Config {
     pub orchestrator: Orchestrator,
     /// How safely the audit log is kept.
     pub audit: Durability,
+    /// Files that checkpoints of the audit log are kept in as well.
+    pub anchors: Vec<PathBuf>,
     /// Whether commands run where they cannot change what governs the agent.
     pub is_confined: bool,
     /// What the model is told before everything else.
@@ -263,6 +266,14 @@ impl Config {
         let orchestrator =
             settings.choose("orchestrator", &flags.orchestrator, &file.orchestrator, Orchestrator::default().as_str());
         let audit = settings.choose("audit", &flags.audit, &file.audit, "group");
+        // Not the folder that a session begins in: all of them have to mean the same files.
+        let beside =
+            std::path::absolute(&path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
+        let anchors: Vec<PathBuf> = file.anchors.iter().map(|anchor| beside.join(anchor)).collect();
+        if !anchors.is_empty() {
+            let names: Vec<_> = anchors.iter().map(|anchor| anchor.display().to_string()).collect();
+            settings.0.push(Setting { name: "anchors", value: names.join(", "), source: Source::File });
+        }
         let confinement = settings.choose("confinement", &flags.confinement, &file.confinement, "on");
 
         Ok(Self {
@@ -295,6 +306,7 @@ impl Config {
                     return Err(usage(format!("the audit log is kept `async`, `group` or `record`, not `{other}`")));
                 }
             },
+            anchors,
             is_confined: match confinement.as_str() {
                 "on" => true,
                 "off" => false,

@@ -113,8 +113,8 @@ async fn live(
             match serving.commands.recv().await {
                 Some(Command::Prompt(text)) => next = Some(text),
                 Some(Command::End) | None => is_over = true,
-                // Nothing runs, and bundles are read again when something does.
-                Some(Command::Interrupt | Command::Reload) => {}
+                // Nothing runs.
+                Some(Command::Interrupt) => {}
             }
             continue;
         };
@@ -135,7 +135,6 @@ async fn live(
                     }
                     // The server sends no prompt to a session that is busy; one that crossed its path comes next.
                     Some(Command::Prompt(text)) => next = Some(text),
-                    Some(Command::Reload) => {}
                 },
             }
         }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
 use amplifier_core::{Answerer, ApprovalRules};
-use amplifier_server::hub::{KeptRule, RuleBook};
+use amplifier_server::hub::{Kept, KeptRule, RuleBook};
+use amplifier_server::wire::Unreadable;
 use anyhow::{Context, Result, bail};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -59,22 +60,44 @@ impl RuleFile {
     /// # Errors
     /// If one cannot be read.
     pub fn all(home: &Home) -> Result<Vec<Self>> {
-        let mut all = vec![Self::read(home.approval_rules(), None)?];
+        Self::each(home).into_iter().map(|(_, file)| file).collect()
+    }
+
+    /// Every file by its name, the person's first, with what stands in it, or why it cannot be read.
+    fn each(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
+        let person = home.approval_rules();
+        let mut all = vec![(person.clone(), Self::read(person, None))];
         let folder = home.projects();
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
-            Err(error) => return Err(error).with_context(|| format!("`{}`", folder.display())),
-        };
-        for entry in entries {
-            let folder = entry.with_context(|| format!("`{}`", folder.display()))?.path();
-            let Ok(project) = fs::read(folder.join(PATH)) else { continue };
-            let project = PathBuf::from(OsStr::from_bytes(&project));
-            check_path(&folder, &project)?;
-            all.push(Self::read(folder.join(FILE), Some(project))?);
+        let unreadable = |error| (folder.clone(), Err(error).with_context(|| format!("`{}`", folder.display())));
+        match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => all.push(unreadable(error)),
+            Ok(entries) => {
+                for entry in entries {
+                    match entry {
+                        // Nothing else is looked into when a session asks what holds.
+                        Ok(entry) if is_folder_name(&entry.file_name()) => {
+                            let file = entry.path().join(FILE);
+                            all.push((file, Self::in_folder(&entry.path())));
+                        }
+                        Ok(_) => {}
+                        Err(error) => all.push(unreadable(error)),
+                    }
+                }
+            }
         }
-        all[1..].sort_by(|one, other| one.project.cmp(&other.project));
-        Ok(all)
+        let project = |read: &(PathBuf, Result<Self>)| read.1.as_ref().ok().and_then(|file| file.project.clone());
+        all[1..].sort_by_cached_key(|read| (project(read), read.0.clone()));
+        all
+    }
+
+    /// The answers of the project that a folder is for.
+    fn in_folder(folder: &Path) -> Result<Self> {
+        let path = folder.join(PATH);
+        let project = fs::read(&path).with_context(|| format!("`{}`", path.display()))?;
+        let project = PathBuf::from(OsStr::from_bytes(&project));
+        check_path(folder, &project)?;
+        Self::read(folder.join(FILE), Some(project))
     }
 
     fn read(file: PathBuf, project: Option<PathBuf>) -> Result<Self> {
@@ -198,12 +221,21 @@ impl Rules {
 }
 
 impl RuleBook for Rules {
-    fn list(&self) -> Result<Vec<KeptRule>, String> {
-        let files = RuleFile::all(&self.home).map_err(words)?;
-        let kept = files.into_iter().flat_map(|RuleFile { project, rules, .. }| {
-            rules.into_iter().filter_map(move |(rule, decision)| kept(project.as_deref(), &rule, &decision))
-        });
-        Ok(kept.collect())
+    fn list(&self) -> Kept {
+        let mut all = Kept::default();
+        for (file, read) in RuleFile::each(&self.home) {
+            match read {
+                Ok(RuleFile { project, rules, .. }) => {
+                    let rules = rules.iter();
+                    all.rules.extend(rules.filter_map(|(rule, decision)| kept(project.as_deref(), rule, decision)));
+                }
+                Err(error) => {
+                    let file = file.to_string_lossy().into_owned();
+                    all.unreadable.push(Unreadable { file, why: words(error) });
+                }
+            }
+        }
+        all
     }
 
     fn add(&self, rule: &KeptRule, by: &Answerer) -> Result<(), String> {
@@ -241,6 +273,12 @@ fn folder_of(home: &Home, project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_bytes());
     let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     home.projects().join(name)
+}
+
+/// Whether a folder of that name can be one of a project.
+fn is_folder_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.len() == 32 && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Fails unless the answers in a folder are for that project.

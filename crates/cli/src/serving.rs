@@ -12,6 +12,7 @@ use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET, is_o
 use amplifier_server::wire;
 use tokio::sync::mpsc;
 
+use crate::bundles::Followed;
 use crate::home::Home;
 use crate::rules::Rules;
 use crate::terminal::{Screen, TerminalApprovals};
@@ -39,8 +40,8 @@ pub struct Serving {
 
 impl Serving {
     /// Begins to talk to the server. If none runs, that is said: one that is started later is found.
-    pub fn begin(workspace: &Path, home: &Home, log: &Log, screen: &Screen, reach: &Reach) -> Self {
-        let root = workspace.to_owned();
+    pub fn begin(workspace: &Path, home: &Home, log: &Log, screen: &Screen, reach: &Reach, bundles: Followed) -> Self {
+        let (root, told) = (workspace.to_owned(), screen.clone());
         let (participant, commands) = Participant::new(ParticipantOptions {
             workspace: root.clone(),
             name: None,
@@ -49,6 +50,13 @@ impl Serving {
                 wire::Action::of(request.event.as_str(), &request.data, &root)
             }),
             book: Some(Arc::new(Rules::new(home.clone(), log.clone()))),
+            reload: Some(Arc::new(move || {
+                let (news, reloaded) = bundles.look();
+                if let Some(news) = news {
+                    told.note(&news);
+                }
+                reloaded
+            })),
         });
         let link = match reach {
             Reach::Within(hub) => participant.join(hub),
@@ -90,8 +98,7 @@ impl Serving {
                         cancel.request();
                         cancel.request();
                     }
-                    // Bundles are read again before each call to the model.
-                    Command::Reload | Command::Prompt(_) => {}
+                    Command::Prompt(_) => {}
                 }
                 heard(command);
             }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::{FileAnchor, Log, LogOptions, SigningKey, Verifier};
-use amplifier_core::{AuditEntry, AuditRecord, EventName, Level, TOOL_POST, TOOL_PRE, data};
+use amplifier_core::{Answerer, AuditEntry, AuditRecord, EventName, Level, TOOL_POST, TOOL_PRE, data};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -526,4 +526,36 @@ fn new_records_are_shown_as_they_come_in_new_segments_too_until_ctrl_c() {
     assert!(interrupted.success());
     assert_eq!(follower.child.wait().unwrap().code(), Some(0));
     assert!(follower.lines.recv_timeout(LIMIT).is_err(), "nothing comes after that");
+}
+
+#[test]
+fn what_is_too_large_for_the_log_is_exported_and_what_was_erased_is_said_to_be() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    let question = "x".repeat(20_000);
+    let decision = AuditEntry::ApprovalDecision {
+        id: Some(7),
+        hook: "guard".to_owned(),
+        granted: true,
+        basis: "answer",
+        reason: format!("User allowed: {question}"),
+        by: Some(Answerer { name: "ann".to_owned(), via: "console".to_owned() }),
+    };
+    log.take(&record(1, "s-1", TOOL_PRE.name(), decision)).unwrap();
+    log.close().unwrap();
+    let export =
+        |arguments: &[&str]| place.audit("export", &[&["--kind", "approval_decision"], arguments].concat()).fine();
+    let line = export(&[]);
+    let exported: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(exported["content"]["by"], json!({ "name": "ann", "via": "console" }));
+    // But for that, it is what stands in the log.
+    let (as_it_stands, _) = line.split_once(",\"content\":").unwrap();
+    assert!(fs::read_to_string(place.segment()).unwrap().contains(&format!("{as_it_stands}}}\n")));
+    let csv = export(&["--format", "csv"]);
+    assert!(csv.contains(r#"""by"":{""name"":""ann"",""via"":""console""}"#), "{csv}");
+
+    fs::remove_dir_all(place.at("audit/blobs")).unwrap();
+    let erased: Value = serde_json::from_str(&export(&[])).unwrap();
+    assert_eq!((&erased["content"], &erased["erased"]), (&Value::Null, &json!(true)));
+    assert!(export(&["--format", "csv"]).contains(r#""erased"":true}"#));
 }

@@ -7,7 +7,8 @@ mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
 
 use common::{LIMIT, Place, send_signal};
 use serde_json::{Value, json};
@@ -21,7 +22,10 @@ struct Served {
 
 impl Served {
     fn start(place: &Place) -> Self {
-        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        Self::begin(place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]))
+    }
+
+    fn begin(mut command: Command) -> Self {
         let mut child = command.env("USER", "ada").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -51,6 +55,14 @@ impl Served {
         let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
         let (_, me) = self.get("/api/me", &format!("Cookie: {}\r\n", cookie.split(';').next().unwrap()));
         me.rsplit("\r\n\r\n").next().unwrap().to_owned()
+    }
+
+    /// What it tells its owner.
+    fn told_owner(&self, place: &Place, path: &str) -> Value {
+        let token = place.read("home/server/token");
+        let (status, answer) = self.get(path, &format!("Authorization: Bearer {}\r\n", token.trim()));
+        assert_eq!(status, 200, "{answer}");
+        serde_json::from_str(answer.rsplit("\r\n\r\n").next().unwrap()).unwrap()
     }
 
     /// Ends it with a signal: the exit code, and what it said meanwhile.
@@ -166,4 +178,106 @@ fn it_is_in_the_manual_and_completed() {
     assert!(place.amplifier(&["man", "serve", "token", "add"]).fine().contains("amplifier\\-serve\\-token\\-add"));
     let completions = place.amplifier(&["completions", "bash"]).fine();
     assert!(["--tls-cert", "--insecure", "revoke"].iter().all(|word| completions.contains(word)));
+}
+
+#[test]
+fn the_browser_gets_the_link_by_a_file_and_not_by_a_command_line() {
+    let place = place();
+    let opened = place.pipe("opened");
+    std::fs::create_dir(place.at("bin")).unwrap();
+    let pipe = place.at("opened").display().to_string();
+    for opener in ["bin/xdg-open", "bin/open"] {
+        // All that anybody on the machine could see of it.
+        place.write(opener, &format!("#!/bin/sh\ntr '\\0' ' ' < /proc/$$/cmdline > '{pipe}'\n"));
+        std::fs::set_permissions(place.at(opener), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--json", "--open"]);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", place.at("bin").display()));
+    let served = Served::begin(command);
+    let seen = opened.line();
+    let code = served.told("link").split("code=").nth(1).unwrap();
+    assert!(!seen.contains(code) && !seen.contains("enter"), "{seen}");
+    let page = place.at("home/server/open.html");
+    assert!(seen.trim_end().ends_with(page.to_str().unwrap()), "{seen}");
+    assert_eq!(std::fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
+    let text = std::fs::read_to_string(&page).unwrap();
+    let link = text.split("url=").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(served.enter(link), r#"{"name":"ada","role":"admin"}"#);
+    let (again, _) = served.get(link.strip_prefix(served.told("url")).unwrap(), "");
+    assert_ne!(again, 303, "it lets one browser in");
+    assert_eq!(served.end("INT"), (Some(0), String::new()));
+    assert!(!page.exists(), "it is not left behind");
+}
+
+#[test]
+fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_them() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "text": "Done." },
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let served = Served::start(&place);
+    let listed = served.told_owner(&place, "/api/rules");
+    assert_eq!((&listed["rules"][0]["pattern"], &listed["unreadable"]), (&json!("*"), &json!([])));
+    place.write("home/approvals.json", "{ \"confirm:*\": \"allow\"");
+    // Of a project that can still be read, the rules are there.
+    let project = place.at("workspace").canonicalize().unwrap();
+    let folder = place.at("home/projects").join(folder_name(&project));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("path"), project.to_str().unwrap()).unwrap();
+    std::fs::write(folder.join("approvals.json"), "{ \"guard:*\": \"deny\" }").unwrap();
+    let other = place.at("home/projects").join("0".repeat(32));
+    std::fs::create_dir(&other).unwrap();
+    let listed = served.told_owner(&place, "/api/rules");
+    let rules: Vec<&Value> = listed["rules"].as_array().unwrap().iter().map(|rule| &rule["hook"]).collect();
+    assert_eq!(rules, [&json!("guard")]);
+    let [person, unfinished] = &listed["unreadable"].as_array().unwrap()[..] else { panic!("{listed}") };
+    assert_eq!(person["file"], json!(place.at("home/approvals.json")));
+    assert!(person["why"].as_str().unwrap().contains("approvals.json"), "{person}");
+    assert_eq!(unfinished["file"], json!(other.join("approvals.json")));
+    served.end("TERM");
+    let ran = place.run(&["Make it"]);
+    assert!(ran.code == 1 && ran.error.contains("approval rules"), "{ran:?}");
+    assert!(!place.at("workspace/made").exists());
+}
+
+fn folder_name(project: &std::path::Path) -> String {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(project.to_str().unwrap().as_bytes());
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_log_that_was_put_back_is_found_out_by_the_anchors_that_are_configured() {
+    let place = Place::with(json!([{ "text": "Done." }]));
+    place.write("home/config.toml", "anchors = [\"elsewhere/checkpoints\"]\n");
+    std::fs::create_dir(place.at("home/elsewhere")).unwrap();
+    let copy = |from: &str, to: &str| {
+        let copied = Command::new("cp").arg("-a").arg(place.at(from)).arg(place.at(to)).status().unwrap();
+        assert!(copied.success());
+    };
+    assert_eq!(place.run(&["One"]).code, 0);
+    copy("home/audit", "before");
+    assert_eq!(place.run(&["Two"]).code, 0);
+    assert!(place.read("home/elsewhere/checkpoints").matches("\u{2014}").count() >= 2);
+    let verified = |served: &Served| loop {
+        let audit = served.told_owner(&place, "/api/audit");
+        if audit["checking"] == false && audit["size"].as_u64() > Some(0) {
+            return audit;
+        }
+    };
+    let served = Served::start(&place);
+    let audit = verified(&served);
+    assert!(audit["sound"] == true && audit["proves"].to_string().contains("those that were anchored"), "{audit}");
+    served.end("TERM");
+
+    std::fs::remove_dir_all(place.at("home/audit")).unwrap();
+    copy("before", "home/audit");
+    assert!(place.amplifier(&["audit", "verify"]).fine().starts_with("sound: "), "by itself, it looks sound");
+    let served = Served::start(&place);
+    let audit = verified(&served);
+    assert_eq!(audit["sound"], false, "{audit}");
+    assert!(!audit["problems"].as_array().unwrap().is_empty(), "{audit}");
+    served.end("TERM");
 }

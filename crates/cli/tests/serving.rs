@@ -13,7 +13,7 @@ use amplifier::hosting::Hosting;
 use amplifier_core::Answerer;
 use amplifier_server::hub::{Answering, Command, NewRule};
 use amplifier_server::link::Door;
-use amplifier_server::wire::{Approval, Place as Where, Scope};
+use amplifier_server::wire::{Approval, Place as Where, Reload, Reloaded, Scope};
 use amplifier_server::{Host, Hub};
 use serde_json::{Value, json};
 
@@ -129,6 +129,9 @@ async fn a_server_that_is_started_later_gets_the_question() {
     let hub = Hub::new();
     let _door = Door::open(&place.at("home/server"), hub.clone()).unwrap();
     let question = asked(&hub).await;
+    // It looks at its bundles in the middle of a turn, and answers from its own process.
+    let unchanged = Reloaded { result: Reload::Unchanged, message: None };
+    assert_eq!(hub.reload().await, [(question.session.clone(), unchanged)]);
     hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
     let Ran { code, error, .. } = tokio::task::spawn_blocking(move || running.end()).await.unwrap();
     assert!(code == 0 && error.contains("User denied: Run `touch made`?"), "{error}");
@@ -172,6 +175,44 @@ async fn a_session_runs_within_the_server() {
     until(|| hub.connected().is_empty().then_some(())).await;
     drop(log);
     until(|| place.amplifier(&["sessions", "list"]).fine().contains("user_exit").then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_takes_over_what_has_changed_at_once_and_says_so() {
+    let place = touch();
+    let home = Home::at(place.at("home"));
+    let flags = Flags { script: Some(place.at("script.json")), ..Flags::default() };
+    let log = open_log(&Config::load(&flags, &home).unwrap(), &home).unwrap();
+    let hosting = Hosting::new(flags, home);
+    let hub = hosting.hub(&log);
+    let workspace = place.at("workspace").display().to_string();
+    let id = hosting.start_session(hub.clone(), Some(workspace), None).await.unwrap();
+    until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
+    let reload = async || {
+        let [(session, Reloaded { result, message })] = &hub.reload().await[..] else { panic!("one session") };
+        assert_eq!(*session, id);
+        (*result, message.clone().unwrap_or_default())
+    };
+    let has = |name: &str| hub.hooks_of(&id).unwrap().iter().any(|hook| hook["name"] == name);
+    assert_eq!(reload().await, (Reload::Unchanged, String::new()));
+    place.write("home/bundle.yaml", "hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n");
+    assert_eq!(reload().await, (Reload::Changed, String::new()));
+    assert!(has("never"), "what has changed is in force, and listed");
+    assert_eq!(reload().await, (Reload::Unchanged, String::new()));
+    place.write("home/bundle.yaml", "hooks:\n  - rule: never\n    on: tool:pre\n    dny: never\n");
+    for _ in 0..2 {
+        let (result, mistake) = reload().await;
+        assert!(result == Reload::Refused && mistake.contains("bundle.yaml") && mistake.contains("dny"), "{mistake}");
+        assert!(has("never"), "the old version stays in force");
+    }
+    place.write("home/bundle.yaml", "hooks: []\n");
+    assert_eq!(reload().await, (Reload::Changed, String::new()));
+    assert!(!has("never"));
+    place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - rule: mine\n    on: tool:pre\n    deny: never\n");
+    let (result, why) = reload().await;
+    assert!(result == Reload::NotTrusted && why.contains("amplifier hooks trust") && !has("mine"), "{why}");
+    hub.tell(&id, Command::End).unwrap();
+    until(|| hub.connected().is_empty().then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,12 +6,14 @@ mod api;
 pub mod client;
 pub mod feed;
 pub mod hub;
+mod late;
 pub mod link;
 mod server;
 pub mod wire;
 
 use std::sync::Arc;
 
+use amplifier_audit::Log;
 pub use api::description;
 pub use hub::{Answering, Change, Command, Connected, Hub, Refused};
 pub use server::{Running, ServeError, Server, ServerOptions, TlsFiles};
@@ -25,6 +27,8 @@ pub struct App {
     pub feed: feed::Feed,
     /// Who may do what.
     pub access: access::Access,
+    /// What the server records itself.
+    pub log: Log,
     /// What the command provides.
     pub host: Arc<dyn Host>,
 }

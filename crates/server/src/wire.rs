@@ -302,6 +302,50 @@ pub struct Rule {
     pub explanation: String,
 }
 
+/// Standing answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rules {
+    /// They.
+    pub rules: Vec<Rule>,
+    /// The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A file with standing answers that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Unreadable {
+    /// The file, or the folder that it should be in.
+    pub file: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What came of a look at the bundles of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Reloaded {
+    /// In a word.
+    pub result: Reload,
+    /// What is wrong, or what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The same in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reload {
+    /// Nothing has changed.
+    Unchanged,
+    /// There is a new version, and its hooks are in force.
+    Changed,
+    /// There is a mistake in the new version, so the old one stays in force.
+    Refused,
+    /// The bundle of the project is not what the person has trusted, so it is not used, or not as it is now.
+    NotTrusted,
+    /// The session has not said in time what came of it, or is not connected any more.
+    NoAnswer,
+}
+
 /// For what a standing answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

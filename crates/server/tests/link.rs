@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use amplifier_core::{
     Coordinator, HookRegistry, HookResult, MemoryAudit, TOOL_PRE, Verdict, data,
 };
 use amplifier_server::Hub;
-use amplifier_server::hub::{Answering, Change, Command, KeptRule, NewRule, Refused, RuleBook};
+use amplifier_server::hub::{Answering, Change, Command, Kept, KeptRule, NewRule, Refused, RuleBook};
 use amplifier_server::link::{Door, DoorError, Link, Participant, ParticipantOptions, SOCKET};
 use amplifier_server::wire::{Action, Approval, Scope};
 use serde_json::{Value, json};
@@ -27,11 +28,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Book {
     rules: Mutex<Vec<KeptRule>>,
     recorded: Mutex<Vec<Value>>,
+    /// Whether the files cannot be read.
+    is_broken: AtomicBool,
 }
 
 impl RuleBook for Book {
-    fn list(&self) -> Result<Vec<KeptRule>, String> {
-        Ok(self.rules.lock().unwrap().clone())
+    fn list(&self) -> Kept {
+        Kept { rules: self.rules.lock().unwrap().clone(), ..Kept::default() }
     }
 
     fn add(&self, rule: &KeptRule, _by: &Answerer) -> Result<(), String> {
@@ -47,6 +50,9 @@ impl RuleBook for Book {
     }
 
     fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String> {
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err("the file is broken".to_owned());
+        }
         let holds = |rule: &&KeptRule| rule.project.as_deref().is_none_or(|project| Path::new(project) == workspace);
         let rules = self.rules.lock().unwrap();
         let rules: serde_json::Map<String, Value> = rules
@@ -92,6 +98,7 @@ impl Session {
                 ..Action::default()
             }),
             book: Some(book.clone()),
+            reload: None,
         });
         let hooks = HookRegistry::new();
         hooks.hook(TOOL_PRE).named("guard").run(move |event| {
@@ -346,6 +353,20 @@ async fn a_cancelled_operation_takes_its_question_away() {
     assert_eq!(refused.code, "closed");
 }
 
+/// Runs something that was allowed so far until it is asked: the session is told of what has changed, and reads the rules a moment later.
+async fn until_asked(hub: &Hub, session: &Session, command: &str) -> (JoinHandle<Verdict>,) {
+    let asking = async {
+        loop {
+            let operation = session.run(command);
+            if tokio::time::timeout(Duration::from_millis(200), until(|| hub.pending().pop())).await.is_ok() {
+                return (operation,);
+            }
+            assert!(done(operation).await.is_proceed());
+        }
+    };
+    tokio::time::timeout(LIMIT, asking).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     let hub = Hub::new();
@@ -360,7 +381,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     // The same question is not asked again.
     assert!(done(session.run("ls")).await.is_proceed());
     assert_eq!(session.decided().last(), Some(&("rule", None)));
-    let [rule] = &hub.rules()[..] else { panic!("{:?}", hub.rules()) };
+    let [rule] = &hub.rules().rules[..] else { panic!("{:?}", hub.rules().rules) };
     let expected = (Scope::Project, Some(session.workspace.as_str()), "Run `ls`?", "allow");
     assert_eq!((rule.scope, rule.project.as_deref(), rule.pattern.as_str(), rule.decision.as_str()), expected);
     let place = &session.workspace;
@@ -373,18 +394,8 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     );
     // Taken back, it is asked again.
     hub.revoke(&rule.id, ann()).await.unwrap();
-    assert!(hub.rules().is_empty());
-    let asking = async {
-        loop {
-            let operation = session.run("ls");
-            // The session is told of it, and reads the rules a moment later.
-            if tokio::time::timeout(Duration::from_millis(200), until(|| hub.pending().pop())).await.is_ok() {
-                return (operation,);
-            }
-            assert!(done(operation).await.is_proceed());
-        }
-    };
-    let (operation,) = tokio::time::timeout(LIMIT, asking).await.unwrap();
+    assert!(hub.rules().rules.is_empty());
+    let (operation,) = until_asked(&hub, &session, "ls").await;
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
     assert!(!done(operation).await.is_proceed());
@@ -400,10 +411,10 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Allow always", &question.nonce, "ann")).await.unwrap();
     assert!(done(operation).await.is_proceed());
-    let rule = until(|| hub.rules().pop()).await;
+    let rule = until(|| hub.rules().rules.pop()).await;
     assert_eq!((rule.scope, rule.pattern.as_str(), &rule.by), (Scope::Session, "Run `ls`?", &Some(ann())));
     hub.revoke(&rule.id, ann()).await.unwrap();
-    assert_eq!((hub.rules(), session.coordinator.standing_answers().len()), (Vec::new(), 0));
+    assert_eq!((hub.rules().rules, session.coordinator.standing_answers().len()), (Vec::new(), 0));
     assert_eq!(hub.revoke(&rule.id, ann()).await.unwrap_err().code, "unknown");
 
     let deny = NewRule {
@@ -418,7 +429,7 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
     let Verdict::Denied { reason, .. } = done(session.run("rm x")).await else { panic!("it was allowed") };
     assert_eq!(reason, "Denied by rule: Run `rm x`?");
     hub.revoke(&added.id, ann()).await.unwrap();
-    assert!(hub.rules().is_empty());
+    assert!(hub.rules().rules.is_empty());
     let changes: Vec<Value> = session.book.recorded.lock().unwrap().clone();
     let words: Vec<&str> = changes.iter().map(|change| change["approval_rule"]["change"].as_str().unwrap()).collect();
     assert_eq!(words, ["revoked", "added", "revoked"]);
@@ -480,6 +491,7 @@ async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
             Action { title: "Write".to_owned(), body: vec![row; 20_000], ..Action::default() }
         }),
         book: None,
+        reload: None,
     });
     let hooks = HookRegistry::new();
     hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("x".repeat(100_000)));
@@ -515,4 +527,48 @@ async fn ten_thousand_questions_wait_and_each_is_answered() {
     for operation in operations {
         assert!(!done(operation).await.is_proceed());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_rules_cannot_be_read_what_they_allowed_is_asked_and_what_they_denied_is_denied() {
+    let hub = Hub::new();
+    let session = Session::new("one", LIMIT);
+    hub.keep_rules(session.book.clone());
+    let _link = session.participant.join(&hub);
+    until(|| hub.session("one")).await;
+    let rule = |pattern: &str, allows| NewRule {
+        scope: Scope::Person,
+        session: None,
+        project: None,
+        hook: "guard".to_owned(),
+        pattern: pattern.to_owned(),
+        allows,
+    };
+    hub.add_rule(rule("Run `ls`?", true), ann()).await.unwrap();
+    hub.add_rule(rule("Run `rm *`?", false), ann()).await.unwrap();
+    // The session is told of them, and reads them a moment later: until then, it asks.
+    let in_force = async {
+        loop {
+            let operation = session.run("rm x");
+            let asked = tokio::time::timeout(Duration::from_millis(200), until(|| hub.pending().pop())).await;
+            match asked {
+                Ok(question) => {
+                    _ = hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await;
+                    assert!(!done(operation).await.is_proceed());
+                }
+                Err(_) => return done(operation).await,
+            }
+        }
+    };
+    assert!(!tokio::time::timeout(LIMIT, in_force).await.unwrap().is_proceed());
+    assert!(done(session.run("ls")).await.is_proceed());
+
+    session.book.is_broken.store(true, Ordering::SeqCst);
+    hub.add_rule(rule("Run `make`?", true), ann()).await.unwrap();
+    let (operation,) = until_asked(&hub, &session, "ls").await;
+    let question = asked(&hub).await;
+    hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
+    assert!(!done(operation).await.is_proceed());
+    let Verdict::Denied { reason, .. } = done(session.run("rm x")).await else { panic!("it was allowed") };
+    assert_eq!(reason, "Denied by rule: Run `rm x`?");
 }

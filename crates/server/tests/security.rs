@@ -5,6 +5,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
 
+mod common;
 #[path = "security/limits.rs"]
 mod limits;
 #[path = "security/matrix.rs"]

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use amplifier_audit::Log;
 use amplifier_server::access::{Access, AccessOptions};
 use amplifier_server::client::Address;
 use amplifier_server::feed::Feed;
@@ -48,6 +49,7 @@ fn serve_all(folder: &Path) -> Result<()> {
             hub: Hub::new(),
             feed: Feed::open(&folder.join("audit"), None)?,
             access: Access::open(&own, AccessOptions::default())?,
+            log: Log::at(folder.join("audit"), folder.join("audit.key")).open()?,
             host: Arc::new(NoHost),
         };
         let hub = app.hub.clone();

@@ -61,6 +61,7 @@ impl Crowd {
                     ..Action::default()
                 }),
                 book: None,
+                reload: None,
             });
             let hooks = HookRegistry::new();
             hooks.hook(TOOL_PRE).named("guard").run(|event| match event.data.get("ask").and_then(|ask| ask.as_u64()) {

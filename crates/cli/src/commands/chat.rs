@@ -228,7 +228,7 @@ impl Wants {
         match command {
             Command::Prompt(text) => self.prompts.lock().unwrap_or_else(PoisonError::into_inner).push_back(text),
             Command::End => self.is_over.store(true, Ordering::SeqCst),
-            Command::Interrupt | Command::Reload => return,
+            Command::Interrupt => return,
         }
         self.interrupts.store(true, Ordering::SeqCst);
     }

@@ -185,12 +185,14 @@ impl Begin {
             writeln!(anstream::stderr(), "{warning}")?;
         }
         let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
-        let log = open_log(&Config::load(&self.flags, home)?, home)?;
+        let config = Config::load(&self.flags, home)?;
+        let log = open_log(&config, home)?;
         let hosting = Hosting::new(self.flags, home.clone());
         let app = App {
             hub: hosting.hub(&log),
-            feed: Feed::open(&home.audit_folder(), log.status().public_key)?,
+            feed: Feed::with_anchors(&home.audit_folder(), log.status().public_key, config.anchors)?,
             access: Access::open(&home.server_folder(), access)?,
+            log,
             host: Arc::new(hosting),
         };
         let hub = app.hub.clone();

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
@@ -26,7 +26,7 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// That of a session: all that is kept and configured, the folder of the project, and the bundles with the programs that they name.
+    /// That of a session: all that is kept and configured, the anchors of the audit log, the folder of the project, and the bundles with the programs that they name.
     /// Folders that are missing are made, so that nobody else can make them.
     ///
     /// # Errors
@@ -39,7 +39,11 @@ impl Protection {
         }
         let mut places = folders.places;
         places.push(project(&workspace.join(PROJECT))?);
-        let given = [&config.file].into_iter().filter(|file| file.exists());
+        for anchor in &config.anchors {
+            // What is not there cannot be protected. Where it cannot be made, the log tells that nothing is kept there.
+            _ = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(anchor);
+        }
+        let given = [&config.file].into_iter().chain(&config.anchors).filter(|file| file.exists());
         let mut files: Vec<PathBuf> = given.cloned().collect();
         for (_, bundle) in levels.bundles() {
             files.extend(bundle.named_files(workspace).context("what hooks name cannot be protected")?);

@@ -107,47 +107,101 @@ impl Live {
 
     /// Has it refreshed when a turn begins and before each call to the model, and tells the person. `changed` is called with every
     /// new version.
-    pub fn follow(self, changed: impl Fn(&Levels) + Send + Sync + 'static) -> [Registration; 2] {
+    pub fn follow(self, changed: impl Fn(&Levels) + Send + Sync + 'static) -> Following {
         let hooks = self.hooks.clone();
-        let follower = Arc::new(Follower { live: Mutex::new(self), changed });
-        [
-            hooks.hook(EXECUTION_START).named(FOLLOWER).observer().handler(follower.clone()),
-            hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().handler(follower),
-        ]
+        let follower = Arc::new(Follower { live: Mutex::new(self), changed: Box::new(changed) });
+        hooks.hook(EXECUTION_START).named(FOLLOWER).observer().handler(follower.clone());
+        hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().handler(follower.clone());
+        Following { follower }
+    }
+}
+
+/// Bundles that are followed. A handle: they are followed for as long as the hooks are registered.
+#[derive(Clone, Debug)]
+pub struct Following {
+    follower: Arc<Follower>,
+}
+
+/// What came of a look at bundles.
+#[derive(Clone, Debug)]
+pub enum Looked {
+    /// They are as they were.
+    Unchanged,
+    /// There is a new version, and it is in force; what is not taken over of it is [withheld](Levels::withheld).
+    Changed(Levels),
+    /// The new version has a mistake, so the old one stays in force.
+    Refused(BundleError),
+}
+
+impl Looked {
+    /// What the person should know about it; nothing if nothing has changed.
+    pub fn news(&self) -> Option<(Level, String)> {
+        let stays = |error: &BundleError| {
+            format!("a bundle has changed and cannot be used, so the old version stays in force:\n{error}")
+        };
+        match self {
+            Self::Unchanged => None,
+            Self::Refused(error) => Some((Level::Warning, stays(error))),
+            Self::Changed(levels) => {
+                let text = "a bundle has changed: its hooks are in force from now on";
+                Some(match levels.withheld() {
+                    None => (Level::Info, text.to_owned()),
+                    Some(error) => (Level::Warning, format!("{text}; but {}", stays(error))),
+                })
+            }
+        }
+    }
+}
+
+impl Following {
+    /// Looks at the files now, and takes over what has changed. It blocks for as long as the files take. A mistake is told every time.
+    pub fn look(&self) -> Looked {
+        match self.follower.refresh() {
+            (Some(Ok(levels)), _) => Looked::Changed(levels),
+            (Some(Err(error)), _) | (None, Some(error)) => Looked::Refused(error),
+            (None, None) => Looked::Unchanged,
+        }
     }
 }
 
 /// The name of the hooks that look for changes.
 pub const FOLLOWER: &str = "bundle";
 
-struct Follower<F> {
+struct Follower {
     // A std lock: nothing awaits while it is held.
     live: Mutex<Live>,
-    changed: F,
+    changed: Box<dyn Fn(&Levels) + Send + Sync>,
 }
 
-impl<F: Fn(&Levels) + Send + Sync + 'static> Hook for Follower<F> {
-    async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
-        let refreshed = self.live.lock().unwrap_or_else(PoisonError::into_inner).refresh();
-        Ok(match refreshed {
-            None => HookResult::proceed(),
-            Some(Ok(levels)) => {
-                (self.changed)(&levels);
-                let text = "a bundle has changed: its hooks are in force from now on";
-                match levels.withheld() {
-                    None => HookResult::proceed().message(Level::Info, text),
-                    Some(error) => {
-                        HookResult::proceed().message(Level::Warning, format!("{text}; but {}", stays(error)))
-                    }
-                }
-            }
-            Some(Err(error)) => HookResult::proceed().message(Level::Warning, stays(&error)),
-        })
+impl Follower {
+    /// What is new, if anything is, and what is wrong with the newest version.
+    fn refresh(&self) -> (Option<Result<Levels, BundleError>>, Option<BundleError>) {
+        let (refreshed, broken) = {
+            let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+            (live.refresh(), live.broken.clone())
+        };
+        if let Some(Ok(levels)) = &refreshed {
+            (self.changed)(levels);
+        }
+        (refreshed, broken)
     }
 }
 
-fn stays(error: &BundleError) -> String {
-    format!("a bundle has changed and cannot be used, so the old version stays in force:\n{error}")
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follower").finish_non_exhaustive()
+    }
+}
+
+impl Hook for Follower {
+    async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
+        let news = match self.refresh().0 {
+            None => None,
+            Some(Ok(levels)) => Looked::Changed(levels).news(),
+            Some(Err(error)) => Looked::Refused(error).news(),
+        };
+        Ok(news.map_or_else(HookResult::proceed, |(level, text)| HookResult::proceed().message(level, text)))
+    }
 }
 
 impl std::fmt::Debug for Live {

@@ -16,7 +16,7 @@ pub use confine::{Confine, MayWrite};
 pub use entry::{HookEntry, HookKind, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};
-pub use live::{FOLLOWER, Live};
+pub use live::{FOLLOWER, Following, Live, Looked};
 pub use load::{Loaded, Placed, Source, load, load_hosted, load_pinned};
 pub use register::Made;
 pub use schema::schema;

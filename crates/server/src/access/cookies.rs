@@ -34,6 +34,12 @@ struct Visit {
     written: Option<Timestamp>,
 }
 
+impl Visit {
+    fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), role: self.role, via: "console" }
+    }
+}
+
 impl Cookies {
     pub(super) fn open(file: PathBuf, idle: Duration, most: usize) -> Result<Self, AccessError> {
         let visits = match std::fs::read_to_string(&file) {
@@ -61,8 +67,8 @@ impl Cookies {
         Ok(cookie)
     }
 
-    /// Whose cookie that is. Being seen keeps it fresh.
-    pub(super) fn identify(&self, cookie: &str, now: Timestamp) -> Option<Identity> {
+    /// Whose cookie that is. Being used keeps it fresh.
+    pub(super) fn identify(&self, cookie: &Digest, now: Timestamp) -> Option<Identity> {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         let at = find(&visits, cookie)?;
         if !self.is_fresh(&visits[at], now) {
@@ -70,7 +76,7 @@ impl Cookies {
         }
         let visit = &mut visits[at];
         visit.seen = visit.seen.max(now);
-        let identity = Identity { name: visit.name.clone(), role: visit.role, via: "console" };
+        let identity = visit.identity();
         if visit.written.is_none_or(|written| now.duration_since(written) > WRITTEN_EVERY) {
             visit.written = Some(now);
             if let Err(error) = self.write(&visits) {
@@ -80,10 +86,17 @@ impl Cookies {
         Some(identity)
     }
 
+    /// The same, without counting as use.
+    pub(super) fn holder(&self, cookie: &Digest, now: Timestamp) -> Option<Identity> {
+        let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        let visit = visits.get(find(&visits, cookie)?)?;
+        self.is_fresh(visit, now).then(|| visit.identity())
+    }
+
     /// Ends a cookie.
     pub(super) fn leave(&self, cookie: &str) -> io::Result<()> {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = find(&visits, cookie) else { return Ok(()) };
+        let Some(at) = find(&visits, &Digest::of(cookie)) else { return Ok(()) };
         visits.remove(at);
         self.write(&visits)
     }
@@ -98,11 +111,10 @@ impl Cookies {
 }
 
 /// Every visit is looked at, in the same way.
-fn find(visits: &[Visit], cookie: &str) -> Option<usize> {
-    let digest = Digest::of(cookie);
+fn find(visits: &[Visit], cookie: &Digest) -> Option<usize> {
     let mut found = None;
     for (at, visit) in visits.iter().enumerate() {
-        if bool::from(visit.sha256.is(&digest)) {
+        if bool::from(visit.sha256.is(cookie)) {
             found = Some(at);
         }
     }
@@ -131,9 +143,12 @@ mod tests {
         let cookie = cookies.enter("ada".to_owned(), Role::Viewer, begun).unwrap();
         let most = IDLE - Duration::from_secs(1);
         for times in 1..5 {
-            assert_eq!(name(cookies.identify(&cookie, later(begun, most * times))).as_deref(), Some("ada"));
+            assert_eq!(
+                name(cookies.identify(&Digest::of(&cookie), later(begun, most * times))).as_deref(),
+                Some("ada")
+            );
         }
-        assert_eq!(name(cookies.identify(&cookie, later(begun, most * 4 + IDLE))), None);
+        assert_eq!(name(cookies.identify(&Digest::of(&cookie), later(begun, most * 4 + IDLE))), None);
     }
 
     #[test]
@@ -144,10 +159,10 @@ mod tests {
         let cookie = first.enter("ada".to_owned(), Role::Approver, now).unwrap();
         assert!(!std::fs::read_to_string(&file).unwrap().contains(&cookie));
         let second = Cookies::open(file.clone(), IDLE, 9).unwrap();
-        assert_eq!(second.identify(&cookie, now).map(|found| found.role), Some(Role::Approver));
+        assert_eq!(second.identify(&Digest::of(&cookie), now).map(|found| found.role), Some(Role::Approver));
         second.leave(&cookie).unwrap();
-        assert!(second.identify(&cookie, now).is_none());
-        assert!(Cookies::open(file, IDLE, 9).unwrap().identify(&cookie, now).is_none());
+        assert!(second.identify(&Digest::of(&cookie), now).is_none());
+        assert!(Cookies::open(file, IDLE, 9).unwrap().identify(&Digest::of(&cookie), now).is_none());
     }
 
     #[test]
@@ -158,9 +173,9 @@ mod tests {
         let at = |seconds| later(begun, Duration::from_secs(seconds));
         let first = cookies.enter("first".to_owned(), Role::Viewer, at(0)).unwrap();
         let second = cookies.enter("second".to_owned(), Role::Viewer, at(1)).unwrap();
-        assert!(cookies.identify(&first, at(2)).is_some());
+        assert!(cookies.identify(&Digest::of(&first), at(2)).is_some());
         let third = cookies.enter("third".to_owned(), Role::Viewer, at(3)).unwrap();
-        let known = [&first, &second, &third].map(|cookie| cookies.identify(cookie, at(4)).is_some());
+        let known = [&first, &second, &third].map(|cookie| cookies.identify(&Digest::of(cookie), at(4)).is_some());
         assert_eq!(known, [true, false, true]);
     }
 }

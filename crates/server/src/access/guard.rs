@@ -21,8 +21,9 @@ use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Access, Identity};
+use super::{Access, Credential, Identity};
 use crate::api::error::{ApiError, Page};
+use crate::server::Stopping;
 
 /// The most that a body may hold.
 pub(crate) const BODY_LIMIT: usize = 1024 * 1024;
@@ -140,7 +141,7 @@ pub(crate) fn is_safe(method: &Method) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) origin: Result<(), Refusal>,
-    pub(crate) who: Result<Identity, Refusal>,
+    pub(crate) who: Result<(Identity, Credential), Refusal>,
 }
 
 /// A request that is refused, and when to try again.
@@ -184,6 +185,24 @@ impl IntoResponse for Refusal {
 pub(crate) struct Connection {
     pub(crate) peer: IpAddr,
     pub(crate) socket: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    /// When what goes on for long has to end.
+    pub(crate) stopping: Stopping,
+}
+
+/// How many may watch: over a WebSocket, or a stream of lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Places(pub(crate) Arc<Semaphore>);
+
+impl Places {
+    /// Takes a place, until it is dropped.
+    ///
+    /// # Errors
+    /// If there is none left.
+    pub(crate) fn take(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let message = "too many pages and programs watch already; close some";
+        let full = |_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_sockets", message);
+        self.0.clone().try_acquire_owned().map_err(full)
+    }
 }
 
 /// What stands before every route.
@@ -191,8 +210,7 @@ pub(crate) struct Connection {
 pub(crate) struct Guard {
     pub(crate) access: Access,
     pub(crate) site: Arc<Site>,
-    /// How many WebSockets there may be.
-    pub(crate) sockets: Arc<Semaphore>,
+    pub(crate) places: Places,
     /// How long a client may take to send a body.
     pub(crate) body_time: Duration,
 }
@@ -205,6 +223,7 @@ pub(crate) async fn guard(State(guard): State<Arc<Guard>>, mut request: Request,
         let caller = guard.caller(&request);
         request.extensions_mut().insert(caller);
         request.extensions_mut().insert(guard.site.clone());
+        request.extensions_mut().insert(guard.places.clone());
         guard.answer(request, next).await
     } else {
         let message = format!("this server is not known under that name; it is at {}", guard.site.url);
@@ -230,17 +249,17 @@ impl Guard {
         Caller { origin, who }
     }
 
-    fn who(&self, request: &Request, cookie: Option<&str>) -> Result<Identity, Refusal> {
+    fn who(&self, request: &Request, cookie: Option<&str>) -> Result<(Identity, Credential), Refusal> {
         let unknown = |message: &str| ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
         let mut given = request.headers().get_all(AUTHORIZATION).iter();
-        let (found, problem) = match (given.next(), given.next(), cookie) {
+        let (shown, problem) = match (given.next(), given.next(), cookie) {
             (Some(header), None, _) => (
-                bearer(header).and_then(|token| self.access.by_token(token)),
+                bearer(header).map(Credential::token),
                 "this token is not valid; the owner's is in the file `token` of the server's folder",
             ),
             (Some(_), Some(_), _) => (None, "there are several `Authorization` headers"),
             (None, _, Some(cookie)) => (
-                self.access.by_cookie(cookie),
+                Some(Credential::cookie(cookie)),
                 "this browser is not in any more; get a new link with `amplifier serve link`",
             ),
             (None, _, None) => {
@@ -248,7 +267,8 @@ impl Guard {
                 return Err(unknown(message).into());
             }
         };
-        let Some(who) = found else {
+        let found = shown.and_then(|shown| Some((self.access.user(&shown)?, shown)));
+        let Some((who, credential)) = found else {
             let peer = request
                 .extensions()
                 .get::<Connection>()
@@ -259,7 +279,7 @@ impl Guard {
             });
         };
         self.access.count(&who).map_err(|wait| Refusal::too_many("too many requests", wait))?;
-        Ok(who)
+        Ok((who, credential))
     }
 
     async fn answer(&self, request: Request, next: Next) -> Response {
@@ -267,9 +287,9 @@ impl Guard {
         let wants_socket = request.headers().contains_key(UPGRADE);
         let request = if is_safe(request.method()) { request } else { hurried(request, self.body_time) };
         let Some(connection) = connection.filter(|_| wants_socket) else { return next.run(request).await };
-        let Ok(permit) = self.sockets.clone().try_acquire_owned() else {
-            let message = "too many pages and programs watch already; close some";
-            return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_sockets", message).into_response();
+        let permit = match self.places.take() {
+            Ok(permit) => permit,
+            Err(full) => return full.into_response(),
         };
         let response = next.run(request).await;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) use extract::Staying;
 pub use extract::{Admin, Anyone, Approver, Viewer};
 pub use rates::Rate;
 pub(crate) use secret::write_private;
@@ -33,6 +34,7 @@ pub use tokens::{Token, TokenFiles};
 use codes::Codes;
 use cookies::Cookies;
 use rates::Rates;
+use secret::Digest;
 use tokens::Tokens;
 
 /// What somebody may do. Each role may do what those before it may.
@@ -90,6 +92,23 @@ impl Identity {
     /// The same, as the kernel and the audit log know it.
     pub fn answerer(&self) -> Answerer {
         Answerer { name: self.name.clone(), via: self.via.to_owned() }
+    }
+}
+
+/// What somebody shows to be let in, so that it can be looked at again while they stay. The secret itself is not kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    Token(Digest),
+    Cookie(Digest),
+}
+
+impl Credential {
+    pub(crate) fn token(token: &str) -> Self {
+        Self::Token(Digest::of(token))
+    }
+
+    pub(crate) fn cookie(cookie: &str) -> Self {
+        Self::Cookie(Digest::of(cookie))
     }
 }
 
@@ -239,14 +258,20 @@ impl Access {
         self.0.cookies.leave(cookie)
     }
 
-    /// Whose token that is.
-    fn by_token(&self, token: &str) -> Option<Identity> {
-        self.0.tokens.identify(token)
+    /// Who uses that.
+    pub(crate) fn user(&self, credential: &Credential) -> Option<Identity> {
+        match credential {
+            Credential::Token(token) => self.0.tokens.identify(token),
+            Credential::Cookie(cookie) => self.0.cookies.identify(cookie, Timestamp::now()),
+        }
     }
 
-    /// Whose cookie that is.
-    fn by_cookie(&self, cookie: &str) -> Option<Identity> {
-        self.0.cookies.identify(cookie, Timestamp::now())
+    /// The same, without counting as use: a page that is only open does not keep a browser in.
+    pub(crate) fn holder(&self, credential: &Credential) -> Option<Identity> {
+        match credential {
+            Credential::Token(token) => self.0.tokens.identify(token),
+            Credential::Cookie(cookie) => self.0.cookies.holder(cookie, Timestamp::now()),
+        }
     }
 
     /// Counts a request of somebody who is known.

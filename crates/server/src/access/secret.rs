@@ -19,7 +19,7 @@ pub(super) fn secret() -> io::Result<String> {
 /// The SHA-256 of a secret: what is kept instead of it. Secrets are random, so there is nothing to slow down a search for.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub(super) struct Digest([u8; 32]);
+pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
     pub(super) fn of(secret: &str) -> Self {

@@ -175,14 +175,13 @@ impl Tokens {
     }
 
     /// Whose token that is. Every known token is looked at, in the same way.
-    pub(super) fn identify(&self, presented: &str) -> Option<Identity> {
-        let presented = Digest::of(presented);
+    pub(super) fn identify(&self, presented: &Digest) -> Option<Identity> {
         let mut found = None;
-        if bool::from(self.admin.is(&presented)) {
+        if bool::from(self.admin.is(presented)) {
             found = Some(Identity { name: self.owner.clone(), role: Role::Admin, via: "api" });
         }
         for token in self.current().iter() {
-            if bool::from(token.sha256.is(&presented)) {
+            if bool::from(token.sha256.is(presented)) {
                 found = Some(Identity { name: token.name.clone(), role: token.role, via: "api" });
             }
         }

@@ -125,15 +125,20 @@ async fn history(
     Ok(Told(Decisions { decisions: decisions.map_err(ApiError::internal)?? }))
 }
 
-/// Shows a question: as it is asked, or what became of it not long ago.
+/// Shows a question: as it is asked, or what became of it.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
-    responses((status = 200, body = Question), (status = 401, body = Failure), (status = 404, body = Failure)))]
+    responses((status = 200, body = Question), (status = 401, body = Failure), (status = 404, body = Failure),
+        (status = 500, body = Failure)))]
 async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Question>, ApiError> {
     let open = app.hub.approval(&id).map(|approval| Question::Open(Box::new(approval)));
-    let question = open.or_else(|| app.hub.decided(&id).map(|decided| Question::Decided(Box::new(decided))));
-    question.map(Told).ok_or_else(|| {
-        ApiError::not_found(format!("there is no question `{id}`, or it was closed long ago: look into the history"))
-    })
+    let known = open.or_else(|| app.hub.decided(&id).map(|decided| Question::Decided(Box::new(decided))));
+    if let Some(known) = known {
+        return Ok(Told(known));
+    }
+    let wanted = id.clone();
+    let past = tokio::task::spawn_blocking(move || app.feed.past(&wanted)).await.map_err(ApiError::internal)??;
+    past.map(|past| Told(Question::Decided(Box::new(past.decided))))
+        .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")))
 }
 
 /// Answers a question.
@@ -150,8 +155,7 @@ async fn answer(
 ) -> Result<Told<Answered>, ApiError> {
     let answering = Answering { option, nonce, by: identity.answerer(), scope: scope.into() };
     // A client that goes away does not take its answer back half-way.
-    let hub = app.hub.clone();
-    let answered = tokio::spawn(async move { hub.answer(&id, answering).await }).await;
+    let answered = tokio::spawn(async move { app.answer(&id, answering).await }).await;
     let decided = answered.map_err(ApiError::internal)??;
     Ok(Told(Answered { granted: decided.granted, reason: decided.reason }))
 }

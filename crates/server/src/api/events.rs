@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use amplifier_audit::Kind;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +15,8 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Query};
 use crate::App;
-use crate::access::Viewer;
+use crate::access::guard::Connection;
+use crate::access::{Staying, Viewer};
 use crate::feed::{FeedError, Filter, Page, Timeline};
 use crate::wire::Failure;
 
@@ -90,10 +92,11 @@ struct EventsQuery {
     responses((status = 200, body = Page), (status = 422, body = Failure))
 )]
 async fn events(
-    _: Viewer,
-    State(App { feed, .. }): State<App>,
+    Staying(who, credential): Staying,
+    State(App { feed, access, .. }): State<App>,
     Query(query): Query<EventsQuery>,
     Query(wanted): Query<Wanted>,
+    Extension(Connection { mut stopping, .. }): Extension<Connection>,
 ) -> Result<Response, ApiError> {
     let filter = wanted.filter()?;
     let limit = query.limit.unwrap_or(USUALLY).clamp(1, MOST);
@@ -110,7 +113,7 @@ async fn events(
         let message = "`wait` is a number of seconds, up to 30";
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message));
     }
-    let until = Instant::now() + Duration::from_secs_f64(wait);
+    let mut until = Instant::now() + Duration::from_secs_f64(wait);
     let mut after = query.after.unwrap_or(0);
     let mut changed = feed.changed();
     loop {
@@ -119,6 +122,11 @@ async fn events(
         let (reader, wanted) = (feed.clone(), filter.clone());
         let batch = blocking(move || reader.batch(&wanted, after, limit)).await?;
         let is_late = Instant::now() >= until;
+        // Somebody who may not look any more gets nothing of what came meanwhile.
+        if wait > 0.0 && access.holder(&credential).as_ref() != Some(&who) {
+            let message = "you are not let in any more, or not as before; say again who you are";
+            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message));
+        }
         if batch.count > 0 || is_late {
             let body =
                 format!("{{\"events\":[{}],\"cursor\":{},\"first\":{}}}", batch.events, batch.cursor, batch.first);
@@ -128,7 +136,10 @@ async fn events(
         after = batch.cursor;
         if !is_behind {
             // When nothing comes, or the feed has ended, what there is is answered.
-            let _ = tokio::time::timeout_at(until, changed.changed()).await;
+            tokio::select! {
+                _ = tokio::time::timeout_at(until, changed.changed()) => {}
+                () = stopping.begun() => until = Instant::now(),
+            }
         }
     }
 }

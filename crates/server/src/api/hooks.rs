@@ -11,8 +11,7 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json, Query};
 use crate::App;
 use crate::access::{Admin, Viewer};
-use crate::hub::Command;
-use crate::wire::{Failure, HookStats};
+use crate::wire::{Failure, HookStats, Reloaded};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(hooks)).routes(routes!(reload)).routes(routes!(test))
@@ -43,24 +42,37 @@ async fn hooks(_: Viewer, State(App { feed, .. }): State<App>, Query(query): Que
 #[serde(deny_unknown_fields)]
 struct ReloadBody {}
 
-/// Who was told.
+/// What came of it.
 #[derive(Debug, Serialize, ToSchema)]
-struct Reloaded {
-    /// How many sessions read their bundles again.
+struct AllReloaded {
+    /// How many sessions are connected.
     sessions: u64,
+    /// What came of it in each.
+    results: Vec<SessionReloaded>,
 }
 
-/// Tells all sessions that are connected to read their bundles again.
+/// What came of it in one session.
+#[derive(Debug, Serialize, ToSchema)]
+struct SessionReloaded {
+    /// Which.
+    session: String,
+    #[serde(flatten)]
+    reloaded: Reloaded,
+}
+
+/// Has all sessions that are connected look at their bundles at once, and says what came of it in each. It takes up to five seconds:
+/// sessions that have not answered by then are named.
 #[utoipa::path(
     post,
     path = "/api/hooks/reload",
     tag = "hooks",
     request_body = ReloadBody,
-    responses((status = 200, body = Reloaded))
+    responses((status = 200, body = AllReloaded))
 )]
-async fn reload(_: Admin, State(App { hub, .. }): State<App>, _: Json<ReloadBody>) -> Told<Reloaded> {
-    let told = hub.connected().into_iter().filter(|one| hub.tell(&one.session, Command::Reload).is_ok()).count();
-    Told(Reloaded { sessions: told as u64 })
+async fn reload(_: Admin, State(App { hub, .. }): State<App>, _: Json<ReloadBody>) -> Told<AllReloaded> {
+    let results = hub.reload().await.into_iter();
+    let results: Vec<_> = results.map(|(session, reloaded)| SessionReloaded { session, reloaded }).collect();
+    Told(AllReloaded { sessions: results.len() as u64, results })
 }
 
 /// Which bundle is tested.

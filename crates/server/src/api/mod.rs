@@ -12,8 +12,6 @@ mod pages;
 mod rules;
 mod sessions;
 mod stream;
-#[cfg(test)]
-mod tests;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -29,6 +27,7 @@ use crate::App;
 use crate::access::guard::BODY_LIMIT;
 use error::ApiError;
 use openapi::Described;
+use stream::Board;
 
 /// Every route, with its description.
 fn routes() -> OpenApiRouter<App> {
@@ -57,6 +56,7 @@ pub(crate) fn router(app: App) -> (Router, Value) {
     let (router, described) = routes().split_for_parts();
     let description = openapi::completed(&described);
     let router = router
+        .layer(Extension(Board::new(app.clone())))
         .with_state(app)
         .layer(Extension(Arc::new(Described::new(&description))))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

@@ -3,7 +3,7 @@
 use axum::Json as Told;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -12,18 +12,11 @@ use super::error::{ApiError, Json};
 use crate::App;
 use crate::access::{Approver, Viewer};
 use crate::hub::NewRule;
-use crate::wire::{Failure, Rule, Scope};
+use crate::wire::{Failure, Rule, Rules, Scope};
 
 /// The paths of standing answers.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))
-}
-
-/// Standing answers.
-#[derive(Debug, Serialize, ToSchema)]
-struct Rules {
-    /// They.
-    rules: Vec<Rule>,
 }
 
 /// A standing answer that is to be.
@@ -56,13 +49,13 @@ enum Decision {
     Deny,
 }
 
-/// Lists the standing answers of sessions, of projects and of the person.
+/// Lists the standing answers of sessions, of projects and of the person, and the files of them that cannot be read.
 #[utoipa::path(get, path = "/api/rules", tag = "rules",
     responses((status = 200, body = Rules), (status = 401, body = Failure), (status = 500, body = Failure)))]
 async fn list(_viewer: Viewer, State(app): State<App>) -> Result<Told<Rules>, ApiError> {
     // They are read from files.
     let rules = tokio::task::spawn_blocking(move || app.hub.rules()).await;
-    Ok(Told(Rules { rules: rules.map_err(ApiError::internal)? }))
+    Ok(Told(rules.map_err(ApiError::internal)?))
 }
 
 /// Adds a standing answer.

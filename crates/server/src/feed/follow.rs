@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use amplifier_audit::{Hash, Record, Storage};
@@ -38,7 +38,9 @@ pub(super) fn follow(shared: &Arc<Shared>) {
     let mut follower = Follower { shared, place: Place::default(), again: None };
     let mut wait = SOON;
     while !shared.is_stopped() {
-        match follower.look() {
+        let looked = follower.look();
+        shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+        match looked {
             Ok(true) => wait = SOON,
             Ok(false) => wait = (wait * 2).min(LATER),
             Err(error) => {
@@ -193,6 +195,8 @@ impl Follower<'_> {
     fn begin_anew(&mut self) {
         self.place = Place::default();
         *self.shared.index_mut() = Index::default();
+        // Those of another log are not those of this one.
+        self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

@@ -56,6 +56,8 @@ pub(super) struct Block {
 pub(super) struct Position {
     pub(super) seq: u64,
     pub(super) asked: Option<u64>,
+    /// The number of the question in its session; none if nobody had to be asked.
+    pub(super) number: Option<u64>,
     pub(super) session: u64,
     pub(super) hook: u64,
 }
@@ -101,6 +103,8 @@ struct Facts {
     name: Option<String>,
     workspace: Option<String>,
     parent: Option<String>,
+    /// The session that it is a sub-agent of: it counts its questions with that one.
+    delegated_by: Option<String>,
     begun_at: String,
     last_at: String,
     last_seq: u64,
@@ -112,6 +116,10 @@ struct Facts {
     prompt: Option<String>,
     is_running: bool,
     ended: Option<String>,
+    /// Whether it was sealed, late answers aside.
+    is_sealed: bool,
+    /// Whether there is a late answer after the seal.
+    is_reopened: bool,
 }
 
 #[derive(Deserialize)]
@@ -297,6 +305,38 @@ impl Index {
         heard.into_iter().filter_map(|(_, id)| self.session(id)).collect()
     }
 
+    /// The last decision about the question of that number, in a session or in one of its sub-agents.
+    pub(super) fn decision_of(&self, session: &str, number: u64) -> Option<Position> {
+        let find = |family: &[u64]| {
+            let fits = |one: &&Position| one.number == Some(number) && family.contains(&one.session);
+            self.decisions.iter().rev().find(fits).copied()
+        };
+        find(&[self.hash(session)]).or_else(|| find(&self.sub_agents(session)))
+    }
+
+    /// Whether no decision is too long ago to be known.
+    pub(super) fn has_all_decisions(&self) -> bool {
+        self.decisions.len() < MOST_DECISIONS
+    }
+
+    /// Whether there is a late answer after the seal of a session, so that it has to be sealed again.
+    pub(super) fn is_reopened(&self, session: &str) -> bool {
+        self.sessions.get(session).is_some_and(|session| session.facts.is_reopened)
+    }
+
+    /// The sub-agents of a session, and theirs, by their hashes.
+    fn sub_agents(&self, session: &str) -> Vec<u64> {
+        let (mut names, mut looked) = (vec![session], 0);
+        while let Some(&name) = names.get(looked) {
+            looked += 1;
+            let is_of_it = |facts: &Facts| facts.delegated_by.as_deref() == Some(name);
+            let new = self.sessions.iter().filter(|(_, one)| is_of_it(&one.facts)).map(|(id, _)| &**id);
+            let new: Vec<&str> = new.filter(|id| !names.contains(id)).collect();
+            names.extend(new);
+        }
+        names.into_iter().skip(1).map(|name| self.hash(name)).collect()
+    }
+
     pub(super) fn hooks_of(&self, session: &str) -> Option<&Hooks> {
         self.sessions.get(session).map(|session| &session.hooks)
     }
@@ -316,8 +356,15 @@ impl Index {
         };
         if let Some(Session { facts, .. }) = self.sessions.get_mut(&id) {
             facts.last_seq = record.seq;
-            facts.last_at.clear();
-            facts.last_at.push_str(&record.time);
+            match record.kind {
+                // That somebody answers does not mean that the session lives.
+                Kind::LateAnswer => facts.is_reopened |= facts.is_sealed,
+                kind => {
+                    (facts.is_sealed, facts.is_reopened) = (kind == Kind::Seal, false);
+                    facts.last_at.clear();
+                    facts.last_at.push_str(&record.time);
+                }
+            }
             facts.turns = facts.turns.max(record.turn.unwrap_or(0));
         }
         id
@@ -387,7 +434,7 @@ impl Index {
                 }
                 let asked = decision.id.and_then(|number| self.asked.remove(&(id.clone(), number)));
                 let (session, hook) = (self.hash(id), self.hash(&decision.hook));
-                self.decisions.push_back(Position { seq: record.seq, asked, session, hook });
+                self.decisions.push_back(Position { seq: record.seq, asked, number: decision.id, session, hook });
                 if self.decisions.len() > MOST_DECISIONS {
                     self.decisions.pop_front();
                 }
@@ -457,6 +504,7 @@ impl Facts {
                 let Some(plan) = data.mount_plan else { return };
                 self.workspace = plan.workspace.or(self.workspace.take());
                 self.name = plan.agent_name.or(data.name).or(self.name.take());
+                self.delegated_by.clone_from(&plan.parent_session_id);
                 self.parent = plan.parent_session_id.or(self.parent.take());
             }
             "session:fork" => self.parent = data.parent_session_id.or(self.parent.take()),

@@ -4,6 +4,7 @@
 //! (`index.rs`, `hooks.rs`); another one verifies it (`proven.rs`). Whoever asks for records reads them from the log (`query.rs`,
 //! `timeline.rs`), so that nobody who is slow holds anything for others.
 
+mod decisions;
 mod follow;
 mod forms;
 mod hooks;
@@ -26,6 +27,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+pub(crate) use self::decisions::Past;
 pub use self::forms::{Ended, HookSaid, Injected, OpenQuestion, Page, SessionFacts, Timeline, TimelineItem, Told};
 use self::index::Index;
 use self::proven::{Known, Waiting};
@@ -73,6 +75,8 @@ struct Shared {
     // A std lock: nothing awaits and nothing but a large body is read while it is held.
     index: RwLock<Index>,
     changed: watch::Sender<u64>,
+    /// Whether the log was read to its end once.
+    ready: watch::Sender<bool>,
     status: watch::Sender<Arc<AuditStatus>>,
     /// Those who wait for a verification.
     asked: Mutex<Vec<Waiting>>,
@@ -156,6 +160,7 @@ impl Feed {
             folder: Folder::new(folder),
             index: RwLock::default(),
             changed: watch::Sender::new(0),
+            ready: watch::Sender::new(false),
             status: watch::Sender::new(Arc::new(status)),
             asked: Mutex::default(),
             problem: Mutex::default(),
@@ -211,10 +216,17 @@ impl Feed {
         Ok(Batch { events: lines.lines.join(","), count: lines.lines.len(), cursor: lines.cursor, first: lines.first })
     }
 
-    /// The same as a message of the stream. None if it has to be read from the log, unless `blocking` says that it may be.
+    /// The same as a message of the stream, of records before `until` if they are new. None if it has to be read from the log, unless
+    /// `blocking` says that it may be.
     ///
-    /// All who watch the same get the same message, which is made once.
-    pub(crate) fn frame(&self, filter: &Filter, after: u64, blocking: bool) -> Result<Option<Frame>, FeedError> {
+    /// All who watch the same, in the same steps, get the same message, which is made once.
+    pub(crate) fn frame(
+        &self,
+        filter: &Filter,
+        after: u64,
+        until: u64,
+        blocking: bool,
+    ) -> Result<Option<Frame>, FeedError> {
         const AT_ONCE: usize = 500;
         let frames = || self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
         let same =
@@ -222,7 +234,7 @@ impl Feed {
         if same.is_some() {
             return Ok(same);
         }
-        let lines = match self.shared.fresh_lines(filter, after, AT_ONCE) {
+        let lines = match self.shared.fresh_lines(filter, after, until, AT_ONCE) {
             Some(lines) => lines,
             None if blocking => self.shared.lines_after(filter, after, AT_ONCE)?,
             None => return Ok(None),
@@ -287,6 +299,22 @@ impl Feed {
         limit: usize,
     ) -> Result<Vec<Decided>, FeedError> {
         self.shared.decisions(session, hook, before, limit)
+    }
+
+    /// What became of the question of that id, `SESSION.N`, if it was decided. Blocks while it reads.
+    pub(crate) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
+        self.shared.past(id)
+    }
+
+    /// Whether there is a late answer after the seal of a session.
+    pub(crate) fn is_reopened(&self, session: &str) -> bool {
+        self.shared.index().is_reopened(session)
+    }
+
+    /// Returns when all was read that was there when the log was first looked at, or nothing more can be expected.
+    pub(crate) async fn ready(&self) {
+        let mut ready = self.shared.ready.subscribe();
+        let _ = ready.wait_for(|ready| *ready).await;
     }
 
     /// What is proven about the log.

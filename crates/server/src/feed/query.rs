@@ -8,15 +8,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use amplifier_audit::{Body, Folder, Kind, Record};
-use amplifier_core::{Answerer, EventName};
+use amplifier_core::EventName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::forms::Page;
-use super::index::{Block, Index, Position, kind_bit};
+use super::index::{Block, Index, kind_bit};
 use super::{FeedError, Shared};
-use crate::wire::Decided;
 
 /// A large body is put in up to this size.
 const WHOLE: u64 = 64 << 10;
@@ -101,7 +100,7 @@ impl Lines {
 impl Shared {
     /// Up to so many records that fit, from that number on.
     pub(super) fn lines_after(&self, filter: &Filter, after: u64, limit: usize) -> Result<Lines, FeedError> {
-        if let Some(lines) = self.fresh_lines(filter, after, limit) {
+        if let Some(lines) = self.fresh_lines(filter, after, u64::MAX, limit) {
             return Ok(lines);
         }
         let (ready, first, end) = {
@@ -166,7 +165,7 @@ impl Shared {
     }
 
     /// The same from what is held in memory, if all of it is.
-    pub(super) fn fresh_lines(&self, filter: &Filter, after: u64, limit: usize) -> Option<Lines> {
+    pub(super) fn fresh_lines(&self, filter: &Filter, after: u64, until: u64, limit: usize) -> Option<Lines> {
         let index = self.index();
         if after >= index.cursor {
             return Some(Lines { lines: Vec::new(), cursor: index.cursor, first: index.first() });
@@ -176,7 +175,7 @@ impl Shared {
         let mut lines = Vec::new();
         let (mut bytes, mut cursor) = (0, after);
         for fresh in index.fresh_from(after)? {
-            if lines.len() >= limit || bytes > SENT_AT_ONCE {
+            if lines.len() >= limit || bytes > SENT_AT_ONCE || fresh.seq >= until {
                 break;
             }
             cursor = fresh.seq + 1;
@@ -238,98 +237,13 @@ impl Shared {
             at = after;
         }
     }
-
-    /// What was decided, the newest first.
-    pub(super) fn decisions(
-        &self,
-        session: Option<&str>,
-        hook: Option<&str>,
-        before: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Decided>, FeedError> {
-        let positions: Vec<(Position, Option<Block>, Option<Block>)> = {
-            let index = self.index();
-            let (session, hook) = (session.map(|name| index.hash(name)), hook.map(|name| index.hash(name)));
-            let block = |seq: u64| {
-                let after = index.blocks.partition_point(|block| block.seq <= seq);
-                after.checked_sub(1).and_then(|at| index.blocks.get(at)).copied()
-            };
-            let fits = |decision: &&Position| {
-                before.is_none_or(|before| decision.seq < before)
-                    && session.is_none_or(|session| decision.session == session)
-                    && hook.is_none_or(|hook| decision.hook == hook)
-            };
-            let newest = index.decisions.iter().rev().filter(fits).take(limit);
-            newest.map(|decision| (*decision, block(decision.seq), decision.asked.and_then(block))).collect()
-        };
-        let mut files = Files::new(&self.folder);
-        let mut decided = Vec::new();
-        for (position, block, asked) in positions {
-            let Some(block) = block else { continue };
-            let asked = match (position.asked, asked) {
-                (Some(seq), Some(block)) => files.record(&block, seq, |record| {
-                    let body: Request = read_body(record, &self.folder)?;
-                    Some((body.prompt, record.time.to_string()))
-                })?,
-                _ => None,
-            };
-            decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &self.folder))?);
-        }
-        // Hashes can be alike, names are not.
-        decided.retain(|one| {
-            session.is_none_or(|session| one.session == session) && hook.is_none_or(|hook| one.hook == hook)
-        });
-        Ok(decided)
-    }
-}
-
-#[derive(Deserialize)]
-struct Request {
-    prompt: String,
-}
-
-#[derive(Deserialize)]
-struct DecisionBody {
-    id: Option<u64>,
-    hook: String,
-    granted: bool,
-    basis: String,
-    reason: String,
-    by: Option<Answerer>,
-}
-
-fn decision(record: &Record<'_>, asked: Option<(String, String)>, folder: &Folder) -> Option<Decided> {
-    let DecisionBody { id, hook, granted, basis, reason, by } = read_body(record, folder)?;
-    let session = record.session.as_deref().unwrap_or_default().to_owned();
-    let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
-    Some(Decided {
-        id: id.map(|id| format!("{session}.{id}")),
-        session,
-        hook,
-        event: record.event.as_deref().unwrap_or_default().to_owned(),
-        prompt,
-        granted,
-        basis,
-        reason,
-        by,
-        asked_at,
-        decided_at: record.time.to_string(),
-        seq: record.seq,
-    })
-}
-
-fn read_body<T: serde::de::DeserializeOwned>(record: &Record<'_>, folder: &Folder) -> Option<T> {
-    match record.whole_body(folder).ok()? {
-        Body::Whole(text) => serde_json::from_str(&text).ok(),
-        Body::Erased { .. } | Body::Withheld { .. } => None,
-    }
 }
 
 /// A segment, and from where to where.
 type Stretch = (u64, u64, u64);
 
 /// Reads blocks, and keeps what it may need again.
-struct Files<'a> {
+pub(super) struct Files<'a> {
     folder: &'a Folder,
     open: HashMap<u64, Option<File>>,
     /// The last one that was read, by its place.
@@ -337,7 +251,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn new(folder: &'a Folder) -> Self {
+    pub(super) fn new(folder: &'a Folder) -> Self {
         Self { folder, open: HashMap::new(), last: None }
     }
 
@@ -372,7 +286,7 @@ impl<'a> Files<'a> {
     }
 
     /// One record of a block.
-    fn record<T>(
+    pub(super) fn record<T>(
         &mut self,
         block: &Block,
         seq: u64,

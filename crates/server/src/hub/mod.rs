@@ -16,15 +16,16 @@ use std::time::Duration;
 use amplifier_core::Answerer;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-pub use self::rules::{KeptRule, NewRule, RuleBook};
+pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
 pub(crate) use self::rules::{decision, explain};
 use self::state::{Delivery, State};
 use crate::link::protocol::{Hello, ToServer, ToSession};
-use crate::wire::{Approval, Busy, Decided, Place, Rule, Scope};
+use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded, Rule, Rules, Scope, Unreadable};
 
 /// How long a session may take to say what became of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,6 +53,7 @@ struct Shared {
 struct Waiting {
     answers: HashMap<u64, (u64, oneshot::Sender<Result<Decided, Refused>>)>,
     rulings: HashMap<u64, (u64, oneshot::Sender<Result<(), Refused>>)>,
+    looks: HashMap<u64, (u64, oneshot::Sender<Reloaded>)>,
     watches_busy: bool,
 }
 
@@ -100,6 +102,8 @@ pub struct Refused {
     pub message: String,
     /// Who was faster.
     pub by: Option<Answerer>,
+    /// Whether no session has taken notice of the answer, so that none has recorded it.
+    pub unheard: bool,
 }
 
 /// What a session can be told.
@@ -111,8 +115,6 @@ pub enum Command {
     Interrupt,
     /// To end.
     End,
-    /// To read again what is configured.
-    Reload,
 }
 
 /// What has changed.
@@ -216,7 +218,8 @@ impl Hub {
         // Nobody waits any more when this ends, however it ends.
         let _forget = Forget(|| _ = self.waiting().answers.remove(&reference));
         if link.try_send(ToSession::Answer { id: number, reference, option, by, scope }).is_err() {
-            return Err(decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided)));
+            let refused = decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided));
+            return Err(refused.unheard());
         }
         match tokio::time::timeout(PATIENCE, told).await {
             Ok(Ok(answer)) => answer,
@@ -231,15 +234,12 @@ impl Hub {
         }
     }
 
-    /// The standing answers: of sessions, of projects, of the person. If those in files cannot be read, they are missing, and the log says why.
-    pub fn rules(&self) -> Vec<Rule> {
+    /// The standing answers: of sessions, of projects, of the person; and the files that cannot be read. Blocks while it reads.
+    pub fn rules(&self) -> Rules {
         let mut rules = self.state().rules();
-        match self.shared.book.get().map(|book| book.list()) {
-            Some(Ok(kept)) => rules.extend(kept.iter().map(KeptRule::shown)),
-            Some(Err(error)) => tracing::warn!(%error, "the standing answers cannot be read"),
-            None => {}
-        }
-        rules
+        let Kept { rules: kept, unreadable } = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
+        rules.extend(kept.iter().map(KeptRule::shown));
+        Rules { rules, unreadable }
     }
 
     /// Adds a standing answer, and puts it in force where it holds.
@@ -291,14 +291,22 @@ impl Hub {
             return Err(none());
         }
         let wanted = id.to_owned();
-        let found = self
+        let (found, unreadable) = self
             .in_book(move |book| {
-                let kept = book.list()?.into_iter().find(|rule| rule.id() == wanted);
-                kept.map_or(Ok(false), |kept| book.revoke(&kept, &by))
+                let Kept { rules, unreadable } = book.list();
+                let kept = rules.into_iter().find(|rule| rule.id() == wanted);
+                let found = kept.map_or(Ok(false), |kept| book.revoke(&kept, &by))?;
+                Ok((found, unreadable))
             })
             .await?;
-        if !found {
-            return Err(none());
+        match unreadable.first() {
+            _ if found => {}
+            None => return Err(none()),
+            // It may stand there.
+            Some(Unreadable { file, why }) => {
+                let message = format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {why}");
+                return Err(Refused::new("unknown", message));
+            }
         }
         self.reload_rules();
         Ok(())
@@ -314,15 +322,40 @@ impl Hub {
             Command::Prompt(text) => ToSession::Prompt { text },
             Command::Interrupt => ToSession::Interrupt,
             Command::End => ToSession::End,
-            Command::Reload => ToSession::Reload,
         };
         link.try_send(message).map_err(|_| Refused::gone(session))
     }
 
-    /// Tells every session to read again what is configured. Says how many there are.
-    pub fn reload(&self) -> usize {
-        let links = self.state().links(None);
-        links.iter().filter(|link| link.try_send(ToSession::Reload).is_ok()).count()
+    /// Has every session look at its bundles at once, and says what came of it in each, in the order of their ids. One that does not say so in
+    /// time is named as such.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, sessions look all the same.
+    pub async fn reload(&self) -> Vec<(String, Reloaded)> {
+        let everyone = self.state().everyone();
+        join_all(everyone.into_iter().map(|(session, link, connection)| async move {
+            let reloaded = self.look(link, connection).await;
+            (session, reloaded)
+        }))
+        .await
+    }
+
+    async fn look(&self, link: mpsc::Sender<ToSession>, connection: u64) -> Reloaded {
+        let no_answer = |why: &str| Reloaded { result: Reload::NoAnswer, message: Some(why.to_owned()) };
+        let (tell, told) = oneshot::channel();
+        let reference = self.state().next_reference();
+        self.waiting().looks.insert(reference, (connection, tell));
+        let _forget = Forget(|| _ = self.waiting().looks.remove(&reference));
+        if link.try_send(ToSession::Reload { reference }).is_err() {
+            return no_answer("the session does not listen");
+        }
+        match tokio::time::timeout(PATIENCE, told).await {
+            Ok(Ok(reloaded)) => reloaded,
+            Ok(Err(_)) => no_answer("the connection to the session broke"),
+            Err(_) => no_answer(
+                "the session has not said in time what came of it; it looks again before the next call to the model",
+            ),
+        }
     }
 
     /// The hooks of a session, if it is connected.
@@ -380,6 +413,13 @@ impl Hub {
                 }
                 Vec::new()
             }
+            ToServer::Reloaded { reference, reloaded } => {
+                let mut waiting = self.waiting();
+                if waiting.looks.get(&reference).is_some_and(|(expected, _)| *expected == connection) {
+                    drop(waiting.looks.remove(&reference).map(|(_, tell)| tell.send(reloaded)));
+                }
+                Vec::new()
+            }
             ToServer::Rules { rules } => self.state().set_rules(connection, rules),
             ToServer::Hooks { hooks } => self.state().set_hooks(connection, hooks),
             ToServer::Idle { idle } => self.state().set_idle(connection, idle),
@@ -397,6 +437,7 @@ impl Hub {
             let mut waiting = self.waiting();
             waiting.answers.retain(|_, (expected, _)| *expected != connection);
             waiting.rulings.retain(|_, (expected, _)| *expected != connection);
+            waiting.looks.retain(|_, (expected, _)| *expected != connection);
         }
         self.told(changes);
     }
@@ -432,7 +473,12 @@ impl Hub {
 
     /// Tells everyone that standing answers in files have changed.
     fn reload_rules(&self) {
-        self.reload();
+        let everyone = self.state().everyone();
+        for (session, link, _) in everyone {
+            if link.try_send(ToSession::ReadRules).is_err() {
+                tracing::warn!(session.id = session, "a session is not told that standing answers have changed");
+            }
+        }
         self.told(vec![Change::Rules]);
     }
 

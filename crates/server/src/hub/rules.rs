@@ -4,17 +4,14 @@ use std::path::Path;
 
 use amplifier_core::{Answerer, ApprovalRules};
 
-use crate::wire::{Rule, Scope};
+use crate::wire::{Rule, Scope, Unreadable};
 
 /// The standing answers that are kept in files. The command knows where they are.
 ///
 /// Its methods block for as long as small files take, and every change is recorded before it counts.
 pub trait RuleBook: Send + Sync + 'static {
-    /// All of them: the person's, and those of every project.
-    ///
-    /// # Errors
-    /// If they cannot be read; in words.
-    fn list(&self) -> Result<Vec<KeptRule>, String>;
+    /// All of them: the person's, and those of every project; and the files that cannot be read.
+    fn list(&self) -> Kept;
 
     /// Adds one.
     ///
@@ -39,6 +36,15 @@ pub trait RuleBook: Send + Sync + 'static {
     /// # Errors
     /// If it cannot be recorded; in words.
     fn record(&self, change: &serde_json::Value) -> Result<(), String>;
+}
+
+/// What stands in the files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The standing answers in those that can be read.
+    pub rules: Vec<KeptRule>,
+    /// Those that cannot.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// A standing answer in a file.

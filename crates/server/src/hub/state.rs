@@ -216,7 +216,7 @@ impl<L: Clone> State<L> {
                 (&asked.nonce, asked.options.iter().map(|option| option.label.clone()).collect(), &asked.prompt)
             }
             (None, Some(closed)) => (&closed.nonce, closed.options.clone(), &closed.decided.prompt),
-            (None, None) => return Err(Refused::unknown(id)),
+            (None, None) => return Err(Refused::unknown(id).unheard()),
         };
         if !bool::from(nonce.as_bytes().ct_eq(answering.nonce.as_bytes())) {
             return Err(Refused::new(
@@ -226,8 +226,7 @@ impl<L: Clone> State<L> {
         }
         let options: Vec<String> = options;
         if !options.contains(&answering.option) {
-            let offered = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
-            return Err(Refused::new("not_offered", format!("`{}` is none of {offered}", answering.option)));
+            return Err(Refused::not_offered(&answering.option, options.iter().map(String::as_str)));
         }
         match answering.scope {
             None => {}
@@ -246,7 +245,8 @@ impl<L: Clone> State<L> {
         let session = asked.map(|asked| asked.session.clone());
         let session = session.or_else(|| decided.as_ref().map(|decided| decided.session.clone())).unwrap_or_default();
         let Some(member) = self.sessions.get(&session) else {
-            return Err(decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided)));
+            let refused = decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided));
+            return Err(refused.unheard());
         };
         let number = id.strip_prefix(&session).and_then(|rest| rest.strip_prefix('.')?.parse().ok());
         let Some(number) = number else { return Err(Refused::unknown(id)) };
@@ -269,6 +269,8 @@ impl<L: Clone> State<L> {
             return (Err(Refused::gone("")), Vec::new());
         };
         let id = format!("{session}.{number}");
+        // What a session does not know any more, it does not record.
+        let is_unheard = result == Reception::Closed && outcome.is_none();
         let changes = outcome.map(|outcome| self.closed(connection, number, outcome, now)).unwrap_or_default();
         let decided = self.closed.get(&id).map(|closed| &closed.decided);
         let by = decided.and_then(|decided| decided.by.clone());
@@ -282,6 +284,7 @@ impl<L: Clone> State<L> {
                 Err(Refused::new("closed", "the question is no longer open"))
             }
         };
+        let answer = answer.map_err(|refused| Refused { unheard: is_unheard, ..refused });
         (answer, changes)
     }
 
@@ -334,10 +337,10 @@ impl<L: Clone> State<L> {
         Ok((member.link.clone(), member.connection))
     }
 
-    /// The ways to all sessions that work in a folder, or to all.
-    pub(super) fn links(&self, workspace: Option<&str>) -> Vec<L> {
-        let meant = self.sessions.values().filter(|member| workspace.is_none_or(|path| member.about.workspace == path));
-        meant.map(|member| member.link.clone()).collect()
+    /// All sessions, with the way to each and its connection.
+    pub(super) fn everyone(&self) -> Vec<(String, L, u64)> {
+        let all = self.sessions.iter();
+        all.map(|(session, member)| (session.clone(), member.link.clone(), member.connection)).collect()
     }
 
     pub(super) fn next_reference(&mut self) -> u64 {
@@ -410,12 +413,22 @@ impl<L: Clone> State<L> {
 }
 
 impl Refused {
-    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), by: None }
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), by: None, unheard: false }
+    }
+
+    /// The same, where no session has taken notice of the answer.
+    pub(super) fn unheard(self) -> Self {
+        Self { unheard: true, ..self }
+    }
+
+    pub(crate) fn not_offered<'a>(option: &str, offered: impl Iterator<Item = &'a str>) -> Self {
+        let offered = offered.map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
+        Self::new("not_offered", format!("`{option}` is none of {offered}"))
     }
 
     pub(super) fn unknown(id: &str) -> Self {
-        Self::new("unknown", format!("there is no question `{id}`, or it was closed long ago"))
+        Self::new("unknown", format!("there is no question `{id}`"))
     }
 
     pub(super) fn gone(session: &str) -> Self {
@@ -428,11 +441,11 @@ impl Refused {
 
     pub(super) fn faster(by: Option<Answerer>) -> Self {
         let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
-        Self { code: "answered", message: format!("{who} has answered already"), by }
+        Self { by, ..Self::new("answered", format!("{who} has answered already")) }
     }
 
     /// What to say to an answer when the question was decided so.
-    pub(super) fn over(decided: &Decided) -> Self {
+    pub(crate) fn over(decided: &Decided) -> Self {
         match decided.basis.as_str() {
             "answer" | "not_offered" => Self::faster(decided.by.clone()),
             // Nobody says that it was recorded.

@@ -3,10 +3,12 @@
 use amplifier_core::Answerer;
 use jiff::{SignedDuration, Timestamp};
 
+use tokio::sync::mpsc;
+
 use super::state::State;
-use super::{Answering, Change, Refused};
-use crate::link::protocol::{Hello, Outcome, Reception, VERSION};
-use crate::wire::{Action, Approval, Choice, Place, Rule, Scope};
+use super::{Answering, Change, Hub, Refused};
+use crate::link::protocol::{Hello, Outcome, Reception, ToServer, ToSession, VERSION};
+use crate::wire::{Action, Approval, Choice, Place, Reload, Reloaded, Rule, Scope};
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -256,4 +258,32 @@ fn ten_thousand_questions_are_no_trouble() {
     assert!(state.pending().is_empty());
     // A second each would be quick for ten thousand people; it takes a fraction of that, even unoptimised.
     assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_session_says_what_came_of_a_look_at_its_bundles_or_is_named() {
+    let hub = Hub::new();
+    let mut links = Vec::new();
+    for (session, pid) in [("quick", 1), ("silent", 2), ("gone", 3)] {
+        let (link, told) = mpsc::channel(4);
+        let connection = hub.join(hello(session), Place::Process, Some(pid), link).unwrap();
+        links.push((connection, told));
+    }
+    let (reloaded, ()) = tokio::join!(hub.reload(), async {
+        let mut references = Vec::new();
+        for (_, told) in &mut links {
+            let Some(ToSession::Reload { reference }) = told.recv().await else { panic!("it is not told") };
+            references.push(reference);
+        }
+        let refused = Reloaded { result: Reload::Refused, message: Some("line 3".to_owned()) };
+        // What another session says about it does not count.
+        for connection in [links[1].0, links[0].0] {
+            let said = ToServer::Reloaded { reference: references[0], reloaded: refused.clone() };
+            hub.heard(connection, said).unwrap();
+        }
+        hub.leave(links[2].0);
+    });
+    let results: Vec<_> = reloaded.iter().map(|(session, reloaded)| (session.as_str(), reloaded.result)).collect();
+    assert_eq!(results, [("gone", Reload::NoAnswer), ("quick", Reload::Refused), ("silent", Reload::NoAnswer)]);
+    assert_eq!(reloaded[1].1.message.as_deref(), Some("line 3"));
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::wire::{Approval, Rule, Scope};
+use crate::wire::{Approval, Reloaded, Rule, Scope};
 
 /// The version of the messages. Both ends say theirs; a server refuses a session with another one.
 pub const VERSION: u32 = 1;
@@ -70,6 +70,15 @@ pub enum ToServer {
     Hooks {
         /// They.
         hooks: Vec<Value>,
+    },
+    /// What came of a look at its bundles.
+    Reloaded {
+        /// The look that it is about.
+        #[serde(rename = "ref")]
+        reference: u64,
+        /// What came of it.
+        #[serde(flatten)]
+        reloaded: Reloaded,
     },
     /// Whether it waits for a prompt.
     Idle {
@@ -195,8 +204,14 @@ pub enum ToSession {
         /// Who takes it back.
         by: Answerer,
     },
-    /// What is configured has changed: standing answers in files, bundles.
-    Reload,
+    /// The standing answers in files have changed.
+    ReadRules,
+    /// The bundles are to be looked at, at once.
+    Reload {
+        /// Tells this look from others.
+        #[serde(rename = "ref")]
+        reference: u64,
+    },
 }
 
 /// Writes a line.

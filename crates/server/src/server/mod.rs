@@ -31,7 +31,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Layer, Service};
 
 use crate::App;
-use crate::access::guard::{Connection, Guard, Site, guard};
+use crate::access::guard::{Connection, Guard, Places, Site, guard};
 use crate::access::{Access, AccessError, Role, write_private};
 use crate::api;
 use crate::client::Address;
@@ -59,7 +59,7 @@ pub struct ServerOptions {
     pub insecure: bool,
     /// How many connections there may be.
     pub connections: usize,
-    /// How many of them may be WebSockets.
+    /// How many of them may watch, over a WebSocket or a stream of lines.
     pub sockets: usize,
     /// How long a client may take to say what it wants, or to agree on TLS.
     pub header_time: Duration,
@@ -163,7 +163,7 @@ impl Server {
         let guarding = Guard {
             access: access.clone(),
             site: site.clone(),
-            sockets: Arc::new(Semaphore::new(options.sockets)),
+            places: Places(Arc::new(Semaphore::new(options.sockets))),
             body_time: options.body_time,
         };
         let listening = Listening {
@@ -205,7 +205,7 @@ impl Running {
         self.access.code(name, role).map(|code| self.site.link(&code))
     }
 
-    /// Stops: nobody new comes in, what is being answered is answered, within five seconds, and WebSockets are closed.
+    /// Stops: nobody new comes in, streams end, what is being answered is answered, within five seconds, and WebSockets are closed.
     pub async fn stop(mut self) {
         self.stopping.send_replace(Stage::Closing);
         if timeout(PATIENCE, &mut self.task).await.is_err() {
@@ -230,6 +230,24 @@ enum Stage {
     Closing,
     /// Every connection ends.
     Closed,
+}
+
+/// Says when the server stops.
+#[derive(Clone, Debug)]
+pub(crate) struct Stopping(watch::Receiver<Stage>);
+
+impl Stopping {
+    /// Returns when it begins to stop.
+    pub(crate) async fn begun(&mut self) {
+        reached(&mut self.0, Stage::Closing).await;
+    }
+
+    /// Of a server that never stops.
+    #[cfg(test)]
+    fn never() -> (watch::Sender<Stage>, Self) {
+        let (stopping, stopped) = watch::channel(Stage::Open);
+        (stopping, Self(stopped))
+    }
 }
 
 /// Waits until the server is as far. One that is gone is.
@@ -340,7 +358,8 @@ where
         T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
         let Self { routes, peer, options, mut stopped, busy: _busy } = self;
-        let connection = Connection { peer: peer.ip(), socket: Arc::new(Mutex::new(None)) };
+        let stopping = Stopping(stopped.clone());
+        let connection = Connection { peer: peer.ip(), socket: Arc::new(Mutex::new(None)), stopping };
         let mut ended = stopped.clone();
         let closed = async move { reached(&mut ended, Stage::Closed).await };
         let open = Open::new(stream, permit, connection.clone(), closed, options.stall_time);

@@ -117,7 +117,8 @@ mod tests {
     ) -> (Open<tokio::io::DuplexStream>, Arc<Semaphore>) {
         let places = Arc::new(Semaphore::new(1));
         let permit = places.clone().try_acquire_owned().unwrap();
-        let connection = Connection { peer: [127, 0, 0, 1].into(), socket: Arc::new(Mutex::new(None)) };
+        let (_, stopping) = super::super::Stopping::never();
+        let connection = Connection { peer: [127, 0, 0, 1].into(), socket: Arc::new(Mutex::new(None)), stopping };
         let closed = async move { drop(closed.await) };
         (Open::new(stream, permit, connection, closed, Duration::from_secs(30)), places)
     }

@@ -7,13 +7,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use amplifier_audit::{Log, LogOptions};
 use amplifier_core::{
-    Answer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord, Coordinator, EventName,
-    HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PromptSubmit, SESSION_START, SessionStart, TOOL_POST,
-    TOOL_PRE, ToolPost, ToolPre,
+    Answer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord, Coordinator,
+    EventName, HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PromptSubmit, SESSION_START, SessionStart,
+    TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict,
 };
 use amplifier_server::feed::{Feed, Filter, Page};
+use amplifier_server::link::{Link, Participant, ParticipantOptions};
+use amplifier_server::wire::{Action, Approval};
+use amplifier_server::{Change, Hub};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 /// A folder for a log and a key.
 pub(crate) struct Place {
@@ -89,6 +93,50 @@ pub(crate) fn all(feed: &Feed, filter: &Filter, limit: usize) -> Vec<amplifier_s
 /// Waits until the feed has read so many records.
 pub(crate) fn read_to(feed: &Feed, size: u64) {
     until(&format!("{size} records"), || (feed.cursor() >= size).then_some(()));
+}
+
+/// A session in the server whose hook asks before every tool. How long it waits, the tool's name says: [`call`].
+pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Link) {
+    let (participant, _) = Participant::new(ParticipantOptions {
+        workspace: "/".into(),
+        name: None,
+        takes_prompts: false,
+        show: Arc::new(|_: &ApprovalRequest| Action::default()),
+        book: None,
+        reload: None,
+    });
+    let hooks = HookRegistry::new();
+    hooks.hook(TOOL_PRE).named("guard").run(|event| {
+        let seconds = event.data.text("tool_name").unwrap_or_default().parse().unwrap();
+        let asking = Asking::new("Run it *?").options(["Allow once", "Deny"]);
+        HookResult::ask(asking.timeout(Duration::from_secs_f64(seconds)))
+    });
+    let session = Coordinator::builder(hooks).session_id(id).approvals(participant.clone());
+    let session = match log {
+        Some(log) => session.audit(log.clone()).build(),
+        None => session.build(),
+    };
+    let link = participant.join(hub);
+    participant.begin(id, session.clone());
+    (session, link)
+}
+
+/// Lets such a session ask, for so long.
+pub(crate) fn call(session: &Coordinator, time: Duration) -> JoinHandle<Verdict> {
+    let (session, tool) = (session.clone(), time.as_secs_f64().to_string());
+    tokio::spawn(async move { session.emit(TOOL_PRE, ToolPre::new(tool, Map::new())).await })
+}
+
+/// Lets it ask, and gives the question.
+pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (Approval, JoinHandle<Verdict>) {
+    let mut changes = hub.subscribe();
+    let operation = call(session, time);
+    loop {
+        let change = tokio::time::timeout(Duration::from_secs(30), changes.recv()).await.unwrap().unwrap();
+        if let Change::Asked(approval) = change {
+            return (Approval::clone(&approval), operation);
+        }
+    }
 }
 
 /// Somebody who always answers the same.

@@ -1,19 +1,14 @@
 //! Requests that are refused, each for one reason. Most come from the description of the API: every route that is described is knocked at in every way, so
 //! a new route is in the matrix by being described.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::{
-    Approval as Asking, ApprovalRequest, Coordinator, HookRegistry, HookResult, Map, TOOL_PRE, ToolPre, Verdict,
-};
 use amplifier_server::access::Role;
-use amplifier_server::link::{Link, Participant, ParticipantOptions};
-use amplifier_server::wire::{Action, Approval};
-use amplifier_server::{Change, Hub, description};
+use amplifier_server::wire::Approval;
+use amplifier_server::{Hub, description};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
+use super::common::{asked, asking};
 use super::place::{Asked, LIMIT, Place};
 
 /// A request that is right but for one thing.
@@ -382,40 +377,6 @@ fn check_let_in(route: &Route, who: &str, reply: &super::place::Reply, except: &
     reply.check_protected();
 }
 
-/// A session in the server whose hook asks before every tool. How long it waits, the tool's name says: `SECONDS`.
-fn asking(hub: &Hub, id: &str) -> (Coordinator, Link) {
-    let (participant, _) = Participant::new(ParticipantOptions {
-        workspace: "/".into(),
-        name: None,
-        takes_prompts: false,
-        show: Arc::new(|_: &ApprovalRequest| Action::default()),
-        book: None,
-    });
-    let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("guard").run(|event| {
-        let seconds = event.data.text("tool_name").unwrap_or_default().parse().unwrap();
-        let asking = Asking::new("Run it *?").options(["Allow once", "Deny"]);
-        HookResult::ask(asking.timeout(Duration::from_secs_f64(seconds)))
-    });
-    let session = Coordinator::builder(hooks).session_id(id).approvals(participant.clone()).build();
-    let link = participant.join(hub);
-    participant.begin(id, session.clone());
-    (session, link)
-}
-
-/// Lets it ask, and gives the question.
-async fn asked(hub: &Hub, session: &Coordinator, seconds: &str) -> (Approval, JoinHandle<Verdict>) {
-    let mut changes = hub.subscribe();
-    let (session, tool) = (session.clone(), seconds.to_owned());
-    let operation = tokio::spawn(async move { session.emit(TOOL_PRE, ToolPre::new(tool, Map::new())).await });
-    loop {
-        let change = tokio::time::timeout(LIMIT, changes.recv()).await.unwrap().unwrap();
-        if let Change::Asked(approval) = change {
-            return (Approval::clone(&approval), operation);
-        }
-    }
-}
-
 /// Waits until the server knows that a question is no longer open.
 async fn closed(hub: &Hub, id: &str) {
     let mut changes = hub.subscribe();
@@ -428,22 +389,22 @@ async fn closed(hub: &Hub, id: &str) {
 async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open() {
     let place = Place::new().await;
     let hub = &place.hub;
-    let (session, _link) = asking(hub, "s-1");
+    let (session, _link) = asking(hub, None, "s-1");
     let answer = |id: &str, body: &Value| {
         let path = format!("/api/approvals/{id}/answer");
         Asked::new("POST", &path).with("Authorization", &place.bearer(Role::Approver)).json(&body.to_string())
     };
     let right = |approval: &Approval| json!({ "option": "Allow once", "nonce": approval.nonce });
 
-    let (open, operation) = asked(hub, &session, "600").await;
-    let (answered, first) = asked(hub, &session, "600").await;
+    let (open, operation) = asked(hub, &session, Duration::from_secs(600)).await;
+    let (answered, first) = asked(hub, &session, Duration::from_secs(600)).await;
     let taken = place.ask(&answer(&answered.id, &right(&answered)));
     assert_eq!(taken.status, 200, "{taken:?}");
     assert!(first.await.unwrap().is_proceed());
-    let (late, second) = asked(hub, &session, "0.05").await;
+    let (late, second) = asked(hub, &session, Duration::from_millis(50)).await;
     assert!(!second.await.unwrap().is_proceed());
     closed(hub, &late.id).await;
-    let (withdrawn, third) = asked(hub, &session, "600").await;
+    let (withdrawn, third) = asked(hub, &session, Duration::from_secs(600)).await;
     third.abort();
     closed(hub, &withdrawn.id).await;
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_audit::Log;
 use amplifier_server::access::{Access, AccessOptions, Rate, Role, TokenFiles};
 use amplifier_server::feed::Feed;
 use amplifier_server::{App, BoxFuture, Host, Hub, Running, ServeError, Server, ServerOptions};
@@ -78,6 +79,7 @@ impl Place {
             hub: Hub::new(),
             feed: Feed::open(&folder.join("audit"), None).unwrap(),
             access: Access::open(&folder.join("server"), access).unwrap(),
+            log: Log::at(folder.join("audit"), folder.join("key")).open().unwrap(),
             host: Arc::new(Nothing),
         }
     }

@@ -2,32 +2,29 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
+mod common;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::Log;
-use amplifier_core::{
-    ApprovalRequest, AuditEntry, AuditRecord, Coordinator, HookRegistry, HookResult, Level, Map, TOOL_PRE, ToolPre,
-    Verdict,
-};
+use amplifier_core::{AuditEntry, AuditRecord, Level, TOOL_PRE};
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::access::{Access, AccessOptions, Role, TokenFiles};
-use crate::feed::Feed;
-use crate::hub::Hub;
-use crate::link::{Link, Participant, ParticipantOptions};
-use crate::wire::Action;
-use crate::{App, BoxFuture, Host, Running, Server, ServerOptions};
+use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
+use amplifier_server::feed::Feed;
+use amplifier_server::{App, BoxFuture, Host, Hub, Running, Server, ServerOptions};
+
+use common::{asked, asking, call};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -50,7 +47,8 @@ struct Served {
     address: SocketAddr,
     admin: String,
     viewer: String,
-    _running: Running,
+    tokens: TokenFiles,
+    running: Running,
     _folder: TempDir,
 }
 
@@ -58,16 +56,22 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 impl Served {
     async fn new() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    async fn with(change: impl FnOnce(&mut ServerOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = Log::at(folder.path().join("audit"), folder.path().join("key")).open().unwrap();
         let feed = Feed::open(&folder.path().join("audit"), None).unwrap();
         let server = folder.path().join("server");
         let access = Access::open(&server, AccessOptions::default()).unwrap();
-        let app = App { hub: Hub::new(), feed, access, host: Arc::new(NoHost) };
-        let tokens = TokenFiles::at(server).unwrap();
+        let app = App { hub: Hub::new(), feed, access, log: log.clone(), host: Arc::new(NoHost) };
+        let tokens = TokenFiles::at(&server).unwrap();
         let (admin, viewer) = (tokens.admin().unwrap(), tokens.add("watcher", Role::Viewer).unwrap());
-        let running = Server::start(app.clone(), ServerOptions::new("127.0.0.1:0".parse().unwrap())).await.unwrap();
-        Self { app, log, address: running.address, admin, viewer, _running: running, _folder: folder }
+        let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
+        change(&mut options);
+        let running = Server::start(app.clone(), options).await.unwrap();
+        Self { app, log, address: running.address, admin, viewer, tokens, running, _folder: folder }
     }
 
     fn take(&self, session: &str, text: &str) {
@@ -110,6 +114,14 @@ impl Served {
         let (status, body) = self.request("GET", path, None).await;
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).unwrap()
+    }
+
+    /// Waits until so many watch the stream.
+    async fn watched_by(&self, clients: usize) {
+        let line = format!("amplifier_stream_clients {clients}");
+        let looking =
+            async { while !self.request("GET", "/metrics", None).await.1.lines().any(|found| found == line) {} };
+        timeout(LIMIT, looking).await.unwrap();
     }
 
     async fn watch(&self, query: &str) -> Socket {
@@ -155,27 +167,6 @@ async fn seqs(socket: &mut Socket, count: usize) -> (Vec<u64>, u64) {
     (seqs, cursor)
 }
 
-/// A session in the server whose hook asks before every tool.
-fn asking(hub: &Hub, id: &str) -> (Coordinator, Link) {
-    let (participant, _) = Participant::new(ParticipantOptions {
-        workspace: "/".into(),
-        name: None,
-        takes_prompts: false,
-        show: Arc::new(|_: &ApprovalRequest| Action::default()),
-        book: None,
-    });
-    let hooks = HookRegistry::new();
-    hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("Run it?"));
-    let session = Coordinator::builder(hooks).session_id(id).approvals(participant.clone()).build();
-    let link = participant.join(hub);
-    participant.begin(id, session.clone());
-    (session, link)
-}
-
-fn call(session: Coordinator) -> JoinHandle<Verdict> {
-    tokio::spawn(async move { session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await })
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_comes_back_with_its_cursor_misses_nothing() {
     let served = Served::new().await;
@@ -218,24 +209,13 @@ async fn a_client_that_does_not_read_holds_nobody_up_and_misses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_never_reads_is_closed() {
-    let served = Served::new().await;
+    let served = Served::with(|options| options.stall_time = Duration::from_millis(200)).await;
     let text = "x".repeat(10_000);
     (0..3000).for_each(|_| served.take("s-1", &text));
     served.flushed().await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let app = served.app.clone();
-    let (over, mut is_over) = tokio::sync::mpsc::channel(1);
-    let handler = async move |upgrade: axum::extract::ws::WebSocketUpgrade| {
-        upgrade.on_upgrade(async move |socket| {
-            super::stream::serve_impatiently(socket, app).await;
-            _ = over.send(()).await;
-        })
-    };
-    let router = axum::Router::new().route("/", axum::routing::get(handler));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    let (_socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/")).await.unwrap();
-    timeout(LIMIT, is_over.recv()).await.unwrap().unwrap();
+    let _socket = served.watch("?after=0").await;
+    served.watched_by(1).await;
+    served.watched_by(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,14 +243,14 @@ async fn questions_are_told_and_answered_on_the_stream() {
     let (mut one, mut two) = (served.watch("").await, served.watch_as("", &served.viewer).await);
     next_of(&mut one, "hello").await;
     next_of(&mut two, "hello").await;
-    let (session, _link) = asking(&served.app.hub, "s-1");
-    let operation = call(session);
+    let (session, _link) = asking(&served.app.hub, None, "s-1");
+    let operation = call(&session, LIMIT);
     let asked = next_of(&mut one, "asked").await;
-    assert_eq!(asked["approval"]["prompt"], "Run it?");
+    assert_eq!(asked["approval"]["prompt"], "Run it *?");
     next_of(&mut two, "asked").await;
     let right = asked["approval"]["nonce"].as_str().unwrap().to_owned();
     let answer = |nonce: &str| {
-        let answer = json!({ "type": "answer", "id": "s-1.1", "option": "Allow", "nonce": nonce });
+        let answer = json!({ "type": "answer", "id": "s-1.1", "option": "Allow once", "nonce": nonce });
         Message::Text(answer.to_string().into())
     };
     two.send(answer(&right)).await.unwrap();
@@ -348,7 +328,7 @@ async fn the_rest_of_the_record_is_offered() {
     assert_eq!(served.request("GET", "/api/sessions/s-9/timeline", None).await.0, 404);
     assert_eq!(
         served.request("POST", "/api/hooks/reload", Some(json!({}))).await,
-        (200, "{\"sessions\":0}".to_owned())
+        (200, "{\"sessions\":0,\"results\":[]}".to_owned())
     );
     assert_eq!(served.request("POST", "/api/hooks/test", Some(json!({ "bundle": "b" }))).await.1, "{\"tested\":\"b\"}");
     assert_eq!(served.request("POST", "/api/hooks/test", Some(json!({}))).await.0, 422);
@@ -371,8 +351,8 @@ async fn the_rest_of_the_record_is_offered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_its_session() {
     let served = Served::new().await;
-    let (other, _first) = asking(&served.app.hub, "s-1");
-    let (session, _second) = asking(&served.app.hub, "s-2");
+    let (other, _first) = asking(&served.app.hub, None, "s-1");
+    let (session, _second) = asking(&served.app.hub, None, "s-2");
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
         "GET /api/stream?session=s-2 HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -387,7 +367,7 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
         }
     };
     assert_eq!(next().await["type"], "hello");
-    let (one, two) = (call(other), call(session));
+    let (one, two) = (call(&other, LIMIT), call(&session, LIMIT));
     let asked = loop {
         let message = next().await;
         if message["type"] == "asked" {
@@ -395,7 +375,7 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
         }
     };
     assert_eq!(asked["id"], "s-2.1");
-    let answer = json!({ "option": "Allow", "nonce": asked["nonce"] });
+    let answer = json!({ "option": "Allow once", "nonce": asked["nonce"] });
     assert_eq!(served.request("POST", "/api/approvals/s-2.1/answer", Some(answer)).await.0, 200);
     assert!(two.await.unwrap().is_proceed());
     loop {
@@ -406,4 +386,214 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
         }
     }
     one.abort();
+}
+
+impl Served {
+    /// The answers that came too late, as the log has them: the session, the question, what was answered, by whom and from where.
+    async fn late_answers(&self) -> Vec<Value> {
+        self.flushed().await;
+        let found = self.get("/api/events?kind=late_answer&limit=1000").await;
+        let records = found["events"].as_array().unwrap().iter();
+        records
+            .map(|record| {
+                let body = &record["body"];
+                json!([record["session"], body["id"], body["answer"], body["by"]["name"], body["by"]["via"]])
+            })
+            .collect()
+    }
+
+    async fn answer(&self, id: &str, option: &str, nonce: &str) -> (u16, Value) {
+        let answer = json!({ "option": option, "nonce": nonce });
+        let (status, body) = self.request("POST", &format!("/api/approvals/{id}/answer"), Some(answer)).await;
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    /// Opens a stream of lines; the status, and what comes.
+    async fn lines(&self, token: &str) -> (u16, BufReader<TcpStream>) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let head =
+            format!("GET /api/stream HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\r\n", self.address);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        timeout(LIMIT, stream.read_line(&mut line)).await.unwrap().unwrap();
+        (line[9..12].parse().unwrap(), stream)
+    }
+}
+
+/// Waits until a connection is closed by the server.
+async fn to_end(stream: &mut BufReader<TcpStream>) {
+    timeout(LIMIT, stream.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_is_recorded_after_the_session_has_ended_and_after_a_restart() {
+    let served = Served::new().await;
+    let hub = &served.app.hub;
+    let (session, link) = asking(hub, Some(&served.log), "s-1");
+    let (timed_out, operation) = asked(hub, &session, Duration::from_millis(50)).await;
+    assert!(!operation.await.unwrap().is_proceed());
+    let (decided, operation) = asked(hub, &session, LIMIT).await;
+    assert_eq!(served.answer(&decided.id, "Deny", &decided.nonce).await.0, 200);
+    assert!(!operation.await.unwrap().is_proceed());
+    link.bye("done").await;
+    drop(session);
+    served.log.seal("s-1", "done").await.unwrap();
+    timeout(LIMIT, async { while hub.session("s-1").is_some() {} }).await.unwrap();
+
+    // The server remembers the questions, and their nonces count.
+    assert_eq!(served.answer(&timed_out.id, "Allow once", "wrong").await.0, 403);
+    let (status, refused) = served.answer(&timed_out.id, "Allow once", &timed_out.nonce).await;
+    assert_eq!((status, &refused["error"]["code"]), (409, &json!("late")), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().ends_with("the answer is recorded"), "{refused}");
+
+    // Another server knows of them by the log alone.
+    let again = App { hub: Hub::new(), ..served.app.clone() };
+    let other = served.tokens.folder().parent().unwrap().join("other");
+    let again = App { access: Access::open(&other, AccessOptions::default()).unwrap(), ..again };
+    let running = Server::start(again, ServerOptions::new("127.0.0.1:0".parse().unwrap())).await.unwrap();
+    let (address, admin) = (running.address, TokenFiles::at(&other).unwrap().admin().unwrap());
+    let restarted = Served { address, admin, running, ..served };
+    let (status, refused) = restarted.answer(&decided.id, "Allow once", &decided.nonce).await;
+    assert_eq!((status, &refused["error"]["code"]), (409, &json!("answered")), "{refused}");
+    assert_eq!(refused["error"]["by"], json!({ "name": "owner", "via": "api" }));
+    assert_eq!(restarted.answer(&decided.id, "Perhaps", "").await.0, 422);
+    for unknown in ["s-1.9", "s-1.01", "s-2.1", "s-1"] {
+        assert_eq!(restarted.answer(unknown, "Deny", "").await.0, 404, "{unknown}");
+    }
+    let shown = restarted.get(&format!("/api/approvals/{}", decided.id)).await;
+    assert_eq!((&shown["basis"], &shown["granted"]), (&json!("answer"), &json!(false)));
+    let recorded = restarted.late_answers().await;
+    assert_eq!(
+        recorded,
+        [json!(["s-1", 1, "Allow once", "owner", "api"]), json!(["s-1", 2, "Allow once", "owner", "api"])]
+    );
+    // The session is still sealed, and has not come back to life.
+    let of_session = restarted.get("/api/events?session=s-1&limit=1000").await;
+    let last = of_session["events"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["kind"], &last["body"]["reason"]), (&json!("seal"), &json!("late_answer")), "{last}");
+    assert_eq!(restarted.get("/api/sessions/s-1").await["state"], "ended");
+    let (_, audit) = restarted.request("POST", "/api/audit/verify", Some(json!({}))).await;
+    assert_eq!(serde_json::from_str::<Value>(&audit).unwrap()["sound"], true, "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question() {
+    let served = Served::new().await;
+    let hub = &served.app.hub;
+    let (session, _link) = asking(hub, Some(&served.log), "s-1");
+    let (first, operation) = asked(hub, &session, Duration::from_millis(1)).await;
+    assert!(!operation.await.unwrap().is_proceed());
+    let later: Vec<_> = (0..300).map(|_| call(&session, Duration::from_millis(1))).collect();
+    for operation in later {
+        assert!(!operation.await.unwrap().is_proceed());
+    }
+    timeout(LIMIT, async { while hub.decided("s-1.301").is_none() {} }).await.unwrap();
+    let (status, refused) = served.answer(&first.id, "Deny", &first.nonce).await;
+    assert_eq!((status, &refused["error"]["code"]), (409, &json!("late")), "{refused}");
+    assert_eq!(served.late_answers().await, [json!(["s-1", 1, "Deny", "owner", "api"])]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_be_here_any_more_is_not_heard_and_told_nothing() {
+    let served = Served::new().await;
+    let token = served.tokens.add("ann", Role::Approver).unwrap();
+    let (session, _link) = asking(&served.app.hub, None, "s-1");
+    let (question, operation) = asked(&served.app.hub, &session, LIMIT).await;
+    let mut socket = served.watch_as("", &token).await;
+    next_of(&mut socket, "hello").await;
+    let (status, mut lines) = served.lines(&token).await;
+    assert_eq!(status, 200);
+    served.watched_by(2).await;
+    served.tokens.revoke("ann").unwrap();
+    let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
+    let _ = socket.send(Message::Text(answer.to_string().into())).await;
+    // Both end, and the answer has not counted.
+    while let Some(message) = next(&mut socket).await {
+        assert_ne!(message["type"], "answered");
+    }
+    to_end(&mut lines).await;
+    assert_eq!(served.app.hub.pending().len(), 1);
+    operation.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_is_lowered_holds_at_once() {
+    let served = Served::new().await;
+    let token = served.tokens.add("ann", Role::Approver).unwrap();
+    let (session, _link) = asking(&served.app.hub, None, "s-1");
+    let (question, operation) = asked(&served.app.hub, &session, LIMIT).await;
+    let mut socket = served.watch_as("", &token).await;
+    next_of(&mut socket, "hello").await;
+    let file = served.tokens.folder().join("tokens.json");
+    let lowered = std::fs::read_to_string(&file).unwrap().replace("approver", "viewer");
+    std::fs::write(&file, lowered).unwrap();
+    let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
+    let _ = socket.send(Message::Text(answer.to_string().into())).await;
+    while let Some(message) = next(&mut socket).await {
+        assert_ne!(message["type"], "answered");
+    }
+    assert_eq!(served.app.hub.pending().len(), 1);
+    // It can come back, as what it is now.
+    let mut socket = served.watch_as("", &token).await;
+    assert_eq!(next_of(&mut socket, "hello").await["me"]["role"], "viewer");
+    operation.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_that_leaves_ends_its_stream() {
+    let served = Served::new().await;
+    let link = served.running.link("bob", Role::Viewer).unwrap();
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let path = link.strip_prefix(&served.running.url).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", served.address);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut entered = String::new();
+    timeout(LIMIT, stream.read_to_string(&mut entered)).await.unwrap().unwrap();
+    let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let origin = format!("http://{}", served.address);
+    let mut request = format!("ws://{}/api/stream", served.address).into_client_request().unwrap();
+    request.headers_mut().insert("cookie", cookie.parse().unwrap());
+    request.headers_mut().insert("origin", origin.parse().unwrap());
+    let mut socket = tokio_tungstenite::connect_async(request).await.unwrap().0;
+    assert_eq!(next_of(&mut socket, "hello").await["me"]["name"], "bob");
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = format!(
+        "POST /api/leave HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nCookie: {cookie}\r\nOrigin: {origin}\r\nContent-Type: \
+         application/json\r\nContent-Length: 2\r\n\r\n{{}}",
+        served.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut left = String::new();
+    timeout(LIMIT, stream.read_to_string(&mut left)).await.unwrap().unwrap();
+    assert!(left.starts_with("HTTP/1.1 20"), "{left}");
+    while next(&mut socket).await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_lines_have_places_like_websockets_and_give_them_back() {
+    let served = Served::with(|options| options.sockets = 1).await;
+    let (status, first) = served.lines(&served.admin).await;
+    assert_eq!(status, 200);
+    let (refused, _) = served.lines(&served.admin).await;
+    assert_eq!(refused, 503);
+    let mut request = format!("ws://{}/api/stream", served.address).into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {}", served.admin).parse().unwrap());
+    assert!(tokio_tungstenite::connect_async(request).await.is_err());
+    drop(first);
+    timeout(LIMIT, async { while served.lines(&served.admin).await.0 != 200 {} }).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_end_when_the_server_stops() {
+    let served = Served::new().await;
+    let (_, mut lines) = served.lines(&served.admin).await;
+    let mut socket = served.watch("").await;
+    next_of(&mut socket, "hello").await;
+    let begun = std::time::Instant::now();
+    served.running.stop().await;
+    to_end(&mut lines).await;
+    while next(&mut socket).await.is_some() {}
+    assert!(begun.elapsed() < Duration::from_secs(4), "it waited for the streams: {:?}", begun.elapsed());
 }

@@ -1,0 +1,200 @@
+//! What all who watch are told, made once for all of them.
+//!
+//! One task hears of changes, writes the messages, and sets the pace in which records are told: all who keep up read the same records at the same
+//! time, and so get the same bytes. It runs while somebody watches.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::ws::Utf8Bytes;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::message::StreamMessage;
+use crate::App;
+use crate::api::sessions::joined_one;
+use crate::hub::Change;
+use crate::wire::{Approval, AuditStatus};
+
+/// How often the clients are told about records that come one after another, and about sessions.
+const PACE: Duration = Duration::from_millis(50);
+const SESSIONS: Duration = Duration::from_millis(250);
+
+/// How many sessions are told about at once; the others have their turn next.
+const SESSIONS_AT_ONCE: usize = 50;
+
+/// How many messages wait for a client that does not keep up. It is told how things are instead of what it missed.
+const NOTES: usize = 4096;
+
+/// What all who watch are told.
+pub(in crate::api) struct Board {
+    app: App,
+    notes: broadcast::Sender<Note>,
+    /// Records below this number can be told.
+    pace: watch::Sender<u64>,
+    // A std lock: nothing awaits while it is held.
+    is_running: Mutex<bool>,
+}
+
+/// Something that is told.
+#[derive(Clone, Debug)]
+pub(super) enum Note {
+    /// A message, and the session that it is about, if it is about one.
+    Message(Option<Arc<str>>, Utf8Bytes),
+    /// Something was missed, so everybody has to hear how things are.
+    Missed,
+}
+
+/// What is heard of the board.
+pub(super) struct Heard {
+    pub(super) notes: broadcast::Receiver<Note>,
+    pub(super) pace: watch::Receiver<u64>,
+}
+
+impl Board {
+    pub(in crate::api) fn new(app: App) -> Arc<Self> {
+        let (notes, _) = broadcast::channel(NOTES);
+        Arc::new(Self { app, notes, pace: watch::Sender::new(0), is_running: Mutex::new(false) })
+    }
+
+    /// What is told from now on.
+    pub(super) fn watch(self: &Arc<Self>) -> Heard {
+        let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = Heard { notes: self.notes.subscribe(), pace: self.pace.subscribe() };
+        if !std::mem::replace(&mut *is_running, true) {
+            self.pace.send_replace(self.app.feed.cursor());
+            // Listened to before this returns, so that nothing is missed between.
+            let telling = Telling {
+                board: self.clone(),
+                changes: self.app.hub.subscribe(),
+                records: self.app.feed.changed(),
+                status: self.app.feed.status_changed(),
+                changed: BTreeSet::new(),
+                told: self.app.feed.cursor(),
+                last: String::new(),
+            };
+            tokio::spawn(telling.run());
+        }
+        heard
+    }
+
+    /// Whether nobody watches any more. Then whoever comes next begins anew.
+    fn is_left(&self) -> bool {
+        let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
+        *is_running = self.notes.receiver_count() > 0;
+        !*is_running
+    }
+}
+
+/// The task that tells.
+struct Telling {
+    board: Arc<Board>,
+    changes: broadcast::Receiver<Change>,
+    records: watch::Receiver<u64>,
+    status: watch::Receiver<Arc<AuditStatus>>,
+    /// The sessions of which something is new.
+    changed: BTreeSet<String>,
+    /// Sessions are told about up to this record.
+    told: u64,
+    /// The session that was told about last.
+    last: String,
+}
+
+impl Telling {
+    async fn run(mut self) {
+        let mut sessions = interval(SESSIONS);
+        sessions.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next = Instant::now();
+        loop {
+            let cursor = self.board.app.feed.cursor();
+            let is_behind = *self.board.pace.borrow() != cursor;
+            tokio::select! {
+                () = sleep_until(next), if is_behind => {
+                    self.board.pace.send_replace(cursor);
+                    next = Instant::now() + PACE;
+                }
+                grown = self.records.changed(), if !is_behind => if grown.is_err() { return },
+                change = self.changes.recv() => match change {
+                    Ok(change) => self.change(change),
+                    Err(RecvError::Lagged(_)) => {
+                        self.changes = self.changes.resubscribe();
+                        self.note(Note::Missed);
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+                proven = self.status.changed() => {
+                    if proven.is_err() {
+                        return;
+                    }
+                    let audit = AuditStatus::clone(&self.status.borrow_and_update());
+                    self.say(None, &StreamMessage::Audit { audit });
+                }
+                _ = sessions.tick() => {
+                    if self.board.is_left() {
+                        return;
+                    }
+                    self.sessions();
+                }
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Session(id) => _ = self.changed.insert(id),
+            Change::Asked(approval) => {
+                self.changed.insert(approval.session.clone());
+                self.say(Some(&approval.session), &StreamMessage::Asked { approval: Approval::clone(&approval) });
+            }
+            Change::Closed { id, decided } => {
+                self.changed.insert(decided.session.clone());
+                let session = decided.session.clone();
+                self.say(Some(&session), &StreamMessage::Closed { id, decided });
+            }
+            Change::Busy(busy) => self.say(None, &StreamMessage::Busy { busy }),
+            Change::Rules => self.say(None, &StreamMessage::Rules {}),
+        }
+    }
+
+    /// Tells about sessions of which something is new.
+    fn sessions(&mut self) {
+        let board = self.board.clone();
+        let feed = &board.app.feed;
+        if feed.cursor() > self.told && self.changed.len() < SESSIONS_AT_ONCE {
+            let heard = feed.sessions_from(self.told, SESSIONS_AT_ONCE);
+            self.told = match heard.last() {
+                Some(last) if heard.len() == SESSIONS_AT_ONCE => last.last_seq + 1,
+                _ => feed.cursor().max(self.told),
+            };
+            self.changed.extend(heard.into_iter().map(|facts| facts.id));
+        }
+        // Another log may have begun.
+        self.told = self.told.min(feed.cursor());
+        for _ in 0..SESSIONS_AT_ONCE {
+            // In turns: one that changes all the time does not keep others waiting.
+            let beyond = self.changed.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded)).next();
+            let Some(id) = beyond.or_else(|| self.changed.first()).cloned() else { break };
+            self.changed.remove(&id);
+            self.last.clone_from(&id);
+            if let Some(session) = joined_one(&board.app, &id) {
+                self.say(Some(&id), &StreamMessage::Session { session });
+            }
+        }
+    }
+
+    fn say(&self, session: Option<&str>, message: &StreamMessage) {
+        match message.text() {
+            Some(text) => self.note(Note::Message(session.map(Into::into), text)),
+            // Nobody can be told, so everybody looks.
+            None => self.note(Note::Missed),
+        }
+    }
+
+    fn note(&self, note: Note) {
+        // Everybody may have left.
+        let _ = self.board.notes.send(note);
+    }
+}

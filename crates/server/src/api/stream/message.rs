@@ -1,0 +1,122 @@
+//! What is said on the stream, in both directions.
+
+use axum::extract::ws::Utf8Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::wire::{Approval, AuditStatus, Busy, Decided, Explained, Me, Session};
+
+/// What the server sends.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "each is written at once, and none is kept")]
+pub(super) enum StreamMessage {
+    /// How things are.
+    Hello {
+        /// Who the server takes the client for.
+        me: Me,
+        /// The number of the first record that will come.
+        cursor: u64,
+        /// The time at the server.
+        #[schema(value_type = String, format = DateTime)]
+        now: Timestamp,
+        /// The sessions last heard of.
+        sessions: Vec<Session>,
+        /// The questions that are open, the oldest first; not all if there are very many.
+        approvals: Vec<Approval>,
+        /// How many questions are open.
+        pending: u64,
+        /// Whether there are too many.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        busy: Option<Busy>,
+        /// What is proven about the audit log.
+        audit: AuditStatus,
+    },
+    /// Something about a session has changed.
+    Session {
+        /// How it is now.
+        session: Session,
+    },
+    /// There is a question.
+    Asked {
+        /// The question.
+        approval: Approval,
+    },
+    /// A question is no longer open.
+    Closed {
+        /// Which.
+        id: String,
+        /// What became of it.
+        decided: Decided,
+    },
+    /// There are too many questions, or no longer.
+    Busy {
+        /// How many; none if there are not too many any more.
+        busy: Option<Busy>,
+    },
+    /// The standing answers have changed.
+    Rules {},
+    /// What is proven about the audit log has changed.
+    Audit {
+        /// What is proven.
+        audit: AuditStatus,
+    },
+    /// What became of an answer.
+    Answered {
+        /// Of the answer to which question.
+        id: String,
+        /// Whether it counts.
+        ok: bool,
+        /// Why not.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Explained>,
+    },
+}
+
+/// What a client sends.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Said {
+    /// An answer to a question.
+    Answer {
+        id: String,
+        option: String,
+        nonce: String,
+        #[serde(default)]
+        scope: Option<AnswerScope>,
+    },
+    /// Other records are wanted from now on.
+    Watch {
+        #[serde(default)]
+        session: Option<String>,
+        #[serde(default)]
+        event: Option<String>,
+        #[serde(default)]
+        kind: Option<String>,
+        #[serde(default)]
+        hook: Option<String>,
+        #[serde(default)]
+        text: Option<String>,
+        #[serde(default)]
+        after: Option<u64>,
+    },
+}
+
+/// For what an answer holds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AnswerScope {
+    Once,
+    Project,
+}
+
+impl StreamMessage {
+    /// As it is sent; none if it cannot be written, which the log says.
+    pub(super) fn text(&self) -> Option<Utf8Bytes> {
+        let text = serde_json::to_string(self);
+        text.inspect_err(|error| tracing::error!(%error, "a message of the stream cannot be written"))
+            .ok()
+            .map(Into::into)
+    }
+}

@@ -1,0 +1,197 @@
+//! What was asked and decided.
+
+use amplifier_audit::{Body, Folder, Kind, Record};
+use amplifier_core::{Answerer, EventName};
+use serde::Deserialize;
+use std::ops::ControlFlow;
+
+use super::index::{Block, Index, Position};
+use super::query::{Files, Filter, Ready};
+use super::{FeedError, Shared};
+use crate::wire::Decided;
+
+/// A question that was decided, with what a record about it needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    /// What became of it, in the session that it is recorded in: that of a sub-agent, if one asked.
+    pub(crate) decided: Decided,
+    /// Its number in the session.
+    pub(crate) number: u64,
+    pub(crate) event: EventName,
+    pub(crate) turn: u64,
+    /// What could be answered, if that is still known.
+    pub(crate) options: Option<Vec<String>>,
+}
+
+impl Shared {
+    /// What was decided, the newest first.
+    pub(super) fn decisions(
+        &self,
+        session: Option<&str>,
+        hook: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Decided>, FeedError> {
+        let positions: Vec<(Position, Option<Block>, Option<Block>)> = {
+            let index = self.index();
+            let (session, hook) = (session.map(|name| index.hash(name)), hook.map(|name| index.hash(name)));
+            let block = |seq: u64| block_of(&index, seq);
+            let fits = |decision: &&Position| {
+                before.is_none_or(|before| decision.seq < before)
+                    && session.is_none_or(|session| decision.session == session)
+                    && hook.is_none_or(|hook| decision.hook == hook)
+            };
+            let newest = index.decisions.iter().rev().filter(fits).take(limit);
+            newest.map(|decision| (*decision, block(decision.seq), decision.asked.and_then(block))).collect()
+        };
+        let mut files = Files::new(&self.folder);
+        let mut decided = Vec::new();
+        for (position, block, asked) in positions {
+            let Some(block) = block else { continue };
+            let asked = self.asked(&mut files, position, asked)?.map(|(request, at)| (request.prompt, at));
+            decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &self.folder))?);
+        }
+        // Hashes can be alike, names are not.
+        decided.retain(|one| {
+            session.is_none_or(|session| one.session == session) && hook.is_none_or(|hook| one.hook == hook)
+        });
+        Ok(decided)
+    }
+
+    /// What became of the question of that id, `SESSION.N`, if it was decided. Of several with the same id (a session that was resumed
+    /// counts anew), the last one is meant.
+    pub(super) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
+        let Some((session, text)) = id.rsplit_once('.') else { return Ok(None) };
+        // There is one way to write a number.
+        let number = text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+        let Some(number) = number else { return Ok(None) };
+        let (known, has_all) = {
+            let index = self.index();
+            let found = index.decision_of(session, number).map(|position| {
+                (position, block_of(&index, position.seq), position.asked.and_then(|seq| block_of(&index, seq)))
+            });
+            (found, index.has_all_decisions())
+        };
+        let found = match known {
+            Some(found) => Some(found),
+            None if has_all => None,
+            None => self.search(session, number)?,
+        };
+        let Some((position, Some(block), asked)) = found else { return Ok(None) };
+        let mut files = Files::new(&self.folder);
+        let asked = self.asked(&mut files, position, asked)?;
+        let options = asked.as_ref().map(|(request, _)| request.labels());
+        let asked = asked.map(|(request, at)| (request.prompt, at));
+        let past = files.record(&block, position.seq, |record| {
+            let event = record.event.as_deref()?.parse().ok()?;
+            let decided = decision(record, asked, &self.folder)?;
+            Some(Past { decided, number, event, turn: record.turn.unwrap_or_default(), options })
+        })?;
+        Ok(past)
+    }
+
+    /// Looks for a decision that is too long ago to be known where it is.
+    #[allow(clippy::type_complexity, reason = "it is what the index knows about one")]
+    fn search(
+        &self,
+        session: &str,
+        number: u64,
+    ) -> Result<Option<(Position, Option<Block>, Option<Block>)>, FeedError> {
+        let filter =
+            Filter { session: Some(session.to_owned()), kinds: vec![Kind::ApprovalDecision], ..Filter::default() };
+        let (ready, mut at, end) = {
+            let index = self.index();
+            (Ready::new(&filter, &index), index.first(), index.cursor)
+        };
+        let mut last = None;
+        while at < end {
+            let read = self.scan(&ready, at, |record| {
+                let body = read_body::<DecisionBody>(record, &self.folder);
+                if body.is_some_and(|body| body.id == Some(number)) {
+                    last = Some(record.seq);
+                }
+                ControlFlow::Continue(())
+            })?;
+            match read {
+                Some(to) if to > at => at = to,
+                _ => break,
+            }
+        }
+        let Some(seq) = last else { return Ok(None) };
+        let index = self.index();
+        let position = Position { seq, asked: None, number: Some(number), session: index.hash(session), hook: 0 };
+        Ok(Some((position, block_of(&index, seq), None)))
+    }
+
+    /// The question before a decision, and when it was asked.
+    fn asked(
+        &self,
+        files: &mut Files<'_>,
+        position: Position,
+        block: Option<Block>,
+    ) -> Result<Option<(Request, String)>, FeedError> {
+        let (Some(seq), Some(block)) = (position.asked, block) else { return Ok(None) };
+        files.record(&block, seq, |record| Some((read_body(record, &self.folder)?, record.time.to_string())))
+    }
+}
+
+/// The block that a record is in.
+fn block_of(index: &Index, seq: u64) -> Option<Block> {
+    let after = index.blocks.partition_point(|block| block.seq <= seq);
+    after.checked_sub(1).and_then(|at| index.blocks.get(at)).copied()
+}
+
+#[derive(Deserialize)]
+struct Request {
+    prompt: String,
+    #[serde(default)]
+    options: Vec<Offered>,
+}
+
+#[derive(Deserialize)]
+struct Offered {
+    label: String,
+}
+
+impl Request {
+    fn labels(&self) -> Vec<String> {
+        self.options.iter().map(|offered| offered.label.clone()).collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct DecisionBody {
+    id: Option<u64>,
+    hook: String,
+    granted: bool,
+    basis: String,
+    reason: String,
+    by: Option<Answerer>,
+}
+
+fn decision(record: &Record<'_>, asked: Option<(String, String)>, folder: &Folder) -> Option<Decided> {
+    let DecisionBody { id, hook, granted, basis, reason, by } = read_body(record, folder)?;
+    let session = record.session.as_deref().unwrap_or_default().to_owned();
+    let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
+    Some(Decided {
+        id: id.map(|id| format!("{session}.{id}")),
+        session,
+        hook,
+        event: record.event.as_deref().unwrap_or_default().to_owned(),
+        prompt,
+        granted,
+        basis,
+        reason,
+        by,
+        asked_at,
+        decided_at: record.time.to_string(),
+        seq: record.seq,
+    })
+}
+
+fn read_body<T: serde::de::DeserializeOwned>(record: &Record<'_>, folder: &Folder) -> Option<T> {
+    match record.whole_body(folder).ok()? {
+        Body::Whole(text) => serde_json::from_str(&text).ok(),
+        Body::Erased { .. } | Body::Withheld { .. } => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! Answers that no session takes notice of: the question was closed long ago, or its session has ended. What the record says became of the
+//! question is told, and the server records the answer itself.
+
+use std::time::{Duration, SystemTime};
+
+use amplifier_core::{AuditEntry, AuditRecord};
+use jiff::Timestamp;
+
+use crate::App;
+use crate::feed::{FeedError, Past};
+use crate::hub::{Answering, Refused};
+use crate::wire::Decided;
+
+/// How long is waited for a decision, that is known of already, to be read from the log.
+const READING: Duration = Duration::from_secs(2);
+
+impl App {
+    /// Answers a question, as [`Hub::answer`](crate::Hub::answer). An answer that is too late is recorded, whoever still knows of the question.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn answer(&self, id: &str, answering: Answering) -> Result<Decided, Refused> {
+        let given = answering.clone();
+        match self.hub.answer(id, answering).await {
+            Err(refused) if refused.unheard => Err(self.too_late(id, given, refused).await),
+            answered => answered,
+        }
+    }
+
+    /// What to say to an answer that no session has taken notice of. It stays what it was if there is no decision: the question may be open.
+    async fn too_late(&self, id: &str, given: Answering, refused: Refused) -> Refused {
+        let past = match self.past(id).await {
+            Ok(Some(past)) => past,
+            Ok(None) => return refused,
+            Err(error) => {
+                tracing::error!(%error, "what became of a question cannot be read");
+                return Refused::new(
+                    "failed",
+                    "the audit log cannot be read, so it is not known what became of the question",
+                );
+            }
+        };
+        if past.options.as_ref().is_some_and(|options| !options.contains(&given.option)) {
+            return Refused::not_offered(&given.option, past.options.iter().flatten().map(String::as_str));
+        }
+        let refused = Refused::over(&past.decided);
+        match self.record_late(past, given).await {
+            Ok(()) => Refused { message: format!("{}; the answer is recorded", refused.message), ..refused },
+            Err(error) => {
+                tracing::error!(error, "a late answer is not recorded");
+                Refused { message: format!("{}; the answer cannot be recorded: {error}", refused.message), ..refused }
+            }
+        }
+    }
+
+    /// What the record says about a question that was decided.
+    async fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
+        self.feed.ready().await;
+        let known = self.hub.decided(id);
+        // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
+        let is_certain = known.as_ref().is_some_and(|known| known.basis != "disconnected");
+        // A session that was resumed counts anew, so an older question may have had the same id.
+        let asked = known.as_ref().and_then(|known| known.asked_at.as_deref()?.parse::<Timestamp>().ok());
+        let is_meant = |past: &Past| {
+            asked.is_none_or(|asked| past.decided.decided_at.parse::<Timestamp>().is_ok_and(|decided| decided >= asked))
+        };
+        let mut changed = self.feed.changed();
+        let until = tokio::time::Instant::now() + READING;
+        loop {
+            let (feed, wanted) = (self.feed.clone(), id.to_owned());
+            changed.mark_unchanged();
+            let read = tokio::task::spawn_blocking(move || feed.past(&wanted)).await;
+            let read = read.map_err(|error| FeedError::Thread(std::io::Error::other(error)))??;
+            if let Some(past) = read.filter(is_meant) {
+                return Ok(Some(past));
+            }
+            if !is_certain || !matches!(tokio::time::timeout_at(until, changed.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+        }
+        Ok(known.filter(|_| is_certain).and_then(|decided| self.as_told(id, decided)))
+    }
+
+    /// What the session said about a question whose decision is not in the log, or not yet.
+    fn as_told(&self, id: &str, decided: Decided) -> Option<Past> {
+        let number = id.rsplit_once('.')?.1.parse().ok()?;
+        let turn = self.feed.session(&decided.session).map_or(0, |facts| facts.turns);
+        let event = decided.event.parse().ok()?;
+        Some(Past { decided, number, event, turn, options: None })
+    }
+
+    async fn record_late(&self, past: Past, given: Answering) -> Result<(), String> {
+        let Past { decided: Decided { session, hook, .. }, number, event, turn, .. } = past;
+        let entry = AuditEntry::LateAnswer { id: number, hook, answer: given.option, by: Some(given.by) };
+        let record = AuditRecord { at: SystemTime::now(), session: Some(session.clone()), turn, event, entry };
+        let log = self.log.clone();
+        let kept = tokio::task::spawn_blocking(move || {
+            let receipt = log.take(&record)?;
+            log.flush_blocking(receipt)?;
+            Ok::<_, amplifier_audit::AuditError>(log.status().size)
+        });
+        let size = kept.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        // A session that has ended stays sealed: what comes after its seal would look as if it had no end, and keep its records from
+        // being removed by their age.
+        let mut changed = self.feed.changed();
+        if !matches!(tokio::time::timeout(READING, changed.wait_for(|cursor| *cursor >= size)).await, Ok(Ok(_))) {
+            tracing::warn!("the log is not read in time, so a session that has ended may not be sealed any more");
+        } else if self.feed.is_reopened(&session) {
+            self.log.seal(&session, "late_answer").await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! The connection of a session to a server: kept up, and what is said over it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::standing::Given;
+use super::{Participant, Shared, State};
+use crate::hub::{Command, Hub};
+use crate::link::door;
+use crate::link::protocol::{Hello, Lines, ToServer, ToSession, VERSION, write};
+use crate::wire::{Reload, Reloaded};
+
+/// How long is waited before the first attempt to connect again; twice as long before each further one, up to the last.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// How long the server may take to say welcome, and to take a line.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many messages wait for a server that does not listen. Beyond that, the connection is given up.
+const UNHEARD: usize = 16_384;
+/// How long a farewell may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A connection to a server, kept up until it is dropped.
+#[must_use = "the connection ends when it is dropped"]
+pub struct Link {
+    participant: Participant,
+    task: JoinHandle<()>,
+}
+
+impl Participant {
+    /// Talks to the server at a socket, whenever it is there.
+    pub fn connect(&self, socket: impl Into<PathBuf>) -> Link {
+        let (socket, shared) = (socket.into(), self.shared.clone());
+        self.link(async move {
+            let mut pause = BACK_OFF[0];
+            loop {
+                if let Ok(stream) = UnixStream::connect(&socket).await {
+                    let (from, to) = stream.into_split();
+                    let mut is_welcome = false;
+                    let ended = shared.converse(from, to, &mut is_welcome).await;
+                    tracing::debug!(?ended, "the connection to the server has ended");
+                    if is_welcome {
+                        pause = BACK_OFF[0];
+                    }
+                }
+                if shared.state().is_over {
+                    return;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(BACK_OFF[1]);
+            }
+        })
+    }
+
+    /// Talks to the server that the session runs in.
+    pub fn join(&self, hub: &Hub) -> Link {
+        let (shared, hub) = (self.shared.clone(), hub.clone());
+        self.link(async move {
+            while !shared.state().is_over {
+                let (from, to) = tokio::io::split(door::join(&hub));
+                let ended = shared.converse(from, to, &mut false).await;
+                tracing::debug!(?ended, "the connection to the server has ended");
+                if !shared.state().is_over {
+                    tokio::time::sleep(BACK_OFF[0]).await;
+                }
+            }
+        })
+    }
+
+    fn link(&self, keep_up: impl Future<Output = ()> + Send + 'static) -> Link {
+        let mut session = self.shared.session.subscribe();
+        let task = tokio::spawn(async move {
+            // There is nothing to say before it is known who says it.
+            if session.wait_for(Option::is_some).await.is_ok() {
+                keep_up.await;
+            }
+        });
+        Link { participant: self.clone(), task }
+    }
+}
+
+impl Link {
+    /// Ends the connection: the server learns that the session has ended.
+    pub async fn bye(mut self, reason: &str) {
+        let is_connected = {
+            let mut state = self.participant.shared.state();
+            state.is_over = true;
+            state.say(ToServer::Bye { reason: reason.to_owned() });
+            // What was said so far is still heard.
+            state.link.take().is_some()
+        };
+        if is_connected {
+            let _ = tokio::time::timeout(FAREWELL, &mut self.task).await;
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+        let mut state = self.participant.shared.state();
+        state.link = None;
+        // The session's coordinator holds its approval system: without this, neither would ever end.
+        state.coordinator = None;
+    }
+}
+
+impl Shared {
+    /// Talks to a server until the connection ends.
+    async fn converse(
+        self: &Arc<Self>,
+        from: impl AsyncRead + Unpin,
+        to: impl AsyncWrite + Unpin,
+        is_welcome: &mut bool,
+    ) -> io::Result<()> {
+        let mut lines = Lines::new(BufReader::new(from));
+        let mut to = BufWriter::new(to);
+        let hello = ToServer::Hello(self.hello());
+        tokio::time::timeout(PATIENCE, write(&mut to, &hello)).await??;
+        match tokio::time::timeout(PATIENCE, lines.next()).await?? {
+            Some(ToSession::Welcome { version: VERSION }) => *is_welcome = true,
+            _ => return Err(io::Error::other("the server does not say welcome")),
+        }
+        // Standing answers may have been taken back while nobody could say so.
+        let shared = self.clone();
+        tokio::task::spawn_blocking(move || shared.put_in_force());
+        let (open, mut said) = self.announce();
+        let writing = async {
+            for message in open {
+                tokio::time::timeout(PATIENCE, write(&mut to, &message)).await??;
+            }
+            while let Some(message) = said.recv().await {
+                tokio::time::timeout(PATIENCE, write(&mut to, &message)).await??;
+            }
+            io::Result::Ok(())
+        };
+        let reading = async {
+            while let Some(message) = lines.next().await? {
+                self.heard(message);
+            }
+            io::Result::Ok(())
+        };
+        let ended = tokio::select! {
+            ended = writing => ended,
+            ended = reading => ended,
+        };
+        self.state().link = None;
+        ended
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            version: VERSION,
+            session: self.session.borrow().clone().unwrap_or_default(),
+            name: self.options.name.clone(),
+            pid: std::process::id(),
+            workspace: self.workspace.clone(),
+            takes_prompts: self.options.takes_prompts,
+            idle: self.state().is_idle,
+            begun_at: self.begun_at,
+        }
+    }
+
+    /// Everything that a server has to know, and what is said from now on.
+    fn announce(&self) -> (Vec<ToServer>, mpsc::Receiver<ToServer>) {
+        let (link, said) = mpsc::channel(UNHEARD);
+        let mut state = self.state();
+        let mut open = vec![ToServer::Idle { idle: state.is_idle }];
+        let asked = state.open.values().map(|question| Box::new(question.approval.clone()));
+        open.extend(asked.map(|approval| ToServer::Asked { approval }));
+        state.told_rules = state.rules();
+        state.told_hooks = state.hooks();
+        open.push(ToServer::Rules { rules: state.told_rules.clone() });
+        open.push(ToServer::Hooks { hooks: state.told_hooks.clone() });
+        // Under the same lock: nothing is said twice, and nothing is missed.
+        state.link = Some(link);
+        (open, said)
+    }
+
+    fn heard(self: &Arc<Self>, message: ToSession) {
+        let command = match message {
+            ToSession::Answer { id, reference, option, by, scope } => {
+                let shared = self.clone();
+                tokio::spawn(async move {
+                    let (result, outcome, note) = shared.take(id, option, by, scope).await;
+                    shared.state().say(ToServer::Answered { id, reference, result, outcome, note });
+                });
+                return;
+            }
+            ToSession::Rule { reference, hook, pattern, decision, by } => {
+                let given = Given { hook, pattern, allows: decision == "allow", by };
+                return self.change_rules(reference, move |shared| shared.give(given));
+            }
+            ToSession::Revoke { reference, rule, by } => {
+                return self.change_rules(reference, move |shared| shared.revoke(&rule, &by));
+            }
+            ToSession::ReadRules => {
+                let shared = self.clone();
+                tokio::task::spawn_blocking(move || {
+                    shared.put_in_force();
+                    shared.tell_rules();
+                });
+                return;
+            }
+            ToSession::Reload { reference } => return self.look_at_bundles(reference),
+            ToSession::Prompt { text } => Command::Prompt(text),
+            ToSession::Interrupt => Command::Interrupt,
+            ToSession::End => Command::End,
+            ToSession::Welcome { .. } => return,
+        };
+        if self.commands.try_send(command).is_err() {
+            tracing::warn!("a command of the server is lost, because the session takes none");
+        }
+    }
+
+    /// Looks at the bundles, and tells what came of it.
+    fn look_at_bundles(self: &Arc<Self>, reference: u64) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let looking = shared.clone();
+            let looked = tokio::task::spawn_blocking(move || {
+                let reloaded = looking.options.reload.as_ref().map(|reload| reload());
+                // The list first: whoever waits for the look finds it there.
+                looking.tell_hooks();
+                reloaded.unwrap_or(Reloaded { result: Reload::Unchanged, message: None })
+            });
+            let reloaded = looked.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "the bundles cannot be looked at");
+                Reloaded { result: Reload::Refused, message: Some("the session failed to look at them".to_owned()) }
+            });
+            shared.state().say(ToServer::Reloaded { reference, reloaded });
+        });
+    }
+
+    pub(super) fn tell_hooks(&self) {
+        let mut state = self.state();
+        let hooks = state.hooks();
+        if hooks != state.told_hooks {
+            state.told_hooks.clone_from(&hooks);
+            state.say(ToServer::Hooks { hooks });
+        }
+    }
+}
+
+impl State {
+    fn hooks(&self) -> Vec<Value> {
+        let Some(coordinator) = &self.coordinator else { return Vec::new() };
+        let hooks = coordinator.hooks().list_handlers();
+        hooks.iter().filter_map(|hook| serde_json::to_value(hook).ok()).collect()
+    }
+}

@@ -1,0 +1,177 @@
+//! The session's end: puts questions to the server, and takes answers and commands.
+//!
+//! `connection.rs` keeps up the connection, `questions.rs` takes answers to the kernel, `standing.rs` keeps the answers that last.
+
+mod connection;
+mod questions;
+mod standing;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, Coordinator};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use self::connection::Link;
+use self::questions::{Closed, Question};
+use self::standing::Given;
+use super::protocol::ToServer;
+use crate::hub::{Command, RuleBook};
+use crate::wire::{Action, Reloaded, Rule};
+
+/// How many commands wait for the session.
+const COMMANDS: usize = 64;
+
+/// What a participant needs to know.
+pub struct ParticipantOptions {
+    /// The folder that the session works in.
+    pub workspace: PathBuf,
+    /// The name of the session.
+    pub name: Option<String>,
+    /// Whether it takes prompts from the server.
+    pub takes_prompts: bool,
+    /// Tells what will run from a question. It may block.
+    pub show: Arc<dyn Fn(&ApprovalRequest) -> Action + Send + Sync>,
+    /// The standing answers in files. Without, answers for the project are taken for once.
+    pub book: Option<Arc<dyn RuleBook>>,
+    /// Looks at the bundles of the session at once, and says what came of it. It may block. Without, there are none that could change.
+    pub reload: Option<Arc<dyn Fn() -> Reloaded + Send + Sync>>,
+}
+
+/// The part of a session that talks to a server: an approval system, and a source of commands. A handle: clones share the same state.
+///
+/// Questions wait for as long as the kernel lets them, whether a server is there or not. When one comes, or comes back, everything that is
+/// still open is announced to it.
+#[derive(Clone)]
+pub struct Participant {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: ParticipantOptions,
+    workspace: String,
+    begun_at: Timestamp,
+    commands: mpsc::Sender<Command>,
+    /// The id of the session, once it is known.
+    session: watch::Sender<Option<String>>,
+    // A std lock: nothing awaits while it is held.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    coordinator: Option<Coordinator>,
+    is_idle: bool,
+    is_over: bool,
+    open: BTreeMap<u64, Question>,
+    closed: VecDeque<Closed>,
+    /// The standing answers in files, as far as they are in force.
+    kept: ApprovalRules,
+    /// Standing answers for the session that were not given to a question.
+    given: Vec<Given>,
+    /// The way to the server, while there is one.
+    link: Option<mpsc::Sender<ToServer>>,
+    /// What the server was last told.
+    told_rules: Vec<Rule>,
+    told_hooks: Vec<Value>,
+}
+
+impl Participant {
+    /// A participant that is connected to nothing yet, and what the server wants the session to do.
+    pub fn new(options: ParticipantOptions) -> (Self, mpsc::Receiver<Command>) {
+        let (commands, wanted) = mpsc::channel(COMMANDS);
+        let workspace = options.workspace.canonicalize().unwrap_or_else(|_| options.workspace.clone());
+        // A session does not begin where these cannot be read.
+        let kept = options.book.as_ref().and_then(|book| book.in_force(&workspace).ok()).unwrap_or_default();
+        let shared = Shared {
+            workspace: workspace.to_string_lossy().into_owned(),
+            options,
+            begun_at: Timestamp::now(),
+            commands,
+            session: watch::Sender::new(None),
+            state: Mutex::new(State { kept, ..State::default() }),
+        };
+        (Self { shared: Arc::new(shared) }, wanted)
+    }
+
+    /// The session has begun. Before that, it is known by its first question.
+    pub fn begin(&self, session: &str, coordinator: Coordinator) {
+        self.shared.state().coordinator = Some(coordinator);
+        self.shared.known(session);
+        self.refresh();
+    }
+
+    /// Returns when the id of the session is known, with the id.
+    pub async fn session(&self) -> String {
+        let mut session = self.shared.session.subscribe();
+        let known = session.wait_for(Option::is_some).await.map(|known| known.clone());
+        known.ok().flatten().unwrap_or_default()
+    }
+
+    /// Says whether the session waits for a prompt.
+    pub fn set_idle(&self, idle: bool) {
+        {
+            let mut state = self.shared.state();
+            state.is_idle = idle;
+            state.say(ToServer::Idle { idle });
+        }
+        self.refresh();
+    }
+
+    /// Tells the server which standing answers and which hooks the session has, if that has changed.
+    pub fn refresh(&self) {
+        self.shared.tell_rules();
+        self.shared.tell_hooks();
+    }
+}
+
+impl ApprovalSystem for Participant {
+    /// # Cancel safety
+    /// Dropping the future changes nothing for the server: it is told when the question is closed.
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+        if let Some(session) = request.data.text("session_id") {
+            self.shared.known(session);
+        }
+        let (answer, answered) = oneshot::channel();
+        let is_delivered = Arc::new(AtomicBool::new(false));
+        tokio::spawn(self.shared.clone().keep(request.clone(), answer, is_delivered.clone()));
+        tokio::select! {
+            biased;
+            Ok(answer) = answered => {
+                is_delivered.store(true, Ordering::SeqCst);
+                Ok(answer)
+            }
+            _ = request.closed() => Err(ApprovalError::TimedOut),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the session is known. The first one stays: sub-agents ask through the session that delegated to them.
+    fn known(&self, session: &str) {
+        self.session.send_if_modified(|known| {
+            let is_new = known.is_none();
+            if is_new {
+                *known = Some(session.to_owned());
+            }
+            is_new
+        });
+    }
+}
+
+impl State {
+    /// Says something to the server, if it is there. If it does not listen, the connection is given up; when it is back, it is told all.
+    fn say(&mut self, message: ToServer) {
+        if self.link.as_ref().is_some_and(|link| link.try_send(message).is_err()) {
+            self.link = None;
+        }
+    }
+}

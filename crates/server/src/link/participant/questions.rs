@@ -1,0 +1,187 @@
+//! The questions of a session: announced, and answered once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use amplifier_core::{Answer, Answerer, ApprovalRequest, DefaultDecision, Effect, Settled};
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::Shared;
+use crate::hub::decision;
+use crate::link::fit::fit;
+use crate::link::protocol::{Outcome, Reception, ToServer};
+use crate::wire::{Action, Approval, Choice, Scope};
+
+/// How many closed questions are kept, and for how long. A late answer to one of these the session records itself; beyond that, the
+/// server finds in the record what became of it.
+const KEPT: (usize, Duration) = (256, Duration::from_secs(3600));
+
+/// A question that is open.
+pub(super) struct Question {
+    request: Arc<ApprovalRequest>,
+    pub(super) approval: Approval,
+    /// Takes the first answer to the kernel.
+    answer: Option<oneshot::Sender<Answer>>,
+    /// Whether the kernel's future has given it back.
+    is_delivered: Arc<AtomicBool>,
+}
+
+/// One that was.
+pub(super) struct Closed {
+    request: Arc<ApprovalRequest>,
+    settled: Settled,
+    at: Instant,
+}
+
+/// What to do with an answer.
+enum Fate {
+    /// The first one: it goes to the kernel.
+    First(oneshot::Sender<Answer>, Arc<ApprovalRequest>, Arc<AtomicBool>),
+    /// Another one came before.
+    Second(Arc<ApprovalRequest>),
+    /// The question is closed.
+    Over(Arc<ApprovalRequest>, Settled),
+    NotOffered,
+    Unknown,
+}
+
+impl Shared {
+    /// Announces a question, and says when it is closed.
+    pub(super) async fn keep(
+        self: Arc<Self>,
+        request: Arc<ApprovalRequest>,
+        answer: oneshot::Sender<Answer>,
+        is_delivered: Arc<AtomicBool>,
+    ) {
+        let asked_at = Timestamp::now();
+        let (show, shown) = (self.options.show.clone(), request.clone());
+        let action = tokio::task::spawn_blocking(move || show(&shown)).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "what will run cannot be shown");
+            let note = "what will run cannot be shown; do not allow what you have not seen".to_owned();
+            Action { title: request.event.to_string(), notes: vec![note], ..Action::default() }
+        });
+        let approval = fit(self.approval(&request, asked_at, action));
+        {
+            let mut state = self.state();
+            state.say(ToServer::Asked { approval: Box::new(approval.clone()) });
+            let question = Question { request: request.clone(), approval, answer: Some(answer), is_delivered };
+            state.open.insert(request.id, question);
+        }
+        let settled = request.closed().await;
+        {
+            let mut state = self.state();
+            state.open.remove(&request.id);
+            state.say(ToServer::Closed { id: request.id, outcome: outcome(&settled) });
+            let now = Instant::now();
+            state.closed.push_back(Closed { request, settled, at: now });
+            let is_old = |closed: &Closed| now.duration_since(closed.at) > KEPT.1;
+            while state.closed.len() > KEPT.0 || state.closed.front().is_some_and(is_old) {
+                state.closed.pop_front();
+            }
+        }
+        // It may be one that lasts.
+        self.tell_rules();
+    }
+
+    fn approval(&self, request: &ApprovalRequest, asked_at: Timestamp, action: Action) -> Approval {
+        let effect = |effect| match effect {
+            Effect::AllowOnce => "allow_once",
+            Effect::AllowAlways => "allow_always",
+            Effect::Deny => "deny",
+            Effect::DenyAlways => "deny_always",
+        };
+        let options = request.options.iter();
+        Approval {
+            id: request.id.to_string(),
+            session: self.session.borrow().clone().unwrap_or_default(),
+            session_name: self.options.name.clone(),
+            workspace: self.workspace.clone(),
+            hook: request.hook.to_string(),
+            event: request.event.to_string(),
+            prompt: request.prompt.clone(),
+            reason: request.reason.clone(),
+            options: options
+                .map(|option| Choice { label: option.label.clone(), effect: effect(option.effect).to_owned() })
+                .collect(),
+            asked_at,
+            deadline: asked_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
+            timeout_s: request.timeout.as_secs_f64(),
+            default: decision(request.default == DefaultDecision::Allow).to_owned(),
+            digest: request.digest.to_string(),
+            action,
+            nonce: String::new(),
+        }
+    }
+
+    /// Takes an answer to the kernel, and says what became of it.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        id: u64,
+        option: String,
+        by: Answerer,
+        scope: Option<Scope>,
+    ) -> (Reception, Option<Outcome>, Option<String>) {
+        let answer = Answer { label: option.clone(), by: Some(by.clone()) };
+        let (request, settled) = match self.fate(id, &option) {
+            Fate::First(kernel, request, is_delivered) => {
+                // If nobody takes it, somebody else was faster, and the question closes.
+                let _ = kernel.send(answer.clone());
+                let settled = request.closed().await;
+                let is_delivered = is_delivered.load(Ordering::SeqCst);
+                if is_delivered && settled.basis == "answer" && settled.by.as_ref() == Some(&by) {
+                    let note = match scope {
+                        Some(Scope::Project) => self.keep_for_project(&request, &option, by).await,
+                        _ => None,
+                    };
+                    return (Reception::Taken, Some(outcome(&settled)), note);
+                }
+                // What the kernel was given after the time limit, it has recorded itself.
+                if !(is_delivered && settled.basis == "timeout") {
+                    request.too_late(answer);
+                }
+                (request, settled)
+            }
+            Fate::Second(request) => {
+                let settled = request.closed().await;
+                request.too_late(answer);
+                (request, settled)
+            }
+            Fate::Over(request, settled) => {
+                request.too_late(answer);
+                (request, settled)
+            }
+            Fate::NotOffered => return (Reception::NotOffered, None, None),
+            Fate::Unknown => return (Reception::Closed, None, None),
+        };
+        tracing::debug!(hook.name = %request.hook, basis = settled.basis, "an answer does not count");
+        let result = match settled.basis {
+            "timeout" => Reception::Late,
+            "answer" | "not_offered" => Reception::Answered,
+            _ => Reception::Closed,
+        };
+        (result, Some(outcome(&settled)), None)
+    }
+
+    fn fate(&self, id: u64, option: &str) -> Fate {
+        let mut state = self.state();
+        let is_offered = |request: &ApprovalRequest| request.options.iter().any(|offered| offered.label == option);
+        if let Some(question) = state.open.get_mut(&id) {
+            let request = question.request.clone();
+            if !is_offered(&request) {
+                return Fate::NotOffered;
+            }
+            return match question.answer.take() {
+                Some(kernel) => Fate::First(kernel, request, question.is_delivered.clone()),
+                None => Fate::Second(request),
+            };
+        }
+        let closed = state.closed.iter().find(|closed| closed.request.id == id);
+        closed.map_or(Fate::Unknown, |closed| Fate::Over(closed.request.clone(), closed.settled.clone()))
+    }
+}
+
+fn outcome(Settled { granted, basis, reason, by }: &Settled) -> Outcome {
+    Outcome { granted: *granted, basis: (*basis).to_owned(), reason: reason.clone(), by: by.clone() }
+}
