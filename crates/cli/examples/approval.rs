@@ -10,7 +10,9 @@
 
 use std::time::Duration;
 
+use amplifier::shown::Shown;
 use amplifier::terminal::{Screen, TerminalApprovals, TerminalDisplay};
+use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, Coordinator, EventData, HookRegistry, HookResult, TOOL_PRE};
 use anyhow::Context;
 
@@ -31,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
 
     let screen = Screen::new();
     let session = Coordinator::builder(hooks)
-        .approvals(TerminalApprovals::new(screen.clone(), std::env::current_dir()?))
+        .approvals(TerminalApprovals::new(screen.clone(), Shown(Workspace::new(std::env::current_dir()?)?)))
         .display(TerminalDisplay::new(screen.clone()))
         .build();
     if how == "later" {

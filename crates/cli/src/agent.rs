@@ -22,6 +22,7 @@ use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
 use crate::rules;
 use crate::serving::{Reach, Serving, Several};
+use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
 use crate::trust::{self, Asked};
 
@@ -114,6 +115,7 @@ pub async fn prepare(
     if let Some(unknown) = config.only.iter().flatten().find(|name| !names.contains(name)) {
         bail!("a bundle has `{unknown}` under `tools`, but there are only {}", names.join(", "));
     }
+    let files = Shown(workspace.clone());
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
     let plan = json!({
@@ -140,10 +142,10 @@ pub async fn prepare(
         None => builder,
     };
     let is_served = matches!(reach, Reach::Within(_)) || config.approvals == Approvals::Server;
-    let serving = is_served.then(|| Serving::begin(&config.workspace, home, &log, screen, reach, followed));
+    let serving = is_served.then(|| Serving::begin(files.clone(), home, &log, screen, reach, followed));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
-        TerminalApprovals::new(screen.clone(), config.workspace.clone()).stopping(move || _ = cancel.request())
+        TerminalApprovals::new(screen.clone(), files).stopping(move || _ = cancel.request())
     });
     let participant = serving.as_ref().map(|serving| serving.participant.clone());
     let builder = match (config.approvals, participant, terminal) {

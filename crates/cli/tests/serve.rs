@@ -48,12 +48,19 @@ impl Served {
         (answer[9..12].parse().unwrap(), answer)
     }
 
+    /// Follows a link: the headers that the browser sends from then on.
+    fn browser(&self, link: &str) -> String {
+        let (status, entered) = self.get(link.strip_prefix(self.told("url")).unwrap(), "");
+        assert_eq!(status, 200, "{entered}");
+        let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        let (_, key) = entered.split_once("name=\"amplifier-key\" content=\"").unwrap();
+        let (cookie, key) = (cookie.split(';').next().unwrap(), key.split('"').next().unwrap());
+        format!("Cookie: {cookie}\r\nX-Amplifier-Key: {key}\r\n")
+    }
+
     /// Follows a link, and says who is in.
     fn enter(&self, link: &str) -> String {
-        let (status, entered) = self.get(link.strip_prefix(self.told("url")).unwrap(), "");
-        assert_eq!(status, 303, "{entered}");
-        let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-        let (_, me) = self.get("/api/me", &format!("Cookie: {}\r\n", cookie.split(';').next().unwrap()));
+        let (_, me) = self.get("/api/me", &self.browser(link));
         me.rsplit("\r\n\r\n").next().unwrap().to_owned()
     }
 
@@ -126,6 +133,37 @@ fn tokens_are_made_listed_and_taken_back_while_it_runs() {
         .check_failed("amplifier: there is no token `ci`; `amplifier serve token list` shows those there are");
     assert_eq!(place.amplifier(&["serve", "token", "add", "x", "--role", "owner"]).code, 2);
     served.end("TERM");
+}
+
+#[test]
+fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
+    let place = place();
+    assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is in.\n");
+    let served = Served::start(&place);
+    let link = || place.amplifier(&["serve", "link", "--name", "bob", "--role", "approver"]).out;
+    let bob = served.browser(link().trim());
+    let unused = link();
+    let ada = served.browser(served.told("link"));
+    let listed = place.amplifier(&["serve", "browsers"]).fine();
+    assert!(listed.lines().count() == 2 && listed.starts_with("bob   ") && listed.contains("\nada   "), "{listed}");
+    let listed: Value = serde_json::from_str(&place.amplifier(&["serve", "browsers", "--json"]).fine()).unwrap();
+    assert_eq!((&listed[0]["name"], &listed[0]["role"]), (&json!("bob"), &json!("approver")));
+    assert!(listed[0]["since"].is_string() && listed[0]["seen"].is_string(), "{listed}");
+    assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "bob"]).fine(), "1 browser of `bob` ended.\n");
+    assert_eq!((served.get("/api/me", &bob).0, served.get("/api/me", &ada).0), (401, 200));
+    // A link that was not used ends as well.
+    assert_eq!(served.get(unused.trim().strip_prefix(served.told("url")).unwrap(), "").0, 403);
+    place
+        .amplifier(&["serve", "browsers", "revoke", "bob"])
+        .check_failed("amplifier: no browser of `bob` is in; `amplifier serve browsers` shows who is");
+    // Taking a token back means the person, who may have browsers.
+    let (first, second) = (served.browser(link().trim()), served.browser(link().trim()));
+    assert_eq!(place.amplifier(&["serve", "token", "revoke", "bob"]).fine(), "2 browsers of `bob` ended.\n");
+    assert_eq!((served.get("/api/me", &first).0, served.get("/api/me", &second).0), (401, 401));
+    served.end("TERM");
+    assert_eq!(place.amplifier(&["serve", "browsers"]).fine().lines().count(), 1);
+    assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "ada"]).fine(), "1 browser of `ada` ended.\n");
+    assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is in.\n");
 }
 
 #[test]

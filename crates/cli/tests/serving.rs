@@ -107,6 +107,31 @@ async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_ba
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_a_write_shows_nothing_of_files_that_are_protected_or_elsewhere() {
+    let write = |path: &str| json!({ "tools": [{ "name": "Write", "input": { "file_path": path, "content": "x" } }] });
+    let place = Place::with(json!([]));
+    place.write("elsewhere", "the secret is 7");
+    let elsewhere = place.at("elsewhere").display().to_string();
+    let (token, link) = ("home/server/token", "link");
+    for path in [elsewhere.as_str(), token, link] {
+        let place = Place::with(json!([write(path), { "text": "Done." }]));
+        let home = Home::at(place.at("home"));
+        let hub = Hub::new();
+        let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+        place.write(token, "the secret is 7");
+        std::os::unix::fs::symlink(token, place.at(link)).unwrap();
+        // The folder of the server is within this workspace.
+        let ran = runs(&place, &["--serve", "--workspace", &place.at("").display().to_string(), "Write it"]);
+        let question = asked(&hub).await;
+        let told = serde_json::to_string(&question).unwrap();
+        assert!(!told.contains("secret") && told.contains("what is there now is not shown: it is"), "{path}: {told}");
+        assert_eq!(question.action.body.len(), 1, "{told}");
+        hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+        ran.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_server_it_says_so_and_the_time_limit_holds() {
     let place = touch();
     let Ran { code, error, .. } = place.run(&["--serve", "--approval-timeout", "0.5", "Make it"]);

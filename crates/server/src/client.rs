@@ -19,6 +19,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -29,7 +30,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::access::{AccessError, Role, TokenFiles};
-use crate::wire::{Failure, Link};
+use crate::wire::{Browser, Browsers, Ended, Failure, Link};
 
 /// How long the server may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -134,7 +135,7 @@ impl Client {
     /// If the server cannot be reached, or says no.
     pub async fn link(&self, name: &str, role: Role) -> Result<Link, ClientError> {
         let answer = self.ask(Method::POST, "/api/links", &json!({ "name": name, "role": role })).await?;
-        serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("something unreadable: {error}")))
+        understood(answer)
     }
 
     /// Asks the server something.
@@ -181,6 +182,59 @@ impl Client {
             }
         }
     }
+}
+
+/// The browsers that are in: as the server that runs says, or as the last one has left it.
+///
+/// # Errors
+/// If neither can be found out.
+pub async fn browsers(folder: &Path) -> Result<Vec<Browser>, ClientError> {
+    let files = TokenFiles::at(folder)?;
+    if let Some(_idle) = idle(folder)? {
+        return Ok(files.browsers()?);
+    }
+    let answer = Client::find(folder)?.ask(Method::GET, "/api/browsers", &json!({})).await?;
+    let Browsers { browsers } = understood(answer)?;
+    Ok(browsers)
+}
+
+/// Ends the browsers of that name, whether a server runs or not. Says how many there were.
+///
+/// # Errors
+/// If that cannot be done.
+pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientError> {
+    let files = TokenFiles::at(folder)?;
+    if let Some(_idle) = idle(folder)? {
+        return Ok(files.end_browsers(name)?);
+    }
+    let path = format!("/api/browsers/{}", escaped(name));
+    let Ended { ended } = understood(Client::find(folder)?.ask(Method::DELETE, &path, &json!({})).await?)?;
+    Ok(usize::try_from(ended).unwrap_or(usize::MAX))
+}
+
+/// No server runs, and none starts while this is kept; nothing if one does.
+fn idle(folder: &Path) -> Result<Option<File>, ClientError> {
+    let file = folder.join("lock");
+    let problem = |source| ClientError::File { file: file.clone(), source };
+    let lock = File::options().create(true).truncate(false).write(true).read(true).open(&file).map_err(problem)?;
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(problem(source)),
+    }
+}
+
+fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {
+    serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("something unreadable: {error}")))
+}
+
+/// A text as a part of a path.
+fn escaped(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b if b.is_ascii_alphanumeric() || b == b'-' || b == b'_' => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+pub use crate::access::Browser;
+pub use crate::action::Files;
+
 /// A session, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
@@ -445,6 +448,27 @@ pub struct CheckpointSeen {
     pub size: u64,
     /// When it was signed.
     pub at: String,
+}
+
+/// The browsers that are in.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Browsers {
+    /// They.
+    pub browsers: Vec<Browser>,
+}
+
+/// How many browsers are out now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ended {
+    /// So many.
+    pub ended: u64,
+}
+
+/// A proof that the server knows the key of a browser.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Proof {
+    /// It.
+    pub proof: String,
 }
 
 /// Who is asking the server.

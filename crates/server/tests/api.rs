@@ -552,15 +552,18 @@ async fn a_browser_that_leaves_ends_its_stream() {
     timeout(LIMIT, stream.read_to_string(&mut entered)).await.unwrap().unwrap();
     let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
+    let (_, key) = entered.split_once("name=\"amplifier-key\" content=\"").unwrap();
+    let key = key.split('"').next().unwrap();
     let origin = format!("http://{}", served.address);
     let mut request = format!("ws://{}/api/stream", served.address).into_client_request().unwrap();
     request.headers_mut().insert("cookie", cookie.parse().unwrap());
     request.headers_mut().insert("origin", origin.parse().unwrap());
+    request.headers_mut().insert("sec-websocket-protocol", format!("amplifier, key.{key}").parse().unwrap());
     let mut socket = tokio_tungstenite::connect_async(request).await.unwrap().0;
     assert_eq!(next_of(&mut socket, "hello").await["me"]["name"], "bob");
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
-        "POST /api/leave HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nCookie: {cookie}\r\nOrigin: {origin}\r\nContent-Type: \
+        "POST /api/leave HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nCookie: {cookie}\r\nX-Amplifier-Key: {key}\r\nOrigin: {origin}\r\nContent-Type: \
          application/json\r\nContent-Length: 2\r\n\r\n{{}}",
         served.address
     );

@@ -39,6 +39,19 @@ pub(super) fn failed(name: &str, cannot: &str, error: &io::Error) -> ToolError {
 }
 
 impl Workspace {
+    /// Opens a file so that people see what a tool would change: within the workspace, without following a link, and nothing that is protected.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read, or is not to be shown.
+    pub fn open_shown(&self, path: &str) -> io::Result<File> {
+        let kept = |why: &str| Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        let Ok(resolved) = self.resolve(path) else { return kept("it is outside of the workspace") };
+        if self.protects(path).is_some() {
+            return kept("it is protected from tools");
+        }
+        self.open(&resolved)
+    }
+
     /// Opens a file to read it.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = self.folder_of(path, Missing::Fail)?;

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use super::run::{exit_code, report, stop_on_ctrl_c};
 use crate::agent::Watcher;
+use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
 
 /// Show what hooks can do, in a minute, without a key or a network.
@@ -54,18 +55,19 @@ impl Demo {
             .durability(Durability::Group)
             .open()?;
 
+        let within = Workspace::new(&workspace)?;
         let cancel = Cancel::default();
         let watcher = Watcher::new(screen.clone());
         let builder = Session::builder(Arc::new(Scripted::new(script(pace))))
             .hooks(hooks(&screen, &seen)?)
-            .tools(standard(&Workspace::new(&workspace)?))
+            .tools(standard(&within))
             .display(TerminalDisplay::new(screen.clone()))
             .watch(watcher.clone())
             .audit(log.clone())
             .config(SessionConfig { audit_required: true, ..SessionConfig::default() })
             .cancel(cancel.clone());
         let builder = match screen.can_ask() {
-            true => builder.approvals(TerminalApprovals::new(screen.clone(), workspace.clone())),
+            true => builder.approvals(TerminalApprovals::new(screen.clone(), Shown(within))),
             false => builder.approvals(HeadlessApprovals),
         };
         screen.heading("TASK", TASK);

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
-use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
-use amplifier_server::client::{Address, Client};
+use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
+use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
 use amplifier_server::link::Door;
 use amplifier_server::{App, Running, ServeError, Server, ServerOptions, TlsFiles};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
@@ -86,6 +86,14 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// See which browsers are in, and end them
+    Browsers {
+        #[command(subcommand)]
+        command: Option<BrowserCommand>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// See, make and take back tokens for programs
     Token {
         #[command(subcommand)]
@@ -109,9 +117,18 @@ enum TokenCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Take a token back; a running server refuses it from now on
+    /// Take a token back, and end the browsers of that name; a running server refuses them from now on
     Revoke {
         /// The name, as `list` shows it
+        name: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+enum BrowserCommand {
+    /// End the browsers of that name; links for it that were not used end as well
+    Revoke {
+        /// The name, as the list shows it
         name: String,
     },
 }
@@ -130,7 +147,11 @@ impl Serve {
         match self.command {
             None => self.begin.run(home).await,
             Some(Command::Link { name, role, json }) => link(&folder, name, role, json).await,
-            Some(Command::Token { command }) => token(&folder, command),
+            Some(Command::Browsers { command: None, json }) => browsers(&folder, json).await,
+            Some(Command::Browsers { command: Some(BrowserCommand::Revoke { name }), .. }) => {
+                end_browsers(&folder, &name).await
+            }
+            Some(Command::Token { command }) => token(&folder, command).await,
         }
     }
 }
@@ -265,10 +286,60 @@ async fn link(folder: &Path, name: Option<String>, role: Role, as_json: bool) ->
     Ok(ExitCode::SUCCESS)
 }
 
-fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
-    let files = TokenFiles::at(folder)?;
+/// Lists the browsers that are in.
+async fn browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
+    let browsers = client::browsers(folder).await?;
+    if as_json {
+        return print_json(&browsers);
+    }
     let mut out = std::io::stdout().lock();
+    if browsers.is_empty() {
+        writeln!(out, "No browser is in.")?;
+    }
+    for browser in browsers {
+        let name = visible(&browser.name, Reading::Exact);
+        writeln!(out, "{name:<24}  {:<8}  since {}  last seen {}", browser.role, browser.since, browser.seen)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn end_browsers(folder: &Path, name: &str) -> Result<ExitCode> {
+    let shown = visible(name, Reading::Exact);
+    match client::end_browsers(folder, name).await? {
+        0 => bail!("no browser of `{shown}` is in; `amplifier serve browsers` shows who is"),
+        ended => writeln!(std::io::stdout(), "{} of `{shown}` ended.", counted(ended))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes a token back, and ends the browsers of the same name: it is the person who is to be out.
+async fn revoke(folder: &Path, name: &str) -> Result<ExitCode> {
+    let revoked = match TokenFiles::at(folder)?.revoke(name) {
+        Err(AccessError::NoToken(_)) => None,
+        done => Some(done?),
+    };
+    let shown = visible(name, Reading::Exact);
+    let mut out = std::io::stdout();
+    if revoked.is_some() {
+        writeln!(out, "The token of `{shown}` is taken back.")?;
+    }
+    match client::end_browsers(folder, name).await.context("the browsers of that name")? {
+        0 if revoked.is_none() => return Err(AccessError::NoToken(name.to_owned()).into()),
+        0 => {}
+        ended => writeln!(out, "{} of `{shown}` ended.", counted(ended))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counted(browsers: usize) -> String {
+    if browsers == 1 { "1 browser".to_owned() } else { format!("{browsers} browsers") }
+}
+
+async fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
+    let files = TokenFiles::at(folder)?;
+    let mut out = std::io::stdout();
     match command {
+        TokenCommand::Revoke { name } => return revoke(folder, &name).await,
         TokenCommand::Add { name, role } => {
             let token = files.add(&name, role)?;
             writeln!(out, "{token}")?;
@@ -280,7 +351,6 @@ fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
                 .iter()
                 .map(|token| json!({ "name": token.name, "role": token.role, "since": token.since }))
                 .collect();
-            drop(out);
             return print_json(&tokens);
         }
         TokenCommand::List { json: false } => {
@@ -292,10 +362,6 @@ fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
                 let name = visible(&token.name, Reading::Exact);
                 writeln!(out, "{name:<24}  {:<8}  since {}", token.role, token.since)?;
             }
-        }
-        TokenCommand::Revoke { name } => {
-            files.revoke(&name)?;
-            writeln!(out, "The token of `{}` is taken back.", visible(&name, Reading::Exact))?;
         }
     }
     Ok(ExitCode::SUCCESS)

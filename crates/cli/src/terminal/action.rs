@@ -48,17 +48,23 @@ impl From<&wire::Action> for Action {
 
 #[cfg(test)]
 mod tests {
+    use amplifier_agent::tool::Workspace;
     use amplifier_core::{EventData, data};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::shown::Shown;
 
     /// What is shown of an action in a workspace with a file `notes.txt` of three lines.
     fn shown(event: &str, data: &EventData) -> String {
         let workspace = tempfile::tempdir().unwrap();
         std::fs::write(workspace.path().join("notes.txt"), "one\ntwo\nthree\n").unwrap();
         std::fs::write(workspace.path().join("picture.bin"), [0xff, 0xfe]).unwrap();
-        let Action { title, notes, body, fields } = Action::from(&wire::Action::of(event, data, workspace.path()));
+        std::fs::write(workspace.path().join("key"), "the secret is 7").unwrap();
+        std::os::unix::fs::symlink("key", workspace.path().join("link")).unwrap();
+        std::fs::hard_link(workspace.path().join("key"), workspace.path().join("name")).unwrap();
+        let files = Shown(Workspace::new(workspace.path()).unwrap().hide(["key"]).protect(["rules"]));
+        let Action { title, notes, body, fields } = Action::from(&wire::Action::of(event, data, &files));
         let lines = std::iter::once(title).chain(notes).chain(body).chain(fields);
         lines.map(|line| line.render(false)).collect::<Vec<_>>().join("\n")
     }
@@ -100,7 +106,8 @@ mod tests {
         let workspace = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc", workspace.path().join("inside")).unwrap();
         let data = data! { "tool_name": "Read", "tool_input": { "file_path": "inside/new.txt" } };
-        let action = Action::from(&wire::Action::of("tool:pre", &data, workspace.path()));
+        let files = Shown(Workspace::new(workspace.path()).unwrap());
+        let action = Action::from(&wire::Action::of("tool:pre", &data, &files));
         assert_eq!(action.notes, [Line::new().exact(YELLOW, "outside of the workspace: /etc/new.txt")]);
     }
 
@@ -114,8 +121,25 @@ mod tests {
                         \\ no line break at the end of the file";
         check("Write", write("notes.txt", "one\ntwo\nthree"), expected);
         check("Write", write("notes.txt", "one\ntwo\nthree\n"), "Write  notes.txt  changes nothing");
-        let expected = "Write  picture.bin\nwhat is there is replaced: it holds 2 bytes that are not text\n+x";
+        let expected = "Write  picture.bin\nwhat is there now is not shown: it holds 2 bytes that are not text\n+x";
         check("Write", write("picture.bin", "x"), expected);
+    }
+
+    #[test]
+    fn what_tools_cannot_change_is_not_shown() {
+        let write = |path| json!({ "file_path": path, "content": "x" });
+        let not_shown = "what is there now is not shown: it is";
+        for path in ["key", "link", "name"] {
+            check("Write", write(path), &format!("Write  {path}\n{not_shown} protected from tools\n+x"));
+        }
+        check("Write", write("rules/new"), &format!("Write  rules/new\n{not_shown} protected from tools\n+x"));
+        for path in ["/etc/passwd", "/etc/no-such-file"] {
+            let expected =
+                format!("Write  {path}\noutside of the workspace: {path}\n{not_shown} outside of the workspace\n+x");
+            check("Write", write(path), &expected);
+        }
+        let edit = json!({ "file_path": "key", "old_string": "the", "new_string": "a" });
+        check("Edit", edit, &format!("Edit  key\n{not_shown} protected from tools\n-the\n+a"));
     }
 
     #[test]

@@ -227,12 +227,13 @@ pub(super) fn clock(left: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
+    use amplifier_agent::tool::Workspace;
     use amplifier_core::{Approval, Coordinator, HookRegistry, HookResult, TOOL_PRE, approval_channel, data};
 
     use super::*;
+    use crate::shown::Shown;
 
     const SIZE: Size = Size { columns: 80, rows: 24 };
 
@@ -253,8 +254,8 @@ mod tests {
     }
 
     fn text(request: &ApprovalRequest, all: bool) -> String {
-        let action =
-            Action::from(&amplifier_server::wire::Action::of(request.event.as_str(), &request.data, Path::new(".")));
+        let files = Shown(Workspace::new(".").unwrap());
+        let action = Action::from(&amplifier_server::wire::Action::of(request.event.as_str(), &request.data, &files));
         let lines: Vec<_> = rows(request, &action, SIZE, all).iter().map(|row| row.render(false)).collect();
         lines.join("\n")
     }

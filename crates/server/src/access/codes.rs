@@ -49,6 +49,11 @@ impl Codes {
         Ok(code)
     }
 
+    /// Ends the codes of that name.
+    pub(super) fn end(&self, name: &str) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).retain(|code| code.name != name);
+    }
+
     /// Uses a code up: who comes in with it, and what they may do.
     pub(super) fn take(&self, code: &str, now: Instant) -> Option<(String, Role)> {
         let digest = Digest::of(code);

@@ -1,15 +1,17 @@
 //! Cookies: browsers that are in.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::secret::{Digest, secret, write_private};
-use super::{AccessError, Identity, Role};
+use super::tokens::check_private;
+use super::{AccessError, Browser, Identity, Pass, Role};
 
 /// How often the time that a browser was last seen is written down.
 const WRITTEN_EVERY: SignedDuration = SignedDuration::from_mins(10);
@@ -27,24 +29,30 @@ pub(super) struct Cookies {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Visit {
     sha256: Digest,
+    /// Of the key that the page has beside its cookie: browsers give cookies to every port of a machine, and keys to this one alone.
+    key: Digest,
     name: String,
     role: Role,
+    since: Timestamp,
     seen: Timestamp,
     #[serde(skip)]
     written: Option<Timestamp>,
 }
 
-impl Visit {
-    fn identity(&self) -> Identity {
-        Identity { name: self.name.clone(), role: self.role, via: "console" }
-    }
+/// What a browser gets when it comes in.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub(crate) cookie: String,
+    pub(crate) key: String,
 }
 
 impl Cookies {
-    pub(super) fn open(file: PathBuf, idle: Duration, most: usize) -> Result<Self, AccessError> {
+    pub(super) fn open(folder: &Path, idle: Duration, most: usize) -> Result<Self, AccessError> {
+        let file = folder.join("cookies.json");
         let visits = match std::fs::read_to_string(&file) {
             Ok(text) => {
-                serde_json::from_str(&text).map_err(|source| AccessError::Unreadable { file: file.clone(), source })?
+                check_private(&file)?;
+                read(&text).map_err(|source| AccessError::Unreadable { file: file.clone(), source })?
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(AccessError::File { file, source }),
@@ -53,44 +61,51 @@ impl Cookies {
         Ok(Self { file, idle, most: most.max(1), visits: Mutex::new(visits) })
     }
 
-    /// Lets a browser in: the value of its cookie.
-    pub(super) fn enter(&self, name: String, role: Role, now: Timestamp) -> io::Result<String> {
-        let cookie = secret()?;
+    /// Lets a browser in.
+    pub(super) fn enter(&self, name: String, role: Role, now: Timestamp) -> io::Result<Entered> {
+        let (cookie, key) = (secret()?, secret()?);
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         visits.retain(|visit| self.is_fresh(visit, now));
         if visits.len() >= self.most {
             let oldest = visits.iter().enumerate().min_by_key(|(_, visit)| visit.seen).map(|(at, _)| at);
             oldest.map(|at| visits.remove(at));
         }
-        visits.push(Visit { sha256: Digest::of(&cookie), name, role, seen: now, written: Some(now) });
+        let (sha256, digest) = (Digest::of(&cookie), Digest::of(&key));
+        visits.push(Visit { sha256, key: digest, name, role, since: now, seen: now, written: Some(now) });
         self.write(&visits)?;
-        Ok(cookie)
+        Ok(Entered { cookie, key })
     }
 
-    /// Whose cookie that is. Being used keeps it fresh.
-    pub(super) fn identify(&self, cookie: &Digest, now: Timestamp) -> Option<Identity> {
+    /// Whose cookie that is, if the key is the one that goes with it. Being seen keeps it fresh.
+    pub(super) fn identify(&self, cookie: &str, key: &str, now: Timestamp) -> Option<Identity> {
+        let key = Digest::of(key);
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = find(&visits, cookie)?;
-        if !self.is_fresh(&visits[at], now) {
+        let at = find(&visits, &Digest::of(cookie))?;
+        if !self.is_fresh(&visits[at], now) || !bool::from(visits[at].key.is(&key)) {
             return None;
         }
+        self.see(&mut visits, at, now);
+        let Visit { name, role, sha256, .. } = &visits[at];
+        Some(Identity { name: name.clone(), role: *role, via: "console", pass: Pass::Browser(*sha256) })
+    }
+
+    /// That browser, which is in, does something.
+    pub(super) fn uses(&self, sha256: &Digest, now: Timestamp) {
+        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = find(&visits, sha256).filter(|at| self.is_fresh(&visits[*at], now)) {
+            self.see(&mut visits, at, now);
+        }
+    }
+
+    fn see(&self, visits: &mut [Visit], at: usize, now: Timestamp) {
         let visit = &mut visits[at];
         visit.seen = visit.seen.max(now);
-        let identity = visit.identity();
         if visit.written.is_none_or(|written| now.duration_since(written) > WRITTEN_EVERY) {
             visit.written = Some(now);
-            if let Err(error) = self.write(&visits) {
+            if let Err(error) = self.write(visits) {
                 tracing::warn!(%error, "a restart may ask browsers to enter again");
             }
         }
-        Some(identity)
-    }
-
-    /// The same, without counting as use.
-    pub(super) fn holder(&self, cookie: &Digest, now: Timestamp) -> Option<Identity> {
-        let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        let visit = visits.get(find(&visits, cookie)?)?;
-        self.is_fresh(visit, now).then(|| visit.identity())
     }
 
     /// Ends a cookie.
@@ -99,6 +114,39 @@ impl Cookies {
         let Some(at) = find(&visits, &Digest::of(cookie)) else { return Ok(()) };
         visits.remove(at);
         self.write(&visits)
+    }
+
+    /// Proves to the page with that cookie that its key is known here, which it does not say.
+    pub(super) fn prove(&self, cookie: &str, message: &str, now: Timestamp) -> Option<String> {
+        let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        let visit = &visits[find(&visits, &Digest::of(cookie))?];
+        self.is_fresh(visit, now).then(|| visit.key.prove(message))
+    }
+
+    /// Whether that browser is still in.
+    pub(super) fn has(&self, sha256: &Digest, now: Timestamp) -> bool {
+        let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        find(&visits, sha256).is_some_and(|at| self.is_fresh(&visits[at], now))
+    }
+
+    /// The browsers that are in.
+    pub(super) fn list(&self, now: Timestamp) -> Vec<Browser> {
+        let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = visits.iter().filter(|visit| self.is_fresh(visit, now)).cloned();
+        fresh.map(|Visit { name, role, since, seen, .. }| Browser { name, role, since, seen }).collect()
+    }
+
+    /// Ends the browsers of that name: how many there were.
+    pub(super) fn end(&self, name: &str, now: Timestamp) -> io::Result<usize> {
+        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        visits.retain(|visit| self.is_fresh(visit, now));
+        let before = visits.len();
+        visits.retain(|visit| visit.name != name);
+        let ended = before - visits.len();
+        if ended > 0 {
+            self.write(&visits)?;
+        }
+        Ok(ended)
     }
 
     fn is_fresh(&self, visit: &Visit, now: Timestamp) -> bool {
@@ -110,11 +158,17 @@ impl Cookies {
     }
 }
 
+/// What a file says. Browsers that came in when there were no keys have to enter again.
+fn read(text: &str) -> Result<Vec<Visit>, serde_json::Error> {
+    let visits: Vec<Value> = serde_json::from_str(text)?;
+    visits.into_iter().filter(|visit| visit.get("key").is_some()).map(serde_json::from_value).collect()
+}
+
 /// Every visit is looked at, in the same way.
-fn find(visits: &[Visit], cookie: &Digest) -> Option<usize> {
+fn find(visits: &[Visit], digest: &Digest) -> Option<usize> {
     let mut found = None;
     for (at, visit) in visits.iter().enumerate() {
-        if bool::from(visit.sha256.is(cookie)) {
+        if bool::from(visit.sha256.is(digest)) {
             found = Some(at);
         }
     }
@@ -135,47 +189,64 @@ mod tests {
         found.map(|identity| identity.name)
     }
 
-    #[test]
-    fn a_cookie_lasts_while_it_is_used() {
-        let folder = tempfile::tempdir().unwrap();
-        let cookies = Cookies::open(folder.path().join("cookies.json"), IDLE, 9).unwrap();
-        let begun = Timestamp::now();
-        let cookie = cookies.enter("ada".to_owned(), Role::Viewer, begun).unwrap();
-        let most = IDLE - Duration::from_secs(1);
-        for times in 1..5 {
-            assert_eq!(
-                name(cookies.identify(&Digest::of(&cookie), later(begun, most * times))).as_deref(),
-                Some("ada")
-            );
-        }
-        assert_eq!(name(cookies.identify(&Digest::of(&cookie), later(begun, most * 4 + IDLE))), None);
+    fn is_in(cookies: &Cookies, Entered { cookie, key }: &Entered, now: Timestamp) -> bool {
+        cookies.identify(cookie, key, now).is_some()
     }
 
     #[test]
-    fn a_cookie_survives_a_restart_and_its_secret_is_not_kept() {
+    fn a_cookie_lasts_while_it_is_used() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("cookies.json");
-        let (first, now) = (Cookies::open(file.clone(), IDLE, 9).unwrap(), Timestamp::now());
-        let cookie = first.enter("ada".to_owned(), Role::Approver, now).unwrap();
-        assert!(!std::fs::read_to_string(&file).unwrap().contains(&cookie));
-        let second = Cookies::open(file.clone(), IDLE, 9).unwrap();
-        assert_eq!(second.identify(&Digest::of(&cookie), now).map(|found| found.role), Some(Role::Approver));
-        second.leave(&cookie).unwrap();
-        assert!(second.identify(&Digest::of(&cookie), now).is_none());
-        assert!(Cookies::open(file, IDLE, 9).unwrap().identify(&Digest::of(&cookie), now).is_none());
+        let cookies = Cookies::open(folder.path(), IDLE, 9).unwrap();
+        let begun = Timestamp::now();
+        let entered = cookies.enter("ada".to_owned(), Role::Viewer, begun).unwrap();
+        let most = IDLE - Duration::from_secs(1);
+        for times in 1..5 {
+            let found = cookies.identify(&entered.cookie, &entered.key, later(begun, most * times));
+            assert_eq!(name(found).as_deref(), Some("ada"));
+        }
+        assert!(!is_in(&cookies, &entered, later(begun, most * 4 + IDLE)));
+    }
+
+    #[test]
+    fn a_cookie_survives_a_restart_and_its_secrets_are_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, now) = (Cookies::open(folder.path(), IDLE, 9).unwrap(), Timestamp::now());
+        let entered = first.enter("ada".to_owned(), Role::Approver, now).unwrap();
+        let kept = std::fs::read_to_string(folder.path().join("cookies.json")).unwrap();
+        assert!(!kept.contains(&entered.cookie) && !kept.contains(&entered.key), "{kept}");
+        let second = Cookies::open(folder.path(), IDLE, 9).unwrap();
+        let found = second.identify(&entered.cookie, &entered.key, now);
+        assert_eq!(found.map(|found| found.role), Some(Role::Approver));
+        second.leave(&entered.cookie).unwrap();
+        assert!(!is_in(&second, &entered, now));
+        assert!(!is_in(&Cookies::open(folder.path(), IDLE, 9).unwrap(), &entered, now));
     }
 
     #[test]
     fn the_browser_that_was_unseen_longest_gives_way() {
         let folder = tempfile::tempdir().unwrap();
-        let cookies = Cookies::open(folder.path().join("cookies.json"), IDLE, 2).unwrap();
+        let cookies = Cookies::open(folder.path(), IDLE, 2).unwrap();
         let begun = Timestamp::now();
         let at = |seconds| later(begun, Duration::from_secs(seconds));
         let first = cookies.enter("first".to_owned(), Role::Viewer, at(0)).unwrap();
         let second = cookies.enter("second".to_owned(), Role::Viewer, at(1)).unwrap();
-        assert!(cookies.identify(&Digest::of(&first), at(2)).is_some());
+        assert!(is_in(&cookies, &first, at(2)));
         let third = cookies.enter("third".to_owned(), Role::Viewer, at(3)).unwrap();
-        let known = [&first, &second, &third].map(|cookie| cookies.identify(&Digest::of(cookie), at(4)).is_some());
-        assert_eq!(known, [true, false, true]);
+        assert_eq!([&first, &second, &third].map(|one| is_in(&cookies, one, at(4))), [true, false, true]);
+    }
+
+    #[test]
+    fn browsers_that_have_no_key_have_to_enter_again() {
+        let (folder, now) = (tempfile::tempdir().unwrap(), Timestamp::now());
+        let entered =
+            Cookies::open(folder.path(), IDLE, 9).unwrap().enter("ada".to_owned(), Role::Viewer, now).unwrap();
+        let file = folder.path().join("cookies.json");
+        let mut old: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        old[0].as_object_mut().unwrap().remove("key");
+        write_private(&file, &old.to_string()).unwrap();
+        assert!(!is_in(&Cookies::open(folder.path(), IDLE, 9).unwrap(), &entered, now));
+        old[0].as_object_mut().unwrap().insert("key".to_owned(), "no digest".into());
+        write_private(&file, &old.to_string()).unwrap();
+        assert!(matches!(Cookies::open(folder.path(), IDLE, 9), Err(AccessError::Unreadable { .. })));
     }
 }

@@ -6,16 +6,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 
 use super::guard::{BODY_LIMIT, Caller, Refusal, is_safe};
-use super::{Credential, Identity, Role};
+use super::{Identity, Role};
 use crate::api::error::ApiError;
 
 /// Somebody who may look.
 #[derive(Clone, Debug)]
 pub struct Viewer(pub Identity);
-
-/// Somebody who may look, and stays for a while: whether they still may is looked at again by what they came in with.
-#[derive(Clone, Debug)]
-pub(crate) struct Staying(pub(crate) Identity, pub(crate) Credential);
 
 /// Somebody who may answer questions.
 #[derive(Clone, Debug)]
@@ -33,15 +29,7 @@ impl<S: Sync> FromRequestParts<S> for Viewer {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Viewer).map(|(who, _)| Self(who))
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Staying {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Viewer).map(|(who, credential)| Self(who, credential))
+        allowed(parts, Role::Viewer).map(Self)
     }
 }
 
@@ -49,7 +37,7 @@ impl<S: Sync> FromRequestParts<S> for Approver {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Approver).map(|(who, _)| Self(who))
+        allowed(parts, Role::Approver).map(Self)
     }
 }
 
@@ -57,7 +45,7 @@ impl<S: Sync> FromRequestParts<S> for Admin {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Admin).map(|(who, _)| Self(who))
+        allowed(parts, Role::Admin).map(Self)
     }
 }
 
@@ -71,10 +59,10 @@ impl<S: Sync> FromRequestParts<S> for Anyone {
 
 /// Who calls, if they may; then whether what they send can be what the handler wants. That order, so that nobody learns about bodies of
 /// requests that they may not make.
-fn allowed(parts: &Parts, needed: Role) -> Result<(Identity, Credential), Refusal> {
+fn allowed(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
     let Caller { origin, who } = caller(parts)?;
     origin.clone()?;
-    let (who, credential) = who.clone()?;
+    let who = who.clone()?;
     if who.role < needed {
         let message = format!(
             "this needs the role `{needed}`, and you have `{}`; `amplifier serve link --role {needed}` makes a link with it",
@@ -85,7 +73,7 @@ fn allowed(parts: &Parts, needed: Role) -> Result<(Identity, Credential), Refusa
     if !is_safe(&parts.method) {
         check_body(parts)?;
     }
-    Ok((who, credential))
+    Ok(who)
 }
 
 fn caller(parts: &Parts) -> Result<&Caller, Refusal> {

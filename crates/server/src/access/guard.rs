@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, ORIGIN, REFERRER_POLICY,
-    RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL, UPGRADE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -21,12 +21,21 @@ use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Access, Credential, Identity};
+use super::{Access, Identity};
 use crate::api::error::{ApiError, Page};
-use crate::server::Stopping;
+use crate::server::{Place, Stopping};
+
+/// The header with the key of a browser.
+pub(crate) const KEY: &str = "x-amplifier-key";
+
+/// What is spoken over a WebSocket. Pages cannot set headers there, so a browser offers its key as another protocol: `key.KEY`.
+pub(crate) const PROTOCOL: &str = "amplifier";
 
 /// The most that a body may hold.
 pub(crate) const BODY_LIMIT: usize = 1024 * 1024;
+
+/// When to come back if there are too many connections.
+const FULL: Duration = Duration::from_secs(5);
 
 /// What a page may load and do: its own files, and nothing that is written into it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -97,6 +106,13 @@ impl Site {
         pairs.into_iter().find(|(name, _)| *name == self.cookie).map(|(_, value)| value)
     }
 
+    /// The origin that a page has which sent this request. The name was looked at before.
+    pub(crate) fn origin(&self, headers: &HeaderMap) -> Option<&str> {
+        let host = headers.get(HOST)?.to_str().ok()?;
+        let at = self.hosts.iter().position(|known| known.eq_ignore_ascii_case(host))?;
+        self.origins.get(at).map(String::as_str)
+    }
+
     /// Whether the request names this server, and nobody else: a page that points its own name here (DNS rebinding) is refused.
     fn is_named(&self, request: &Request) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
@@ -141,7 +157,7 @@ pub(crate) fn is_safe(method: &Method) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) origin: Result<(), Refusal>,
-    pub(crate) who: Result<(Identity, Credential), Refusal>,
+    pub(crate) who: Result<Identity, Refusal>,
 }
 
 /// A request that is refused, and when to try again.
@@ -184,6 +200,7 @@ impl IntoResponse for Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     pub(crate) peer: IpAddr,
+    pub(crate) place: Arc<Place>,
     pub(crate) socket: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
     /// When what goes on for long has to end.
     pub(crate) stopping: Stopping,
@@ -191,10 +208,10 @@ pub(crate) struct Connection {
 
 /// How many may watch: over a WebSocket, or a stream of lines.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(pub(crate) Arc<Semaphore>);
+pub(crate) struct Seats(pub(crate) Arc<Semaphore>);
 
-impl Places {
-    /// Takes a place, until it is dropped.
+impl Seats {
+    /// Takes one, until it is dropped.
     ///
     /// # Errors
     /// If there is none left.
@@ -210,7 +227,7 @@ impl Places {
 pub(crate) struct Guard {
     pub(crate) access: Access,
     pub(crate) site: Arc<Site>,
-    pub(crate) places: Places,
+    pub(crate) seats: Seats,
     /// How long a client may take to send a body.
     pub(crate) body_time: Duration,
 }
@@ -223,7 +240,7 @@ pub(crate) async fn guard(State(guard): State<Arc<Guard>>, mut request: Request,
         let caller = guard.caller(&request);
         request.extensions_mut().insert(caller);
         request.extensions_mut().insert(guard.site.clone());
-        request.extensions_mut().insert(guard.places.clone());
+        request.extensions_mut().insert(guard.seats.clone());
         guard.answer(request, next).await
     } else {
         let message = format!("this server is not known under that name; it is at {}", guard.site.url);
@@ -249,37 +266,45 @@ impl Guard {
         Caller { origin, who }
     }
 
-    fn who(&self, request: &Request, cookie: Option<&str>) -> Result<(Identity, Credential), Refusal> {
+    fn who(&self, request: &Request, cookie: Option<&str>) -> Result<Identity, Refusal> {
         let unknown = |message: &str| ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
         let mut given = request.headers().get_all(AUTHORIZATION).iter();
-        let (shown, problem) = match (given.next(), given.next(), cookie) {
+        let (found, problem) = match (given.next(), given.next(), cookie) {
             (Some(header), None, _) => (
-                bearer(header).map(Credential::token),
+                bearer(header).and_then(|token| self.access.by_token(token)),
                 "this token is not valid; the owner's is in the file `token` of the server's folder",
             ),
             (Some(_), Some(_), _) => (None, "there are several `Authorization` headers"),
-            (None, _, Some(cookie)) => (
-                Some(Credential::cookie(cookie)),
-                "this browser is not in any more; get a new link with `amplifier serve link`",
-            ),
+            (None, _, Some(cookie)) => {
+                // Whoever has another port of this machine gets the cookie, so it is worth nothing alone.
+                let Some(key) = key(request.headers()) else {
+                    let message =
+                        "a browser has to bring its key with its cookie; get a new link with `amplifier serve link`";
+                    return Err(unknown(message).into());
+                };
+                let problem = "this browser is not in any more; get a new link with `amplifier serve link`";
+                (self.access.by_cookie(cookie, key), problem)
+            }
             (None, _, None) => {
                 let message = "say who you are: with a token, or in a browser with a link from `amplifier serve link`";
                 return Err(unknown(message).into());
             }
         };
-        let found = shown.and_then(|shown| Some((self.access.user(&shown)?, shown)));
-        let Some((who, credential)) = found else {
-            let peer = request
-                .extensions()
-                .get::<Connection>()
-                .map_or(IpAddr::from([0, 0, 0, 0]), |connection| connection.peer);
+        let connection = request.extensions().get::<Connection>();
+        let Some(who) = found else {
+            let peer = connection.map_or(IpAddr::from([0, 0, 0, 0]), |connection| connection.peer);
             return Err(match self.access.count_failure(peer) {
                 Ok(()) => unknown(problem).into(),
                 Err(wait) => Refusal::too_many("too many attempts with a wrong secret", wait),
             });
         };
         self.access.count(&who).map_err(|wait| Refusal::too_many("too many requests", wait))?;
-        Ok((who, credential))
+        if connection.is_some_and(|connection| !connection.place.keep()) {
+            let message = "the server has too many connections; try again later";
+            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", message);
+            return Err(Refusal { error, wait: Some(FULL) });
+        }
+        Ok(who)
     }
 
     async fn answer(&self, request: Request, next: Next) -> Response {
@@ -287,7 +312,7 @@ impl Guard {
         let wants_socket = request.headers().contains_key(UPGRADE);
         let request = if is_safe(request.method()) { request } else { hurried(request, self.body_time) };
         let Some(connection) = connection.filter(|_| wants_socket) else { return next.run(request).await };
-        let permit = match self.places.take() {
+        let permit = match self.seats.take() {
             Ok(permit) => permit,
             Err(full) => return full.into_response(),
         };
@@ -297,6 +322,20 @@ impl Guard {
             *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
         }
         response
+    }
+}
+
+/// The key that a browser brings.
+fn key(headers: &HeaderMap) -> Option<&str> {
+    let mut given = headers.get_all(KEY).iter();
+    match (given.next(), given.next()) {
+        (Some(key), None) => key.to_str().ok(),
+        (Some(_), Some(_)) => None,
+        (None, _) if headers.contains_key(UPGRADE) => {
+            let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|offered| offered.to_str().ok());
+            offered.flat_map(|offered| offered.split(',')).find_map(|one| one.trim().strip_prefix("key."))
+        }
+        (None, _) => None,
     }
 }
 

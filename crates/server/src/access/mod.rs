@@ -1,6 +1,6 @@
 //! Who may do what.
 //!
-//! A request is somebody's by a token (`Authorization: Bearer …`) or by the cookie that a one-time link set. `guard` finds out whose before
+//! A request is somebody's by a token (`Authorization: Bearer …`), or by the cookie and the key that a browser got through a one-time link. `guard` finds out whose before
 //! the routes are looked at; the extractors [`Viewer`], [`Approver`] and [`Admin`] refuse what that person may not do. A route that takes none of
 //! them is open to everybody.
 
@@ -25,7 +25,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub(crate) use extract::Staying;
 pub use extract::{Admin, Anyone, Approver, Viewer};
 pub use rates::Rate;
 pub(crate) use secret::write_private;
@@ -33,6 +32,7 @@ pub use tokens::{Token, TokenFiles};
 
 use codes::Codes;
 use cookies::Cookies;
+pub(crate) use cookies::Entered;
 use rates::Rates;
 use secret::Digest;
 use tokens::Tokens;
@@ -78,7 +78,7 @@ impl FromStr for Role {
 }
 
 /// Who makes a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Identity {
     /// The name that answers are recorded under.
     pub name: String,
@@ -86,29 +86,39 @@ pub struct Identity {
     pub role: Role,
     /// From where: `console` or `api`.
     pub via: &'static str,
+    pass: Pass,
+}
+
+/// What somebody got in with.
+#[derive(Clone, Debug)]
+enum Pass {
+    /// The owner's token.
+    Owner,
+    /// A token that was given to them.
+    Token(Digest),
+    /// A browser that is in, by its cookie.
+    Browser(Digest),
+}
+
+/// A browser that is in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Browser {
+    /// The name that its answers are recorded under.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// When it came in.
+    #[schema(value_type = String, format = DateTime)]
+    pub since: Timestamp,
+    /// When it last asked for something.
+    #[schema(value_type = String, format = DateTime)]
+    pub seen: Timestamp,
 }
 
 impl Identity {
     /// The same, as the kernel and the audit log know it.
     pub fn answerer(&self) -> Answerer {
         Answerer { name: self.name.clone(), via: self.via.to_owned() }
-    }
-}
-
-/// What somebody shows to be let in, so that it can be looked at again while they stay. The secret itself is not kept.
-#[derive(Clone, Debug)]
-pub(crate) enum Credential {
-    Token(Digest),
-    Cookie(Digest),
-}
-
-impl Credential {
-    pub(crate) fn token(token: &str) -> Self {
-        Self::Token(Digest::of(token))
-    }
-
-    pub(crate) fn cookie(cookie: &str) -> Self {
-        Self::Cookie(Digest::of(cookie))
     }
 }
 
@@ -216,7 +226,7 @@ impl Access {
             owner: owner.clone(),
             tokens: Tokens::open(files, owner)?,
             codes: Codes::new(code_lifetime),
-            cookies: Cookies::open(folder.join("cookies.json"), idle_limit, browsers)?,
+            cookies: Cookies::open(folder, idle_limit, browsers)?,
             requests: Rates::new(requests),
             failures: Rates::new(failures),
         })))
@@ -247,8 +257,8 @@ impl Access {
         self.0.codes.lifetime()
     }
 
-    /// Uses a code up, and gives the value of a cookie; none if it is not valid.
-    pub(crate) fn enter(&self, code: &str) -> io::Result<Option<String>> {
+    /// Uses a code up, and gives a cookie and a key; none if it is not valid.
+    pub(crate) fn enter(&self, code: &str) -> io::Result<Option<Entered>> {
         let Some((name, role)) = self.0.codes.take(code, Instant::now()) else { return Ok(None) };
         self.0.cookies.enter(name, role, Timestamp::now()).map(Some)
     }
@@ -258,24 +268,53 @@ impl Access {
         self.0.cookies.leave(cookie)
     }
 
-    /// Who uses that.
-    pub(crate) fn user(&self, credential: &Credential) -> Option<Identity> {
-        match credential {
-            Credential::Token(token) => self.0.tokens.identify(token),
-            Credential::Cookie(cookie) => self.0.cookies.identify(cookie, Timestamp::now()),
+    /// Whether somebody who got in is still in: their token was not taken back, their browser has not left and was not ended.
+    ///
+    /// Asking is not being seen: whoever does nothing for too long is out, even while something is sent to them.
+    pub fn is_in(&self, who: &Identity) -> bool {
+        match &who.pass {
+            Pass::Owner => true,
+            Pass::Token(sha256) => self.0.tokens.has(sha256, who.role),
+            Pass::Browser(sha256) => self.0.cookies.has(sha256, Timestamp::now()),
         }
     }
 
-    /// The same, without counting as use: a page that is only open does not keep a browser in.
-    pub(crate) fn holder(&self, credential: &Credential) -> Option<Identity> {
-        match credential {
-            Credential::Token(token) => self.0.tokens.identify(token),
-            Credential::Cookie(cookie) => self.0.cookies.holder(cookie, Timestamp::now()),
+    /// The same for somebody who does something, which counts as being seen.
+    pub(crate) fn uses(&self, who: &Identity) -> bool {
+        if let Pass::Browser(sha256) = &who.pass {
+            self.0.cookies.uses(sha256, Timestamp::now());
         }
+        self.is_in(who)
     }
 
-    /// Counts a request of somebody who is known.
-    fn count(&self, who: &Identity) -> Result<(), Duration> {
+    /// The browsers that are in.
+    pub(crate) fn browsers(&self) -> Vec<Browser> {
+        self.0.cookies.list(Timestamp::now())
+    }
+
+    /// Ends the browsers of that name, and the links that were made for it and not used. Says how many browsers there were.
+    pub(crate) fn end_browsers(&self, name: &str) -> io::Result<usize> {
+        self.0.codes.end(name);
+        self.0.cookies.end(name, Timestamp::now())
+    }
+
+    /// Proves to the page with that cookie that this is the server that let it in; nothing for a cookie that nobody has.
+    pub(crate) fn prove(&self, cookie: &str, message: &str) -> Option<String> {
+        self.0.cookies.prove(cookie, message, Timestamp::now())
+    }
+
+    /// Whose token that is.
+    fn by_token(&self, token: &str) -> Option<Identity> {
+        self.0.tokens.identify(token)
+    }
+
+    /// Whose cookie that is, if the key is the one that goes with it.
+    fn by_cookie(&self, cookie: &str, key: &str) -> Option<Identity> {
+        self.0.cookies.identify(cookie, key, Timestamp::now())
+    }
+
+    /// Counts a request of somebody who is known, or a message over a WebSocket.
+    pub(crate) fn count(&self, who: &Identity) -> Result<(), Duration> {
         self.0.requests.count(&format!("{}:{}", who.via, who.name), Instant::now())
     }
 

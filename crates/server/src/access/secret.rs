@@ -5,6 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq};
@@ -24,6 +25,16 @@ pub(crate) struct Digest([u8; 32]);
 impl Digest {
     pub(super) fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())
+    }
+
+    /// Proves to somebody who has the secret that this is known here, about a message that they know.
+    pub(super) fn prove(&self, message: &str) -> String {
+        // HMAC pads a short key with zeros to the size of a block. Doing that here leaves nothing that could fail.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&self.0);
+        let mut mac = Hmac::<Sha256>::new(&block.into());
+        mac.update(message.as_bytes());
+        URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
     }
 
     /// Whether both are the same, in a time that does not depend on where they differ.

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::cookies::Cookies;
 use super::secret::{Digest, secret, write_private};
-use super::{AccessError, Identity, Role, check_name};
+use super::{AccessError, AccessOptions, Browser, Identity, Pass, Role, check_name};
 
 /// A token that was given to somebody, without the secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -117,6 +118,29 @@ impl TokenFiles {
         self.write(&tokens)
     }
 
+    /// The browsers that may come back when a server starts.
+    ///
+    /// # Errors
+    /// If they cannot be read, or others can read them.
+    pub fn browsers(&self) -> Result<Vec<Browser>, AccessError> {
+        Ok(self.cookies()?.list(Timestamp::now()))
+    }
+
+    /// Ends the browsers of that name while no server runs, and says how many there were. A server that runs has to be asked.
+    ///
+    /// # Errors
+    /// If the file cannot be changed.
+    pub fn end_browsers(&self, name: &str) -> Result<usize, AccessError> {
+        let _lock = self.lock()?;
+        let ended = self.cookies()?.end(name, Timestamp::now());
+        ended.map_err(|source| AccessError::File { file: self.folder.clone(), source })
+    }
+
+    fn cookies(&self) -> Result<Cookies, AccessError> {
+        let AccessOptions { idle_limit, browsers, .. } = AccessOptions::default();
+        Cookies::open(&self.folder, idle_limit, browsers)
+    }
+
     /// The folder that they are in.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -141,7 +165,7 @@ impl TokenFiles {
 }
 
 /// A file that holds secrets must be readable by the person alone.
-fn check_private(file: &Path) -> Result<(), AccessError> {
+pub(super) fn check_private(file: &Path) -> Result<(), AccessError> {
     let facts = fs::metadata(file).map_err(|source| AccessError::File { file: file.to_owned(), source })?;
     if facts.mode() & 0o077 != 0 {
         return Err(AccessError::Exposed(file.to_owned()));
@@ -175,17 +199,24 @@ impl Tokens {
     }
 
     /// Whose token that is. Every known token is looked at, in the same way.
-    pub(super) fn identify(&self, presented: &Digest) -> Option<Identity> {
+    pub(super) fn identify(&self, presented: &str) -> Option<Identity> {
+        let presented = Digest::of(presented);
         let mut found = None;
-        if bool::from(self.admin.is(presented)) {
-            found = Some(Identity { name: self.owner.clone(), role: Role::Admin, via: "api" });
+        if bool::from(self.admin.is(&presented)) {
+            found = Some(Identity { name: self.owner.clone(), role: Role::Admin, via: "api", pass: Pass::Owner });
         }
         for token in self.current().iter() {
-            if bool::from(token.sha256.is(presented)) {
-                found = Some(Identity { name: token.name.clone(), role: token.role, via: "api" });
+            if bool::from(token.sha256.is(&presented)) {
+                let pass = Pass::Token(token.sha256);
+                found = Some(Identity { name: token.name.clone(), role: token.role, via: "api", pass });
             }
         }
         found
+    }
+
+    /// Whether there still is such a token.
+    pub(super) fn has(&self, sha256: &Digest, role: Role) -> bool {
+        self.current().iter().any(|token| token.role == role && bool::from(token.sha256.is(sha256)))
     }
 
     /// The tokens as the file has them now, so that one that is taken back ends at once.

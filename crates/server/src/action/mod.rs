@@ -2,15 +2,15 @@
 
 mod diff;
 mod edit;
+pub(crate) mod masked;
 mod place;
-
-use std::path::Path;
 
 use amplifier_core::{AGENT_SPAWN, EventData, Map, PROMPT_SUBMIT, TOOL_PRE};
 use serde_json::Value;
 
 use self::diff::{all, diff};
 use self::edit::{Edit, edited};
+pub use self::place::Files;
 use self::place::{Present, outside, present};
 use crate::wire::{Action, Field, Row, RowKind};
 
@@ -18,10 +18,10 @@ use crate::wire::{Action, Field, Row, RowKind};
 const TIMESTAMP: &str = "timestamp";
 
 impl Action {
-    /// Tells the action from the data of an event. Files are read below the workspace root, to show what changes.
-    pub fn of(event: &str, data: &EventData, root: &Path) -> Self {
+    /// Tells the action from the data of an event. Of a file that would change, what is there now is read, if it may be shown.
+    pub fn of(event: &str, data: &EventData, files: &dyn Files) -> Self {
         let known = match event {
-            _ if event == TOOL_PRE.as_str() => Self::tool(data, root),
+            _ if event == TOOL_PRE.as_str() => Self::tool(data, files),
             _ if event == PROMPT_SUBMIT.as_str() => {
                 data.text("prompt").map(|prompt| Self::plain("prompt", lines(prompt)))
             }
@@ -35,11 +35,11 @@ impl Action {
         })
     }
 
-    fn tool(data: &EventData, root: &Path) -> Option<Self> {
+    fn tool(data: &EventData, files: &dyn Files) -> Option<Self> {
         let name = data.text("tool_name")?;
         let input = data.get("tool_input")?;
         let known = input.as_object().and_then(|fields| {
-            let call = Call { name, fields, root };
+            let call = Call { name, fields, files };
             match name {
                 "Bash" => call.command(),
                 "Read" => call.file(),
@@ -71,7 +71,7 @@ impl Action {
 struct Call<'a> {
     name: &'a str,
     fields: &'a Map,
-    root: &'a Path,
+    files: &'a dyn Files,
 }
 
 impl Call<'_> {
@@ -95,51 +95,54 @@ impl Call<'_> {
     }
 
     fn write(&self) -> Option<Action> {
-        let (field, path) = self.path()?;
-        self.change(path, &[field, "content"], Ok(self.text("content")?.to_owned()), Vec::new)
+        let new = self.text("content")?;
+        self.change(&["content"], |_| Ok(new.to_owned()), || all(RowKind::Added, new))
     }
 
     fn edit(&self, edits: Vec<Edit<'_>>, told: &[&str]) -> Option<Action> {
-        let (field, path) = self.path()?;
-        let after = match present(&self.root.join(path)) {
-            Present::Nothing => edited("", &edits),
-            Present::Text(text) => edited(&text, &edits),
-            Present::Other(why) => Err(why),
-        };
-        let told: Vec<_> = told.iter().copied().chain([field]).collect();
-        self.change(path, &told, after, || {
-            let one =
-                |edit: &Edit<'_>| all(RowKind::Removed, edit.old).into_iter().chain(all(RowKind::Added, edit.new));
-            edits.iter().flat_map(one).collect()
-        })
+        self.change(
+            told,
+            |old| edited(old, &edits),
+            || {
+                let one =
+                    |edit: &Edit<'_>| all(RowKind::Removed, edit.old).into_iter().chain(all(RowKind::Added, edit.new));
+                edits.iter().flat_map(one).collect()
+            },
+        )
     }
 
-    /// A change of a file: as a diff, if there is one, and otherwise `instead`.
+    /// A change of a file: as a diff to what `becomes` of what is there, if that can be told, and otherwise `instead`.
     fn change(
         &self,
-        path: &str,
         told: &[&str],
-        after: Result<String, String>,
+        becomes: impl FnOnce(&str) -> Result<String, String>,
         instead: impl FnOnce() -> Vec<Row>,
     ) -> Option<Action> {
+        let (field, path) = self.path()?;
         let mut notes = self.warning(path);
-        let (about, body) = match (present(&self.root.join(path)), after) {
-            (_, Err(why)) => {
-                notes.push(format!("this will probably fail: {why}"));
+        let (is_new, old) = match present(self.files, path) {
+            Present::Nothing => (true, Ok(String::new())),
+            Present::Text(text) => (false, Ok(text)),
+            Present::Other(why) => (false, Err(format!("what is there now is not shown: {why}"))),
+        };
+        let changed = old.and_then(|old| match becomes(&old) {
+            Ok(new) => Ok((old, new)),
+            Err(why) => Err(format!("this will probably fail: {why}")),
+        });
+        let (about, body) = match changed {
+            Err(note) => {
+                notes.push(note);
                 (None, instead())
             }
-            (Present::Nothing, Ok(new)) => (Some("new file".to_owned()), all(RowKind::Added, &new)),
-            (Present::Other(why), Ok(new)) => {
-                notes.push(format!("what is there is replaced: {why}"));
-                (None, all(RowKind::Added, &new))
-            }
-            (Present::Text(old), Ok(new)) if old == new => (Some("changes nothing".to_owned()), Vec::new()),
-            (Present::Text(old), Ok(new)) => {
+            Ok((_, new)) if is_new => (Some("new file".to_owned()), all(RowKind::Added, &new)),
+            Ok((old, new)) if old == new => (Some("changes nothing".to_owned()), Vec::new()),
+            Ok((old, new)) => {
                 let diff = diff(&old, &new);
                 (Some(format!("+{} −{}", diff.added, diff.removed)), diff.rows)
             }
         };
-        Some(Action { about, notes, body, fields: self.rest(told), ..self.on(path) })
+        let told: Vec<_> = told.iter().copied().chain([field]).collect();
+        Some(Action { about, notes, body, fields: self.rest(&told), ..self.on(path) })
     }
 
     fn on(&self, what: &str) -> Action {
@@ -151,7 +154,7 @@ impl Call<'_> {
     }
 
     fn warning(&self, path: &str) -> Vec<String> {
-        let place = outside(self.root, path);
+        let place = outside(self.files.root(), path);
         place.map(|place| format!("outside of the workspace: {}", place.display())).into_iter().collect()
     }
 

@@ -1,38 +1,55 @@
 //! Files, as a question shows them: what is there now, and where that really is.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// Files above this size are not read only to show a difference.
 const LARGEST: u64 = 1 << 20;
 
+/// The files of a session, as far as they may be shown. Everybody who looks at a question sees what is read here, so the session says what is within its
+/// workspace and what is protected, by the rules that hold for its tools.
+pub trait Files: Send + Sync {
+    /// The folder that paths begin in.
+    fn root(&self) -> &Path;
+
+    /// Opens a file, if what is in it may be shown. Opening never blocks.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read, or is not to be shown; in words that follow a colon.
+    fn open(&self, path: &str) -> io::Result<File>;
+}
+
 /// What is at a path now.
 pub(super) enum Present {
     Nothing,
     Text(String),
-    /// Something whose text cannot be shown, and why.
+    /// Something whose text is not shown, and why.
     Other(String),
 }
 
-/// Reads the file, if it is a text file of reasonable size. A pipe or a device is never opened: it could block.
-pub(super) fn present(path: &Path) -> Present {
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Present::Nothing,
-        Err(error) => return Present::Other(format!("it cannot be read: {error}")),
-    };
-    if !metadata.is_file() {
-        return Present::Other("it is not a regular file".into());
-    }
-    if metadata.len() > LARGEST {
-        return Present::Other(format!("it has {} bytes, too many to compare", metadata.len()));
-    }
-    match fs::read(path).map(String::from_utf8) {
-        Ok(Ok(text)) => Present::Text(text),
-        Ok(Err(_)) => Present::Other(format!("it holds {} bytes that are not text", metadata.len())),
-        Err(error) => Present::Other(format!("it cannot be read: {error}")),
+/// Reads the file, if it may be shown, and is a text file of reasonable size.
+pub(super) fn present(files: &dyn Files, path: &str) -> Present {
+    let mut bytes = Vec::new();
+    let read = files.open(path).and_then(|file| {
+        let metadata = file.metadata()?;
+        // A pipe or a device could block.
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        if metadata.len() > LARGEST {
+            return Err(io::Error::other(format!("it has {} bytes, too many to compare", metadata.len())));
+        }
+        file.take(LARGEST).read_to_end(&mut bytes)
+    });
+    match read {
+        Ok(count) => match String::from_utf8(bytes) {
+            Ok(text) => Present::Text(text),
+            Err(_) => Present::Other(format!("it holds {count} bytes that are not text")),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Present::Nothing,
+        Err(error) => Present::Other(error.to_string()),
     }
 }
 

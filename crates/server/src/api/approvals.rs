@@ -8,8 +8,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
+use super::reading::Reading;
 use crate::App;
+use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
+use crate::action::masked;
 use crate::hub::Answering;
 use crate::wire::{Approval, Busy, Decided, Failure, Scope};
 
@@ -85,8 +88,10 @@ struct Answered {
 /// Lists the questions that wait for an answer.
 #[utoipa::path(get, path = "/api/approvals", tag = "approvals",
     responses((status = 200, body = Pending), (status = 401, body = Failure)))]
-async fn pending(_viewer: Viewer, State(app): State<App>) -> Told<Pending> {
-    Told(Pending { approvals: app.hub.pending(), busy: app.hub.busy() })
+async fn pending(Viewer(who): Viewer, State(app): State<App>) -> Told<Pending> {
+    let open = app.hub.pending_shared();
+    let approvals = open.iter().map(|open| Approval::clone(&app.hub.shown(open, who.role))).collect();
+    Told(Pending { approvals, busy: masked::busy(app.hub.busy(), who.role) })
 }
 
 /// Which decisions are listed.
@@ -115,29 +120,35 @@ struct Decisions {
     responses((status = 200, body = Decisions), (status = 401, body = Failure), (status = 500, body = Failure)))]
 async fn history(
     _viewer: Viewer,
+    reading: Reading,
     State(app): State<App>,
     Query(Past { session, hook, before, limit }): Query<Past>,
-) -> Result<Told<Decisions>, ApiError> {
+) -> Result<Told<Decisions>, Refusal> {
     let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
     // It may be read from the log.
     let read = move || app.feed.history(session.as_deref(), hook.as_deref(), before, limit);
-    let decisions = tokio::task::spawn_blocking(read).await;
-    Ok(Told(Decisions { decisions: decisions.map_err(ApiError::internal)?? }))
+    Ok(Told(Decisions { decisions: reading.read(read).await? }))
 }
 
 /// Shows a question: as it is asked, or what became of it.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
     responses((status = 200, body = Question), (status = 401, body = Failure), (status = 404, body = Failure),
         (status = 500, body = Failure)))]
-async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Question>, ApiError> {
-    let open = app.hub.approval(&id).map(|approval| Question::Open(Box::new(approval)));
-    let known = open.or_else(|| app.hub.decided(&id).map(|decided| Question::Decided(Box::new(decided))));
-    if let Some(known) = known {
-        return Ok(Told(known));
+async fn one(Viewer(who): Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Question>, ApiError> {
+    if let Some(open) = app.hub.approval(&id) {
+        let shown = Approval::clone(&app.hub.shown(&open, who.role));
+        return Ok(Told(Question::Open(Box::new(shown))));
     }
-    let wanted = id.clone();
-    let past = tokio::task::spawn_blocking(move || app.feed.past(&wanted)).await.map_err(ApiError::internal)??;
-    past.map(|past| Told(Question::Decided(Box::new(past.decided))))
+    let decided = match app.hub.decided(&id) {
+        Some(decided) => Some(decided),
+        None => {
+            let wanted = id.clone();
+            let past = tokio::task::spawn_blocking(move || app.feed.past(&wanted)).await;
+            past.map_err(ApiError::internal)??.map(|past| past.decided)
+        }
+    };
+    decided
+        .map(|decided| Told(Question::Decided(Box::new(masked::decided(decided, who.role)))))
         .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")))
 }
 

@@ -10,8 +10,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json};
+use super::reading::Reading;
 use crate::App;
 use crate::access::Viewer;
+use crate::access::guard::Refusal;
 use crate::feed::FeedError;
 use crate::wire::{AuditStatus, Failure};
 
@@ -40,10 +42,12 @@ struct VerifyBody {}
 )]
 async fn verify(
     _: Viewer,
+    reading: Reading,
     State(App { feed, .. }): State<App>,
     _: Json<VerifyBody>,
-) -> Result<Told<AuditStatus>, ApiError> {
-    Ok(Told(feed.verify().await?))
+) -> Result<Told<AuditStatus>, Refusal> {
+    let _turn = reading.turn().await?;
+    Ok(Told(feed.verify().await.map_err(ApiError::from)?))
 }
 
 /// The proof that a record is in the log, for someone who has nothing but the public key.
@@ -58,15 +62,15 @@ async fn verify(
 )]
 async fn proof(
     _: Viewer,
+    reading: Reading,
     State(App { feed, .. }): State<App>,
     Path(seq): Path<String>,
-) -> Result<Told<Value>, ApiError> {
+) -> Result<Told<Value>, Refusal> {
     let no_record = || ApiError::not_found("there is no such record, or no checkpoint covers it yet");
     let seq: u64 = seq.parse().map_err(|_| no_record())?;
-    let proof = tokio::task::spawn_blocking(move || feed.proof(seq)).await.map_err(ApiError::internal)?;
-    match proof {
-        Ok(proof) => Ok(Told(proof)),
-        Err(FeedError::Audit(AuditError::NoRecord { .. })) => Err(no_record()),
-        Err(error) => Err(error.into()),
-    }
+    let proof = reading.read(move || match feed.proof(seq) {
+        Err(FeedError::Audit(AuditError::NoRecord { .. })) => Ok(None),
+        proof => proof.map(Some),
+    });
+    Ok(Told(proof.await?.ok_or_else(no_record)?))
 }

@@ -14,9 +14,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Query};
+use super::reading::Reading;
 use crate::App;
-use crate::access::guard::Connection;
-use crate::access::{Staying, Viewer};
+use crate::access::Viewer;
+use crate::access::guard::{Connection, Refusal};
 use crate::feed::{FeedError, Filter, Page, Timeline};
 use crate::wire::Failure;
 
@@ -92,26 +93,27 @@ struct EventsQuery {
     responses((status = 200, body = Page), (status = 422, body = Failure))
 )]
 async fn events(
-    Staying(who, credential): Staying,
+    Viewer(who): Viewer,
+    reading: Reading,
     State(App { feed, access, .. }): State<App>,
     Query(query): Query<EventsQuery>,
     Query(wanted): Query<Wanted>,
     Extension(Connection { mut stopping, .. }): Extension<Connection>,
-) -> Result<Response, ApiError> {
+) -> Result<Response, Refusal> {
     let filter = wanted.filter()?;
     let limit = query.limit.unwrap_or(USUALLY).clamp(1, MOST);
     if let Some(before) = query.before {
         if query.after.is_some() || query.wait.is_some() {
             let message = "`before` goes with neither `after` nor `wait`";
-            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message));
+            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
         }
-        let page = blocking(move || feed.records_before(&filter, before, limit)).await?;
+        let page = reading.read(move || feed.records_before(&filter, before, limit)).await?;
         return Ok(axum::Json(page).into_response());
     }
     let wait = query.wait.unwrap_or(0.0);
     if !(0.0..=LONGEST_WAIT).contains(&wait) {
         let message = "`wait` is a number of seconds, up to 30";
-        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message));
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
     }
     let mut until = Instant::now() + Duration::from_secs_f64(wait);
     let mut after = query.after.unwrap_or(0);
@@ -120,12 +122,12 @@ async fn events(
         // Before it is read, so that nothing that comes meanwhile is missed.
         changed.mark_unchanged();
         let (reader, wanted) = (feed.clone(), filter.clone());
-        let batch = blocking(move || reader.batch(&wanted, after, limit)).await?;
+        let batch = reading.read(move || reader.batch(&wanted, after, limit)).await?;
         let is_late = Instant::now() >= until;
         // Somebody who may not look any more gets nothing of what came meanwhile.
-        if wait > 0.0 && access.holder(&credential).as_ref() != Some(&who) {
+        if wait > 0.0 && !access.is_in(&who) {
             let message = "you are not let in any more, or not as before; say again who you are";
-            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message));
+            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into());
         }
         if batch.count > 0 || is_late {
             let body =
@@ -163,29 +165,20 @@ struct TimelineQuery {
 )]
 async fn timeline(
     _: Viewer,
+    reading: Reading,
     State(App { feed, hub, .. }): State<App>,
     Path(id): Path<String>,
     Query(query): Query<TimelineQuery>,
-) -> Result<axum::Json<Timeline>, ApiError> {
+) -> Result<axum::Json<Timeline>, Refusal> {
     let limit = query.limit.unwrap_or(2 * USUALLY).clamp(1, MOST);
     let after = query.after.unwrap_or(0);
     let (reader, session) = (feed.clone(), id.clone());
-    let timeline = blocking(move || reader.timeline(&session, after, limit)).await?;
+    let timeline = reading.read(move || reader.timeline(&session, after, limit)).await?;
     let is_known = !timeline.items.is_empty() || feed.session(&id).is_some() || hub.session(&id).is_some();
     if !is_known {
-        return Err(ApiError::not_found("there is no such session; `GET /api/sessions` lists those there are"));
+        return Err(ApiError::not_found("there is no such session; `GET /api/sessions` lists those there are").into());
     }
     Ok(axum::Json(timeline))
-}
-
-/// Reads the log where that may block.
-pub(super) async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, FeedError> + Send + 'static,
-) -> Result<T, ApiError> {
-    match tokio::task::spawn_blocking(read).await {
-        Ok(read) => Ok(read?),
-        Err(error) => Err(ApiError::internal(error)),
-    }
 }
 
 impl From<FeedError> for ApiError {

@@ -1,25 +1,35 @@
-//! Who is asking, and how others get in.
+//! Who is asking, who is in, and how others get in.
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse};
 use axum::{Extension, Json as Answer};
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::error::{ApiError, Json};
+use super::error::{ApiError, Json, Query};
+use super::reading::Reading;
 use crate::App;
-use crate::access::guard::Site;
+use crate::access::guard::{Connection, Refusal, Site};
 use crate::access::{AccessError, Admin, Anyone, Role, Viewer};
 use crate::feed::Filter;
-use crate::wire::{Health, Link, LinkWanted, Me};
+use crate::wire::{Browsers, Ended, Failure, Health, Link, LinkWanted, Me, Proof};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(me)).routes(routes!(leave)).routes(routes!(links)).routes(routes!(health))
+    OpenApiRouter::new()
+        .routes(routes!(me))
+        .routes(routes!(leave))
+        .routes(routes!(links))
+        .routes(routes!(browsers))
+        .routes(routes!(end))
+        .routes(routes!(proof))
+        .routes(routes!(health))
 }
 
 /// Who is asking
@@ -28,7 +38,7 @@ async fn me(Viewer(who): Viewer) -> Answer<Me> {
     Answer(Me { name: who.name, role: who.role.to_string() })
 }
 
-/// Leave: the browser's cookie ends
+/// Leave: the browser's cookie and key end
 #[utoipa::path(post, path = "/api/leave", tag = "access", responses((status = 204, description = "The cookie, if there was one, is worth nothing now.")))]
 async fn leave(
     _: Viewer,
@@ -60,20 +70,81 @@ async fn links(
     Ok((StatusCode::CREATED, Answer(link)))
 }
 
+/// List the browsers that are in
+#[utoipa::path(get, path = "/api/browsers", tag = "access", responses((status = 200, body = Browsers)))]
+async fn browsers(_: Admin, State(app): State<App>) -> Answer<Browsers> {
+    Answer(Browsers { browsers: app.access.browsers() })
+}
+
+/// End the browsers of that name, and the links for it that were not used
+#[utoipa::path(delete, path = "/api/browsers/{name}", tag = "access",
+    params(("name" = String, Path, description = "The name that their answers are recorded under.")),
+    responses((status = 200, description = "They are out.", body = Ended)))]
+async fn end(_: Admin, State(app): State<App>, Path(name): Path<String>) -> Result<Answer<Ended>, ApiError> {
+    let ended = app.access.end_browsers(&name).map_err(ApiError::internal)?;
+    Ok(Answer(Ended { ended: ended as u64 }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Challenge {
+    /// Something new: 16 to 128 letters, digits, `-` and `_`.
+    challenge: String,
+}
+
+/// A proof for a page, before it says its key, that this is the server that it got the key from
+///
+/// The browser is the one of the cookie. The proof is the HMAC-SHA-256, under the SHA-256 of its key, of `amplifier`, the origin of the page and the
+/// challenge, a line each, without a break at the end; as base64url without padding.
+#[utoipa::path(get, path = "/proof", tag = "access", params(Challenge), responses(
+    (status = 200, description = "The proof.", body = Proof),
+    (status = 401, description = "No browser is known by that cookie.", body = Failure),
+    (status = 422, description = "That is no challenge.", body = Failure),
+    (status = 429, description = "Too many cookies that nobody has.", body = Failure),
+))]
+async fn proof(
+    _: Anyone,
+    State(app): State<App>,
+    Extension(site): Extension<Arc<Site>>,
+    connection: Option<Extension<Connection>>,
+    headers: HeaderMap,
+    Query(Challenge { challenge }): Query<Challenge>,
+) -> Result<Answer<Proof>, Refusal> {
+    let is_plain = challenge.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if !is_plain || !(16..=128).contains(&challenge.len()) {
+        let message = "a challenge has 16 to 128 letters, digits, `-` and `_`";
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
+    }
+    // With the origin, so that another server cannot have this one prove what it cannot prove itself.
+    let message = site.origin(&headers).map(|origin| format!("amplifier\n{origin}\n{challenge}"));
+    let proof = site.cookie(&headers).zip(message).and_then(|(cookie, message)| app.access.prove(cookie, &message));
+    proof.map(|proof| Answer(Proof { proof })).ok_or_else(|| {
+        let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
+        match app.access.count_failure(peer) {
+            Ok(()) => {
+                let message = "this browser is not in any more; get a new link with `amplifier serve link`";
+                ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into()
+            }
+            Err(wait) => Refusal::too_many("too many attempts with a wrong secret", wait),
+        }
+    })
+}
+
 /// Whether the server works
 #[utoipa::path(get, path = "/health", tag = "server", responses(
     (status = 200, description = "It works.", body = Health),
-    (status = 503, description = "The audit log cannot be read.", body = crate::wire::Failure),
+    (status = 429, description = "Too many ask at a time.", body = Failure),
+    (status = 503, description = "The audit log cannot be read.", body = Failure),
 ))]
-async fn health(_: Anyone, State(app): State<App>) -> Result<Answer<Health>, ApiError> {
-    let read = tokio::task::spawn_blocking(move || {
+async fn health(_: Anyone, reading: Reading, State(app): State<App>) -> Result<Answer<Health>, Refusal> {
+    let read = reading.read(move || {
         let newest = app.feed.cursor().saturating_sub(1);
-        app.feed.records(&Filter::default(), newest, 1).map(|_| ()).map_err(|error| error.to_string())
+        Ok(app.feed.records(&Filter::default(), newest, 1).map(|_| ()).map_err(|error| error.to_string()))
     });
-    if let Err(error) = read.await.map_err(ApiError::internal)? {
+    if let Err(error) = read.await? {
         tracing::error!(error, "the audit log cannot be read");
         let message = "the audit log cannot be read; `amplifier audit verify` says more";
-        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "audit", message));
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "audit", message).into());
     }
     Ok(Answer(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }))
 }

@@ -9,6 +9,7 @@ mod me;
 mod metrics;
 mod openapi;
 mod pages;
+mod reading;
 mod rules;
 mod sessions;
 mod stream;
@@ -27,6 +28,7 @@ use crate::App;
 use crate::access::guard::BODY_LIMIT;
 use error::ApiError;
 use openapi::Described;
+use reading::Turns;
 use stream::Board;
 
 /// Every route, with its description.
@@ -59,6 +61,7 @@ pub(crate) fn router(app: App) -> (Router, Value) {
         .layer(Extension(Board::new(app.clone())))
         .with_state(app)
         .layer(Extension(Arc::new(Described::new(&description))))
+        .layer(Extension(Turns::new()))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(panicked));
     (router, description)

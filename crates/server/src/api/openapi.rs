@@ -13,7 +13,8 @@ use utoipa_axum::routes;
 
 use super::pages::page;
 use crate::App;
-use crate::access::{Role, Viewer};
+use crate::access::guard::KEY;
+use crate::access::{Anyone, Role};
 use crate::wire::{Explained, Failure, Person};
 
 /// Who may do what, in one place to read. The handlers enforce it by what they take; the security matrix holds both against each other.
@@ -23,11 +24,14 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
     ("get", "/enter", None),
     ("get", "/health", None),
     ("get", "/metrics", Some(Role::Viewer)),
-    ("get", "/api", Some(Role::Viewer)),
-    ("get", "/api/openapi.json", Some(Role::Viewer)),
+    ("get", "/proof", None),
+    ("get", "/api", None),
+    ("get", "/api/openapi.json", None),
     ("get", "/api/me", Some(Role::Viewer)),
     ("post", "/api/leave", Some(Role::Viewer)),
     ("post", "/api/links", Some(Role::Admin)),
+    ("get", "/api/browsers", Some(Role::Admin)),
+    ("delete", "/api/browsers/{name}", Some(Role::Admin)),
     ("get", "/api/sessions", Some(Role::Viewer)),
     ("post", "/api/sessions", Some(Role::Admin)),
     ("get", "/api/sessions/{id}", Some(Role::Viewer)),
@@ -80,6 +84,11 @@ pub(super) fn completed(described: &Description) -> Value {
             "type": "apiKey", "in": "cookie", "name": "amplifier_7878",
             "description": "Set by a one-time link. The name ends in the port, and begins with `__Host-` under TLS.",
         },
+        "key": {
+            "type": "apiKey", "in": "header", "name": KEY,
+            "description": "Handed to the page by the same link; a cookie is worth nothing without it. For a WebSocket, the page offers the protocols \
+                            `amplifier` and `key.KEY`.",
+        },
     });
     for (path, operations) in all["paths"].as_object_mut().into_iter().flatten() {
         for (method, operation) in operations.as_object_mut().into_iter().flatten() {
@@ -98,13 +107,16 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
         Some(Some(role)) => role.as_str(),
         None => "unknown",
     });
-    operation["security"] = if is_open { json!([]) } else { json!([{ "token": [] }, { "cookie": [] }]) };
+    operation["security"] = if is_open { json!([]) } else { json!([{ "token": [] }, { "cookie": [], "key": [] }]) };
     let mut failures = vec![
         ("403", "It comes from the page of another server, or the role is too low."),
         ("421", "The server is not known under that name (`Host`)."),
     ];
     if !is_open {
-        failures.extend([("401", "Nobody is known by that token or cookie."), ("429", "Too many requests.")]);
+        failures.extend([
+            ("401", "Nobody is known by that token, or by that cookie and key."),
+            ("429", "Too many requests."),
+        ]);
     }
     if operation.get("requestBody").is_some() {
         failures.extend([
@@ -138,13 +150,13 @@ impl Described {
 
 /// The description of this API
 #[utoipa::path(get, path = "/api/openapi.json", tag = "server", responses((status = 200, description = "As OpenAPI 3.1.", content_type = "application/json", body = Value)))]
-async fn document(_: Viewer, Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
+async fn document(_: Anyone, Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], described.text.clone())
 }
 
 /// The description of this API, for people
 #[utoipa::path(get, path = "/api", tag = "server", responses((status = 200, description = "A page.", content_type = "text/html", body = String)))]
-async fn readable(_: Viewer, Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
+async fn readable(_: Anyone, Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], described.page.clone())
 }
 

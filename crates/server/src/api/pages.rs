@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, RETRY_AFTER, SET_COOKIE};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, body::Body};
@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Page, Query};
 use crate::App;
-use crate::access::Anyone;
 use crate::access::guard::{Connection, Site};
+use crate::access::{Anyone, Entered};
 
 /// The files of the console.
 #[derive(RustEmbed)]
@@ -90,7 +90,7 @@ struct Entrance {
 
 /// The way in for a browser: a one-time link leads here
 #[utoipa::path(get, path = "/enter", tag = "access", params(Entrance), responses(
-    (status = 303, description = "The browser is in, by a cookie, and goes on to the console."),
+    (status = 200, description = "The browser is in, by a cookie, and by a key that this page keeps for the console.", content_type = "text/html", body = String),
     (status = 403, description = "The code was used, is too old, or never was one. A page says how to get another.", content_type = "text/html", body = String),
     (status = 429, description = "Too many wrong codes.", content_type = "text/html", body = String),
 ))]
@@ -106,9 +106,8 @@ async fn enter(
     if method != Method::GET {
         return Err(ApiError::of_status(StatusCode::METHOD_NOT_ALLOWED, None));
     }
-    if let Some(cookie) = app.access.enter(&code).map_err(ApiError::internal)? {
-        let headers = [(SET_COOKIE, site.set_cookie(&cookie)), (LOCATION, "/".to_owned())];
-        return Ok((StatusCode::SEE_OTHER, headers).into_response());
+    if let Some(Entered { cookie, key }) = app.access.enter(&code).map_err(ApiError::internal)? {
+        return Ok(([(SET_COOKIE, site.set_cookie(&cookie))], Html(entered(&key))).into_response());
     }
     let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
     let mut response = match app.access.count_failure(peer) {
@@ -120,6 +119,21 @@ async fn enter(
     };
     response.extensions_mut().insert(Page);
     Ok(response)
+}
+
+/// Hands the key to the page: a script of the console keeps it where no other server can read it, and goes on.
+fn entered(key: &str) -> String {
+    let page = page(
+        "Come in",
+        html! {
+            meta name="amplifier-key" content=(key);
+            script type="module" src="/console/enter.js" {}
+            h1 { "Come in" }
+            p #told { "The console opens…" }
+            noscript { p { "The console needs JavaScript." } }
+        },
+    );
+    page.into_string()
 }
 
 fn refused() -> String {

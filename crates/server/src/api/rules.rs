@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json};
 use crate::App;
 use crate::access::{Approver, Viewer};
+use crate::action::masked;
 use crate::hub::NewRule;
 use crate::wire::{Failure, Rule, Rules, Scope};
 
@@ -52,10 +53,14 @@ enum Decision {
 /// Lists the standing answers of sessions, of projects and of the person, and the files of them that cannot be read.
 #[utoipa::path(get, path = "/api/rules", tag = "rules",
     responses((status = 200, body = Rules), (status = 401, body = Failure), (status = 500, body = Failure)))]
-async fn list(_viewer: Viewer, State(app): State<App>) -> Result<Told<Rules>, ApiError> {
+async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Told<Rules>, ApiError> {
     // They are read from files.
-    let rules = tokio::task::spawn_blocking(move || app.hub.rules()).await;
-    Ok(Told(rules.map_err(ApiError::internal)?))
+    let read = move || {
+        let mut rules = app.hub.rules();
+        rules.rules = rules.rules.into_iter().map(|rule| masked::rule(rule, who.role)).collect();
+        rules
+    };
+    Ok(Told(tokio::task::spawn_blocking(read).await.map_err(ApiError::internal)?))
 }
 
 /// Adds a standing answer.

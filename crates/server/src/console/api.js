@@ -1,4 +1,5 @@
-// Requests to the server.
+// Requests to the server. Each brings the key of this browser, once the server has proven that it is the one that gave it: browsers give cookies to every
+// port of a machine, and another program may have taken this one while the server was away.
 
 /** A request that the server refused, or that did not reach it (`status` 0). */
 export class Refused extends Error {
@@ -22,6 +23,109 @@ let whenUnknown = () => {};
 /** @param {() => void} tell what to do when the server does not know this browser (any more) */
 export function onUnknown(tell) {
   whenUnknown = tell;
+}
+
+/** @type {() => void} */
+let whenStrange = () => {};
+
+/** @param {() => void} tell what to do when something else answers at this address */
+export function onStrange(tell) {
+  whenStrange = tell;
+}
+
+const KEY = 'amplifier.key';
+/** The key, also while it is not kept. */
+let mine = localStorage.getItem(KEY);
+let isProven = false;
+let isStrange = false;
+/** @type {Promise<void> | null} */
+let proving = null;
+
+// Somebody has entered anew in another tab. Its cookie counts here as well.
+addEventListener('storage', (event) => {
+  if (event.key === KEY && event.newValue) mine = event.newValue;
+});
+
+/** @param {string} key */
+export function keep(key) {
+  localStorage.setItem(KEY, key);
+}
+
+/** Touch is lost: no key is sent before the server has proven itself again. */
+export function doubt() {
+  isProven = false;
+}
+
+/** What answers at this address is asked once more who it is. */
+export function trustAgain() {
+  isStrange = false;
+}
+
+/** What a WebSocket is to speak. A page can bring no header there, so the key stands beside it. */
+export function protocols() {
+  return ['amplifier', `key.${mine ?? ''}`];
+}
+
+/** @param {Uint8Array} bytes */
+function base64url(bytes) {
+  return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+function unknown() {
+  // Whoever says so may be a stranger, to whose pages what is kept here belongs as well.
+  localStorage.removeItem(KEY);
+  mine = null;
+  whenUnknown();
+  return new Refused(401, 'unauthenticated', 'This browser is not in.');
+}
+
+/** Returns when the server has proven that it knows the key of this browser, without being told. */
+async function prove() {
+  if (isStrange) throw new Refused(0, 'stranger', 'Something else answers at this address.');
+  if (isProven) return;
+  proving ??= proof().finally(() => {
+    proving = null;
+  });
+  await proving;
+}
+
+async function proof() {
+  mine = localStorage.getItem(KEY) ?? mine;
+  if (!mine) throw unknown();
+  const key = mine;
+  // Without TLS, only a page of this machine can tell. Elsewhere everybody on the way reads the key anyway.
+  if (globalThis.crypto?.subtle) {
+    const challenge = base64url(crypto.getRandomValues(new Uint8Array(32)));
+    const utf8 = new TextEncoder();
+    const digest = await crypto.subtle.digest('SHA-256', utf8.encode(key));
+    const hmac = await crypto.subtle.importKey('raw', digest, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+    const expected = base64url(new Uint8Array(await crypto.subtle.sign('HMAC', hmac, utf8.encode(`amplifier\n${location.origin}\n${challenge}`))));
+    let response;
+    let said;
+    try {
+      response = await fetch(`/proof?challenge=${challenge}`, { credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(10_000) });
+      said = await response.text();
+    } catch {
+      throw new Refused(0, 'unreachable', 'The server cannot be reached.');
+    }
+    if (response.status === 401) throw unknown();
+    if (response.status === 429 || response.status >= 500) throw new Refused(response.status, 'failed', `The server answered with status ${response.status}.`);
+    let given;
+    try {
+      given = JSON.parse(said)?.proof;
+    } catch {
+      given = undefined;
+    }
+    if (!response.ok || given !== expected) {
+      // A page that this stranger sends could read what is kept.
+      localStorage.removeItem(KEY);
+      isStrange = true;
+      whenStrange();
+      throw new Refused(0, 'stranger', 'Something else answers at this address.');
+    }
+  }
+  if (localStorage.getItem(KEY) === null) keep(key);
+  isProven = true;
 }
 
 /**
@@ -62,10 +166,13 @@ export function remove(path) {
  * @returns {Promise<any>}
  */
 async function ask(method, path, body) {
+  await prove();
+  /** @type {Record<string, string>} */
+  const headers = { 'x-amplifier-key': mine ?? '' };
   /** @type {RequestInit} */
-  const request = { method, credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(40_000) };
+  const request = { method, headers, credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(40_000) };
   if (body !== undefined) {
-    request.headers = { 'content-type': 'application/json' };
+    headers['content-type'] = 'application/json';
     request.body = JSON.stringify(body);
   }
   let response;
@@ -74,6 +181,7 @@ async function ask(method, path, body) {
     response = await fetch(path, request);
     text = await response.text();
   } catch {
+    doubt();
     throw new Refused(0, 'unreachable', 'The server cannot be reached.');
   }
   /** @type {any} */
@@ -84,7 +192,7 @@ async function ask(method, path, body) {
     said = null;
   }
   if (response.ok) return said;
-  if (response.status === 401) whenUnknown();
+  if (response.status === 401) unknown();
   const error = said?.error;
   throw new Refused(response.status, error?.code ?? 'failed', error?.message ?? `The server answered with status ${response.status}.`, error?.by);
 }

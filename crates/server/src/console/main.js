@@ -11,7 +11,7 @@ import { hooksView, hookView } from './hooks.js';
 import { isOther, perFrame } from './parts.js';
 import { sessionView } from './session.js';
 import { sessionsView } from './sessions.js';
-import { may, on, queue, retryNow, start, store } from './store.js';
+import { askAgain, may, on, queue, retryNow, start, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './types.js' */
@@ -41,9 +41,9 @@ function routed() {
 function route() {
   view?.close?.();
   view = null;
-  if (store.link === 'unknown') {
+  if (store.link === 'unknown' || store.link === 'strange') {
     setTitle('Amplifier');
-    fill(main, unknown());
+    fill(main, store.link === 'unknown' ? unknown() : strange());
     document.body.classList.add('outside');
     return;
   }
@@ -61,9 +61,17 @@ function route() {
 function unknown() {
   return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('approvals'), el('h1', { tabindex: -1 }, 'This browser is not let in yet'),
     el('p', null, 'Get a link that works once. On the machine that runs the server:'), el('pre', null, 'amplifier serve link'),
-    el('p', null, 'Open the link in this browser within ten minutes. It sets a cookie, and brings you here.'),
+    el('p', null, 'Open the link in this browser within ten minutes. It lets this browser in, and brings you here.'),
     el('p', { class: 'faint' }, 'If you have been here before, your time was up, or the server has forgotten its links.'),
     el('button', { type: 'button', class: 'primary', onclick: () => location.reload() }, 'Try again')));
+}
+
+/** What is seen when something else has taken the place of the server. To load the page anew would be to run what it sends. */
+function strange() {
+  return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('mark'), el('h1', { tabindex: -1 }, 'Something else answers at this address'),
+    el('p', null, 'It is not the server that let this browser in, so nothing is sent to it. Another program may have taken the port while the server was away.'),
+    el('p', null, 'Do not load this page anew. See what runs there, start the server again, and then:'),
+    el('button', { type: 'button', class: 'primary', onclick: () => askAgain() }, 'Ask again')));
 }
 
 const AREAS = [['sessions', 'Sessions', 'sessions'], ['approvals', 'Approvals', 'approvals'], ['hooks', 'Hooks', 'hooks'], ['audit', 'Audit log', 'audit']];
@@ -129,7 +137,7 @@ function bars() {
     add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` has asked ${count(busy.asked)} times in ${count(busy.seconds)} seconds. `, may('approver') ? 'A rule can answer what comes next; each open question still wants its own answer.' : ''),
       may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Look at a rule…') : null));
   }
-  if (open.length && store.link !== 'unknown') {
+  if (open.length && store.link !== 'unknown' && store.link !== 'strange') {
     add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open.length === 1 ? 'One question is open' : `${count(open.length)} questions are open`), el('span', { class: 'bar-prompt' }, ': ', shown(open[0]?.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'Look')));
   }
   if (held && ['retry', 'bar-rule', 'bar-asks', 'bar-broken'].includes(held)) document.getElementById(held)?.focus();
@@ -174,7 +182,7 @@ startAlerts();
 addEventListener('hashchange', route);
 let was = store.link;
 on('link', (link) => {
-  if (was === 'unknown' || link === 'unknown') route();
+  if ([was, link].some((one) => one === 'unknown' || one === 'strange')) route();
   was = link;
   nav();
 });

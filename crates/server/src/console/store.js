@@ -1,10 +1,10 @@
 // What the page knows, and the stream that keeps it up to date. After a break the stream goes on from its cursor.
 
-import { get, onUnknown } from './api.js';
+import { doubt, get, onStrange, onUnknown, protocols, trustAgain } from './api.js';
 import { folderName, setClock } from './format.js';
 
 /** @import {Approval, AuditStatus, Busy, Decided, LogRecord, Me, Session} from './types.js' */
-/** @typedef {'connecting' | 'live' | 'lost' | 'unknown'} Link `unknown`: the server does not know who this is */
+/** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: the server does not know who this is; `strange`: it is not the server */
 /** @typedef {'me' | 'link' | 'sessions' | 'approvals' | 'closed' | 'busy' | 'rules' | 'audit' | 'events' | 'again'} Topic */
 
 export const store = {
@@ -75,11 +75,20 @@ export function watch(session) {
 
 export async function start() {
   onUnknown(() => setLink('unknown'));
+  onStrange(() => setLink('strange'));
   addEventListener('online', () => retryNow());
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden && store.link === 'lost') retryNow();
   });
   await connect();
+}
+
+/** Asks what answers at this address once more who it is. */
+export function askAgain() {
+  if (store.link !== 'strange') return;
+  trustAgain();
+  setLink('connecting');
+  void connect();
 }
 
 /** Tries at once. */
@@ -92,7 +101,7 @@ export function retryNow() {
 /** @param {Link} link */
 function setLink(link) {
   store.link = link;
-  if (link === 'unknown') {
+  if (link === 'unknown' || link === 'strange') {
     clearTimeout(timer);
     socket?.close();
   }
@@ -103,15 +112,15 @@ async function connect() {
   try {
     store.me = await get('/api/me');
     tell('me');
-  } catch (error) {
-    if (/** @type {any} */ (error).status !== 401) later();
+  } catch {
+    if (store.link !== 'unknown' && store.link !== 'strange') later();
     return;
   }
   // A stream that begins with a session tells of nothing else; this one is to hear of all of them.
   const query = new URLSearchParams(QUIET);
   if (store.cursor !== null) query.set('after', String(store.cursor));
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-  const mine = new WebSocket(`${scheme}://${location.host}/api/stream?${query}`);
+  const mine = new WebSocket(`${scheme}://${location.host}/api/stream?${query}`, protocols());
   socket = mine;
   const wanted = { ...filter, after: store.cursor ?? undefined };
   if (filter !== QUIET) mine.addEventListener('open', () => mine.send(JSON.stringify({ type: 'watch', ...wanted })));
@@ -126,7 +135,8 @@ async function connect() {
     hear(message);
   });
   mine.addEventListener('close', () => {
-    if (mine !== socket || store.link === 'unknown') return;
+    doubt();
+    if (mine !== socket || store.link === 'unknown' || store.link === 'strange') return;
     later();
   });
 }

@@ -24,6 +24,8 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
 pub(crate) use self::rules::{decision, explain};
 use self::state::{Delivery, State};
+use crate::access::Role;
+use crate::action::masked::Masks;
 use crate::link::protocol::{Hello, ToServer, ToSession};
 use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded, Rule, Rules, Scope, Unreadable};
 
@@ -46,6 +48,7 @@ struct Shared {
     waiting: Mutex<Waiting>,
     changes: broadcast::Sender<Change>,
     book: OnceLock<Arc<dyn RuleBook>>,
+    masks: Masks,
 }
 
 /// Who waits for what a session says, by reference, with the connection that it is expected from.
@@ -151,7 +154,13 @@ impl Hub {
     /// One where nobody is connected.
     pub fn new() -> Self {
         let (changes, _) = broadcast::channel(CHANGES);
-        let shared = Shared { state: Mutex::default(), waiting: Mutex::default(), changes, book: OnceLock::new() };
+        let shared = Shared {
+            state: Mutex::default(),
+            waiting: Mutex::default(),
+            changes,
+            book: OnceLock::new(),
+            masks: Masks::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -187,8 +196,13 @@ impl Hub {
     }
 
     /// A question that is open.
-    pub fn approval(&self, id: &str) -> Option<Approval> {
-        self.state().approval(id).map(|approval| Approval::clone(&approval))
+    pub fn approval(&self, id: &str) -> Option<Arc<Approval>> {
+        self.state().approval(id)
+    }
+
+    /// A question as somebody of that role sees it: without secrets for those who cannot answer.
+    pub(crate) fn shown(&self, approval: &Arc<Approval>, role: Role) -> Arc<Approval> {
+        self.shared.masks.approval(approval, role)
     }
 
     /// What became of a question that was closed not long ago.

@@ -1,6 +1,7 @@
 //! Listens, and lets the routes answer.
 
 mod open;
+mod places;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -24,27 +25,24 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::{Layer, Service};
 
 use crate::App;
-use crate::access::guard::{Connection, Guard, Places, Site, guard};
+use crate::access::guard::{Connection, Guard, Seats, Site, guard};
 use crate::access::{Access, AccessError, Role, write_private};
 use crate::api;
 use crate::client::Address;
 use open::Open;
+pub(crate) use places::Place;
+use places::Places;
 pub use tls::TlsFiles;
 
 /// How long requests that run may go on when the server stops.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a client reads that finds the server full.
-const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 5\r\ncache-control: no-store\r\n\
-                    x-content-type-options: nosniff\r\nconnection: close\r\n\r\n\
-                    {\"error\":{\"code\":\"too_many_connections\",\"message\":\"the server has too many connections; try again later\"}}";
 
 /// What can be set.
 #[derive(Clone, Debug)]
@@ -59,6 +57,8 @@ pub struct ServerOptions {
     pub insecure: bool,
     /// How many connections there may be.
     pub connections: usize,
+    /// How many of them may be of people who have not said yet who they are. Who comes then takes the place of the one that came first.
+    pub strangers: usize,
     /// How many of them may watch, over a WebSocket or a stream of lines.
     pub sockets: usize,
     /// How long a client may take to say what it wants, or to agree on TLS.
@@ -78,6 +78,7 @@ impl ServerOptions {
             tls: None,
             insecure: false,
             connections: 1024,
+            strangers: 128,
             sockets: 512,
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(20),
@@ -163,14 +164,14 @@ impl Server {
         let guarding = Guard {
             access: access.clone(),
             site: site.clone(),
-            places: Places(Arc::new(Semaphore::new(options.sockets))),
+            seats: Seats(Arc::new(Semaphore::new(options.sockets))),
             body_time: options.body_time,
         };
         let listening = Listening {
             listener,
             tls: tls.map(|tls| tls.acceptor),
             routes: from_fn_with_state(Arc::new(guarding), guard as fn(_, _, _) -> _).layer(router),
-            connections: Arc::new(Semaphore::new(options.connections)),
+            places: Places::new(options.connections, options.strangers),
             options,
             stopped,
         };
@@ -283,7 +284,7 @@ struct Listening<R> {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     routes: R,
-    connections: Arc<Semaphore>,
+    places: Arc<Places>,
     options: ServerOptions,
     stopped: watch::Receiver<Stage>,
 }
@@ -315,25 +316,29 @@ where
     }
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr, busy: mpsc::Sender<Infallible>) {
-        let Ok(permit) = self.connections.clone().try_acquire_owned() else {
-            if self.tls.is_none() {
-                let _ = stream.try_write(FULL.as_bytes());
-            }
-            return;
-        };
+        let (place, lost) = self.places.admit();
         let _ = stream.set_nodelay(true);
         let (routes, tls, options, stopped) =
             (self.routes.clone(), self.tls.clone(), self.options.clone(), self.stopped.clone());
+        let (socket, stopping) = (Arc::new(Mutex::new(None)), Stopping(stopped.clone()));
+        let connection = Connection { peer: peer.ip(), place: Arc::new(place), socket, stopping };
         tokio::spawn(async move {
-            let serving = Serving { routes, peer, options, stopped, busy };
-            match tls {
-                None => serving.run(stream, permit).await,
-                Some(tls) => {
-                    let agreed = timeout(serving.options.header_time, tls.accept(stream)).await;
-                    if let Ok(Ok(stream)) = agreed {
-                        serving.run(stream, permit).await;
+            let serving = Serving { routes, connection, options, stopped, busy };
+            let served = async move {
+                match tls {
+                    None => serving.run(stream).await,
+                    Some(tls) => {
+                        let agreed = timeout(serving.options.header_time, tls.accept(stream)).await;
+                        if let Ok(Ok(stream)) = agreed {
+                            serving.run(stream).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = served => {}
+                // Somebody else has its place now. For those who are known, this never comes.
+                Ok(()) = lost => {}
             }
         });
     }
@@ -342,7 +347,7 @@ where
 /// One connection.
 struct Serving<R> {
     routes: R,
-    peer: SocketAddr,
+    connection: Connection,
     options: ServerOptions,
     stopped: watch::Receiver<Stage>,
     busy: mpsc::Sender<Infallible>,
@@ -353,16 +358,14 @@ where
     R: Service<Request<Body>, Response = axum::response::Response, Error = Infallible> + Clone + Send + Sync + 'static,
     R::Future: Send,
 {
-    async fn run<T>(self, stream: T, permit: OwnedSemaphorePermit)
+    async fn run<T>(self, stream: T)
     where
         T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { routes, peer, options, mut stopped, busy: _busy } = self;
-        let stopping = Stopping(stopped.clone());
-        let connection = Connection { peer: peer.ip(), socket: Arc::new(Mutex::new(None)), stopping };
+        let Self { routes, connection, options, mut stopped, busy: _busy } = self;
         let mut ended = stopped.clone();
         let closed = async move { reached(&mut ended, Stage::Closed).await };
-        let open = Open::new(stream, permit, connection.clone(), closed, options.stall_time);
+        let open = Open::new(stream, connection.clone(), closed, options.stall_time);
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(connection.clone());

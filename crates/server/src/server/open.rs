@@ -7,16 +7,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 
 use crate::BoxFuture;
 use crate::access::guard::Connection;
 
-/// An open connection. It stays one when it becomes a WebSocket, so its place among all connections is given back when it is closed.
+/// An open connection. It stays one when it becomes a WebSocket, and keeps its place among all connections until it is closed.
 pub(super) struct Open<T> {
     stream: T,
-    _permit: OwnedSemaphorePermit,
     connection: Connection,
     /// Is done when the server has stopped.
     closed: BoxFuture<'static, ()>,
@@ -29,13 +27,12 @@ pub(super) struct Open<T> {
 impl<T> Open<T> {
     pub(super) fn new(
         stream: T,
-        permit: OwnedSemaphorePermit,
         connection: Connection,
         closed: impl Future<Output = ()> + Send + 'static,
         stall_time: Duration,
     ) -> Self {
         let closed = Box::pin(closed);
-        Self { stream, _permit: permit, connection, closed, is_closed: false, stalled: None, stall_time }
+        Self { stream, connection, closed, is_closed: false, stalled: None, stall_time }
     }
 
     /// A write that makes no progress fails after some time: a browser that is gone must not keep its place.
@@ -107,20 +104,23 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-    use tokio::sync::{Semaphore, oneshot};
+    use tokio::sync::oneshot;
 
     use super::*;
+    use crate::server::places::Places;
 
     fn open(
         stream: tokio::io::DuplexStream,
         closed: oneshot::Receiver<()>,
-    ) -> (Open<tokio::io::DuplexStream>, Arc<Semaphore>) {
-        let places = Arc::new(Semaphore::new(1));
-        let permit = places.clone().try_acquire_owned().unwrap();
+    ) -> (Open<tokio::io::DuplexStream>, Arc<Places>) {
+        let places = Places::new(2, 1);
+        let (place, _) = places.admit();
+        assert!(place.keep());
         let (_, stopping) = super::super::Stopping::never();
-        let connection = Connection { peer: [127, 0, 0, 1].into(), socket: Arc::new(Mutex::new(None)), stopping };
+        let socket = Arc::new(Mutex::new(None));
+        let connection = Connection { peer: [127, 0, 0, 1].into(), place: Arc::new(place), socket, stopping };
         let closed = async move { drop(closed.await) };
-        (Open::new(stream, permit, connection, closed, Duration::from_secs(30)), places)
+        (Open::new(stream, connection, closed, Duration::from_secs(30)), places)
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,8 +138,10 @@ mod tests {
         let (written, ()) = tokio::join!(open.write_all(b"56789"), writing);
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(begun.elapsed().as_secs(), 50);
+        let (next, _) = places.admit();
+        assert!(!next.keep());
         drop(open);
-        assert_eq!(places.available_permits(), 1);
+        assert!(next.keep());
     }
 
     #[tokio::test]

@@ -13,11 +13,14 @@ use amplifier_core::{
 };
 use amplifier_server::feed::{Feed, Filter, Page};
 use amplifier_server::link::{Link, Participant, ParticipantOptions};
-use amplifier_server::wire::{Action, Approval};
+use amplifier_server::wire::{Action, Approval, Row, RowKind};
 use amplifier_server::{Change, Hub};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+
+/// What a question has in it that viewers are not shown.
+pub(crate) const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
 /// A folder for a log and a key.
 pub(crate) struct Place {
@@ -101,7 +104,11 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
         workspace: "/".into(),
         name: None,
         takes_prompts: false,
-        show: Arc::new(|_: &ApprovalRequest| Action::default()),
+        show: Arc::new(|_: &ApprovalRequest| Action {
+            title: "Bash".to_owned(),
+            body: vec![Row::new(RowKind::Plain, format!("curl -H 'Authorization: Bearer {SECRET}' https://x.example"))],
+            ..Action::default()
+        }),
         book: None,
         reload: None,
     });

@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBrowser } from './browser.mjs';
-import { startMock } from './mock.mjs';
+import { KEY, startMock } from './mock.mjs';
 import { BROKEN, HOSTILE, HOSTILE_LONG, question } from './story.mjs';
 
 const CONSOLE = new URL('../../src/console/', import.meta.url);
@@ -29,6 +30,7 @@ async function visit(t, { mock = {}, hash = '#/sessions', auto = true, context =
     if (/Content Security Policy|TypeError|ReferenceError/.test(words) || (message.type() === 'error' && !expectErrors && !/WebSocket|Failed to load resource/.test(words))) problems.push(words);
   });
   if (!auto) await page.addInitScript(() => localStorage.setItem('amplifier.open-questions', 'no'));
+  await page.addInitScript((key) => localStorage.setItem('amplifier.key', key), KEY);
   await page.goto(server.url + hash);
   t.after(async () => {
     await opened.close();
@@ -577,6 +579,35 @@ describe('the connection', () => {
     t.after(() => again.stop());
     await page.getByRole('button', { name: 'Try now' }).click({ timeout: 3_000 }).catch(() => {});
     await page.getByText('Connected again').waitFor({ timeout: 15_000 });
+  });
+
+  test('a program that has taken the port gets no key, and the page says so', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByText('Live').waitFor();
+    await mock.stop();
+    await page.getByText('Connection lost').first().waitFor();
+    const heard = [];
+    const stranger = createServer((request, response) => {
+      heard.push({ url: request.url, text: JSON.stringify(request.headers) });
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"proof":"none","name":"ada","role":"admin"}');
+    });
+    await new Promise((resolve) => stranger.listen(mock.port, '127.0.0.1', resolve));
+    t.after(() => stranger.close());
+    await page.getByRole('heading', { name: 'Something else answers at this address' }).waitFor();
+    assert.equal(await page.evaluate(() => localStorage.getItem('amplifier.key')), null);
+    await page.evaluate(() => window.dispatchEvent(new Event('online')));
+    await page.waitForTimeout(SETTLED);
+    assert.equal(heard.length, 1);
+    assert.match(heard[0].url, /^\/proof\?challenge=[A-Za-z0-9_-]{43}$/);
+    assert.ok(!heard[0].text.includes(KEY));
+    // When the server is back, the page goes on.
+    stranger.closeAllConnections();
+    await new Promise((resolve) => stranger.close(resolve));
+    const again = await startMock({ state: mock.state, port: mock.port });
+    t.after(() => again.stop());
+    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.getByText('Live').waitFor();
+    assert.equal(await page.evaluate(() => localStorage.getItem('amplifier.key')), KEY);
   });
 
   test('who is not known is told how to get in', async (t) => {

@@ -1,7 +1,7 @@
 // A server that only pretends: it serves the console as the real one does, and plays a few believable sessions.
 // `node mock.mjs [PORT]` to look at it by hand; the tests start it themselves.
 
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +11,9 @@ import { believable } from './story.mjs';
 const CONSOLE = new URL('../../src/console/', import.meta.url);
 export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', svg: 'image/svg+xml' };
+
+/** The key that a link gives to a browser. */
+export const KEY = 'K'.repeat(43);
 
 export const hash = (value) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
@@ -129,6 +132,8 @@ export async function startMock(options = {}) {
     ['GET', /^\/api\/audit\/proof\/(\d+)$/, ([seq]) => ok({ record: state.records[Number(seq)], index: Number(seq), path: Array.from({ length: 11 }, (_, n) => hash([seq, n])), checkpoint: `amplifier-audit\n${state.records.length}\n${hash('root')}\n\n— key ${hash('signature')}` })],
   ];
 
+  // The server's proof that it gave that key.
+  const proof = (challenge) => createHmac('sha256', createHash('sha256').update(KEY).digest()).update(`amplifier\nhttp://127.0.0.1:${server.address().port}\n${challenge}`).digest('base64url');
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, 'http://mock');
     const headers = { 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' };
@@ -145,7 +150,9 @@ export async function startMock(options = {}) {
     let text = '';
     for await (const chunk of request) text += chunk;
     let result = refuse(404, 'unknown', 'no such path');
-    if (url.pathname.startsWith('/api/') && !state.known) result = refuse(401, 'unknown', 'not known; get a link with `amplifier serve link`');
+    const isKnown = state.known && request.headers['x-amplifier-key'] === KEY;
+    if (url.pathname === '/proof') result = state.known ? ok({ proof: state.isStrange ? 'other' : proof(url.searchParams.get('challenge')) }) : refuse(401, 'unauthenticated', 'not known');
+    else if (url.pathname.startsWith('/api/') && !isKnown) result = refuse(401, 'unknown', 'not known; get a link with `amplifier serve link`');
     else {
       for (const [method, path, run] of routes) {
         const match = path.exec(url.pathname);
@@ -159,7 +166,7 @@ export async function startMock(options = {}) {
   });
   const wss = new WebSocketServer({ noServer: true });
   server.on('upgrade', (request, socket, head) => {
-    if (!state.known) return socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
+    if (!state.known || request.headers['sec-websocket-protocol'] !== `amplifier, key.${KEY}`) return socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
     wss.handleUpgrade(request, socket, head, (ws) => {
       state.streams.push(request.url);
       sockets.add(ws);

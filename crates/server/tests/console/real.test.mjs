@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBrowser } from './browser.mjs';
@@ -230,6 +231,31 @@ describe('who gets in', () => {
     await live(first);
   });
 
+  test('a server on another port learns the cookie, and cannot answer with it', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place, { name: 'ann', role: 'approver' });
+    const learnt = [];
+    const other = createServer((request, response) => {
+      learnt.push(request.headers.cookie ?? '');
+      response.end('a page of the agent');
+    });
+    await new Promise((resolve) => other.listen(0, '127.0.0.1', resolve));
+    t.after(() => other.close());
+    const run = await place.run('Make it', TOUCH);
+    await asked(page, 'Run `touch made`?');
+    const visit = await page.context().newPage();
+    await visit.goto(`http://127.0.0.1:${other.address().port}/`);
+    assert.match(learnt[0], /^amplifier_\d+=/);
+    assert.equal(await visit.evaluate(() => localStorage.length), 0);
+    await visit.close();
+    const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
+    const response = await fetch(`${place.server.url}/api/approvals/${question.id}/answer`, { method: 'POST', headers: { cookie: learnt[0], origin: place.server.url, 'content-type': 'application/json' }, body: JSON.stringify({ option: 'Allow once', nonce: question.nonce }) });
+    assert.equal(response.status, 401);
+    assert.equal(place.has('harbour/made'), false);
+    await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Deny', nonce: question.nonce });
+    await run.end;
+  });
+
   test('a viewer sees a question, and cannot answer it, on the page or around it', async (t) => {
     const place = await placed(t);
     const page = await enter(t, place, { name: 'vera', role: 'viewer' });
@@ -241,7 +267,7 @@ describe('who gets in', () => {
     await page.keyboard.press('1');
     const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
     const tried = await page.evaluate(async ({ id, nonce }) => {
-      const response = await fetch(`/api/approvals/${id}/answer`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ option: 'Allow once', nonce }) });
+      const response = await fetch(`/api/approvals/${id}/answer`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-amplifier-key': localStorage.getItem('amplifier.key') }, body: JSON.stringify({ option: 'Allow once', nonce }) });
       return [response.status, (await response.json()).error.code];
     }, question);
     assert.deepEqual(tried, [403, 'role']);

@@ -2,7 +2,7 @@
 
 import { mkdir } from 'node:fs/promises';
 import { openBrowser } from './browser.mjs';
-import { startMock } from './mock.mjs';
+import { KEY, startMock } from './mock.mjs';
 import { BROKEN } from './story.mjs';
 
 const folder = process.argv[2] ?? 'shots';
@@ -27,6 +27,7 @@ for (const [size, viewport] of [['wide', { width: 1400, height: 900 }], ['narrow
       page.on('pageerror', (error) => console.log(name, error.message));
       const opens = name === 'dialog' || name === 'diff';
       if (!opens) await page.addInitScript(() => localStorage.setItem('amplifier.open-questions', 'no'));
+      await page.addInitScript((key) => localStorage.setItem('amplifier.key', key), KEY);
       await page.goto(mock.url + hash);
       await page.waitForTimeout(opens ? 1_200 : 500);
       if (name === 'ended') await page.locator('.entry.tool .more-of-it summary').first().click();

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use amplifier_server::access::{AccessOptions, Rate, Role};
 use amplifier_server::{ServeError, ServerOptions};
+use futures::{SinkExt, StreamExt};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use super::place::{Asked, LIMIT, Place, exchange, generous};
 
@@ -26,6 +29,27 @@ async fn too_many_requests_of_one_person_are_put_off_and_others_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_over_a_websocket_count_as_requests_do() {
+    let few = AccessOptions { requests: Rate { burst: 5, per_second: 1 }, ..generous() };
+    let place = Place::with(few, |_| ()).await;
+    let mut request = format!("ws://{}/api/stream", place.address()).into_client_request().unwrap();
+    request.headers_mut().insert("authorization", place.bearer(Role::Viewer).parse().unwrap());
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    for _ in 0..20 {
+        // It may be closed by now.
+        let _ = socket.send(Message::text(r#"{"type":"watch","after":0}"#)).await;
+    }
+    let closed = async {
+        loop {
+            if let Message::Close(why) = socket.next().await.unwrap().unwrap() {
+                return why.unwrap().reason.to_string();
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(LIMIT, closed).await.unwrap(), "too many messages");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_secrets_are_put_off_and_nobody_is_locked_out() {
     let few = AccessOptions { failures: Rate { burst: 5, per_second: 1 }, ..generous() };
     let place = Place::with(few, |_| ()).await;
@@ -39,7 +63,7 @@ async fn wrong_secrets_are_put_off_and_nobody_is_locked_out() {
     assert_eq!((code.status, code.header("retry-after").is_some()), (429, true));
     let right = place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Viewer)));
     assert_eq!(right.status, 200);
-    assert_eq!(place.ask(&Asked::new("GET", "/api/me").with("Cookie", &place.browser(Role::Viewer))).status, 200);
+    assert_eq!(place.ask(&Asked::new("GET", "/api/me").by(&place.browser(Role::Viewer))).status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,22 +113,53 @@ async fn a_body_that_trickles_in_is_not_waited_for() {
     }
 }
 
+/// A connection that stays open after one request: the status.
+fn stay(place: &Place, headers: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(place.address()).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(stream, "GET /api/me HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", place.address()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    (stream, String::from_utf8_lossy(&status[9..]).into_owned())
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn only_so_many_connections_are_open_and_each_gives_its_place_back() {
-    let place = Place::with(generous(), |options| options.connections = 3).await;
-    let mut open = Vec::new();
-    for _ in 0..3 {
-        let mut stream = TcpStream::connect(place.address()).unwrap();
-        write!(stream, "GET /health HTTP/1.1\r\nHost: {}\r\n\r\n", place.address()).unwrap();
-        stream.read_exact(&mut [0; 12]).unwrap();
-        open.push(stream);
-    }
-    // It hears so before it has said anything.
-    let refused = exchange(TcpStream::connect(place.address()).unwrap(), b"");
+async fn strangers_make_room_for_each_other_and_lock_nobody_out() {
+    let place = Place::with(generous(), |options| {
+        options.strangers = 4;
+        options.header_time = LIMIT;
+    })
+    .await;
+    let authorization = format!("Authorization: {}\r\n", place.bearer(Role::Viewer));
+    let (mut known, status) = stay(&place, &authorization);
+    assert_eq!(status, "200");
+    // Many more than there are places, and they stay.
+    let mut strangers: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(place.address()).unwrap()).collect();
+    let me = place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Admin)));
+    assert_eq!(me.status, 200, "{me:?}");
+    let first = &mut strangers[0];
+    first.set_read_timeout(Some(LIMIT)).unwrap();
+    assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "the first has lost its place");
+    // Who is known has kept theirs.
+    write!(known, "GET /api/me HTTP/1.1\r\nHost: {}\r\n{authorization}Connection: close\r\n\r\n", place.address())
+        .unwrap();
+    let mut answer = String::new();
+    known.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("HTTP/1.1 200 "), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_so_many_connections_of_known_people_are_open_and_each_gives_its_place_back() {
+    let place = Place::with(generous(), |options| (options.connections, options.strangers) = (4, 2)).await;
+    let authorization = format!("Authorization: {}\r\n", place.bearer(Role::Viewer));
+    let mut open: Vec<TcpStream> = (0..2).map(|_| stay(&place, &authorization).0).collect();
+    let asked = Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Viewer));
+    let refused = place.ask(&asked);
     assert_eq!((refused.status, refused.code().as_str()), (503, "too_many_connections"));
+    assert_eq!(refused.header("retry-after"), Some("5"));
     open.pop();
     let begun = Instant::now();
-    while place.get("/health").status != 200 {
+    while place.ask(&asked).status != 200 {
         assert!(begun.elapsed() < LIMIT);
     }
 }
@@ -172,7 +227,7 @@ async fn files_of_the_console_are_sent_once() {
     assert_eq!((again.status, again.body.as_str()), (304, ""));
     let style = place.get("/console/page.css");
     assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
-    let page = place.ask(&Asked::new("GET", "/api").with("Authorization", &place.bearer(Role::Viewer)));
+    let page = place.get("/api");
     assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")));
     assert!(page.body.contains("/api/links") && !page.body.contains("<script"), "{}", page.body);
     // What the policy forbids is not there: no style or script within a page.

@@ -1,6 +1,8 @@
 //! Requests that are refused, each for one reason. Most come from the description of the API: every route that is described is knocked at in every way, so
 //! a new route is in the matrix by being described.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use amplifier_server::access::Role;
@@ -8,8 +10,10 @@ use amplifier_server::wire::Approval;
 use amplifier_server::{Hub, description};
 use serde_json::{Value, json};
 
-use super::common::{asked, asking};
-use super::place::{Asked, LIMIT, Place};
+use super::common::{SECRET, asked, asking};
+use super::place::{Asked, Browser, LIMIT, Place};
+
+const KEY: &str = "X-Amplifier-Key";
 
 /// A request that is right but for one thing.
 struct Case {
@@ -64,8 +68,8 @@ impl Route {
     }
 
     /// The request as the console makes it.
-    fn by_cookie(&self, place: &Place, cookie: &str) -> Asked {
-        let asked = Asked::new(&self.method, &self.filled()).with("Cookie", cookie);
+    fn by_cookie(&self, place: &Place, browser: &Browser) -> Asked {
+        let asked = Asked::new(&self.method, &self.filled()).by(browser);
         if self.is_safe() { asked } else { asked.json("{}").with("Origin", &place.origin()) }
     }
 }
@@ -110,7 +114,7 @@ fn of_any(right: &Asked, place: &Place, cases: &mut Vec<Case>) {
 }
 
 /// What a route refuses that somebody must be known for.
-fn of_known(route: &Route, needed: Role, place: &Place, cookies: &[(Role, String)], cases: &mut Vec<Case>) {
+fn of_known(route: &Route, needed: Role, place: &Place, browsers: &[(Role, Browser)], cases: &mut Vec<Case>) {
     let right = route.by_token(place, Role::Admin);
     let mut add = |why: String, asked: Asked, status, code| cases.push(Case { why, asked, status, code });
     let token = place.tokens[&Role::Admin].clone();
@@ -137,8 +141,34 @@ fn of_known(route: &Route, needed: Role, place: &Place, cookies: &[(Role, String
     in_path.path = format!("{}?token={token}&access_token={token}", in_path.path);
     add("a token in the path".to_owned(), in_path, 401, "unauthenticated");
 
-    let (_, cookie) = cookies.iter().find(|(role, _)| *role == Role::Admin).unwrap();
-    let by_cookie = route.by_cookie(place, cookie);
+    let (_, browser) = browsers.iter().find(|(role, _)| *role == Role::Admin).unwrap();
+    let (_, other) = browsers.iter().find(|(role, _)| *role == Role::Approver).unwrap();
+    let by_cookie = route.by_cookie(place, browser);
+    let Browser { cookie, key } = browser;
+    add("a cookie without its key".to_owned(), by_cookie.clone().set(KEY, None), 401, "unauthenticated");
+    let alone = by_cookie.clone().set("Cookie", None);
+    add("a key without its cookie".to_owned(), alone, 401, "unauthenticated");
+    let value = cookie.split_once('=').unwrap().1;
+    for wrong in ["", "wrong", &key[1..], &format!("{key}x"), &key.to_lowercase(), &other.key, value, &token] {
+        let asked = by_cookie.clone().set(KEY, Some(wrong));
+        add(format!("a cookie with the key `{wrong}`"), asked, 401, "unauthenticated");
+    }
+    let twice = by_cookie.clone().with(KEY, key);
+    add("a cookie with two keys".to_owned(), twice, 401, "unauthenticated");
+    let mut in_path = by_cookie.clone().set(KEY, None);
+    in_path.path = format!("{}?key={key}&x-amplifier-key={key}", in_path.path);
+    add("a key in the path".to_owned(), in_path, 401, "unauthenticated");
+    if route.is_safe() {
+        let protocols = |offered: &str| {
+            let asked = by_cookie.clone().set(KEY, None).with("Origin", &place.origin());
+            asked.with("Connection", "Upgrade").with("Upgrade", "websocket").with("Sec-WebSocket-Protocol", offered)
+        };
+        for offered in ["amplifier", "amplifier, key.", "key.wrong", key, &format!("amplifier, key.{}", other.key)] {
+            add(format!("a WebSocket with the protocols `{offered}`"), protocols(offered), 401, "unauthenticated");
+        }
+        let no_socket = by_cookie.clone().set(KEY, None).with("Sec-WebSocket-Protocol", &format!("key.{key}"));
+        add("a key as a protocol of no WebSocket".to_owned(), no_socket, 401, "unauthenticated");
+    }
     let (name, _) = cookie.split_once('=').unwrap();
     for wrong in [
         format!("{name}="),
@@ -165,8 +195,8 @@ fn of_known(route: &Route, needed: Role, place: &Place, cookies: &[(Role, String
     }
     for role in Role::ALL.into_iter().filter(|role| *role < needed) {
         add(format!("a token of a {role}"), route.by_token(place, role), 403, "role");
-        let (_, cookie) = cookies.iter().find(|(known, _)| *known == role).unwrap();
-        add(format!("a cookie of a {role}"), route.by_cookie(place, cookie), 403, "role");
+        let (_, browser) = browsers.iter().find(|(known, _)| *known == role).unwrap();
+        add(format!("a cookie of a {role}"), route.by_cookie(place, browser), 403, "role");
     }
     if !route.is_safe() {
         of_bodies(route, &right, cases);
@@ -286,13 +316,13 @@ fn of_methods(routes: &[Route], place: &Place, cases: &mut Vec<Case>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wrong_request_is_refused_for_what_is_wrong_with_it() {
     let place = Place::new().await;
-    let cookies: Vec<(Role, String)> = Role::ALL.into_iter().map(|role| (role, place.browser(role))).collect();
+    let browsers: Vec<(Role, Browser)> = Role::ALL.into_iter().map(|role| (role, place.browser(role))).collect();
     let routes = routes();
     let mut cases = Vec::new();
     for route in &routes {
         let right = match route.role {
             Some(needed) => {
-                of_known(route, needed, &place, &cookies, &mut cases);
+                of_known(route, needed, &place, &browsers, &mut cases);
                 route.by_token(&place, Role::Admin)
             }
             None => Asked::new(&route.method, &route.filled()),
@@ -304,7 +334,7 @@ async fn every_wrong_request_is_refused_for_what_is_wrong_with_it() {
     check(&place, &cases);
     assert!(cases.len() >= 200, "{} cases are too few", cases.len());
     // Nothing that was refused has used anything up, or locked anybody out.
-    let me = place.ask(&Asked::new("GET", "/api/me").with("Cookie", &cookies[0].1));
+    let me = place.ask(&Asked::new("GET", "/api/me").by(&browsers[0].1));
     assert_eq!((me.status, me.body.as_str()), (200, r#"{"name":"viewer","role":"viewer"}"#));
 }
 
@@ -334,7 +364,7 @@ async fn every_route_lets_those_in_who_may_enter() {
         }
         let Some(needed) = route.role else {
             let reply = place.ask(&Asked::new(&route.method, &route.filled()));
-            check_let_in(&route, "anybody", &reply, &["/enter"]);
+            check_let_in(&route, "anybody", &reply, &["/enter", "/proof"]);
             continue;
         };
         for role in Role::ALL.into_iter().filter(|role| *role >= needed) {
@@ -347,8 +377,13 @@ async fn every_route_lets_those_in_who_may_enter() {
             if route.path == "/api/stream" {
                 let lines = place.ask(&route.by_token(&place, role));
                 assert_eq!((lines.status, lines.header("content-type")), (200, Some("application/x-ndjson")));
-                let by_cookie = route.by_cookie(&place, &place.browser(role)).with("Origin", &place.origin());
-                for asked in [route.by_token(&place, role), by_cookie] {
+                let browser = place.browser(role);
+                let by_cookie = route.by_cookie(&place, &browser).with("Origin", &place.origin());
+                let as_protocol = format!("amplifier, key.{}", browser.key);
+                let as_protocol = by_cookie.clone().set(KEY, None).with("Sec-WebSocket-Protocol", &as_protocol);
+                let opened = place.ask(&upgrade(as_protocol.clone()));
+                assert_eq!(opened.header("sec-websocket-protocol"), Some("amplifier"), "the key is not said back");
+                for asked in [route.by_token(&place, role), by_cookie, as_protocol] {
                     let opened = place.ask(&upgrade(asked));
                     assert_eq!(opened.status, 101, "{opened:?}");
                     opened.check_protected();
@@ -472,6 +507,29 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
     let taken = place.ask(&answer(&open.id, &right(&open)));
     assert_eq!(taken.status, 200, "{taken:?}");
     assert!(operation.await.unwrap().is_proceed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_answer_sees_no_secrets_and_who_can_sees_what_will_run() {
+    let place = Place::new().await;
+    let (session, _link) = asking(&place.hub, None, "s-1");
+    let (open, _operation) = asked(&place.hub, &session, LIMIT).await;
+    for (role, sees) in [(Role::Viewer, false), (Role::Approver, true), (Role::Admin, true)] {
+        for path in ["/api/approvals", &format!("/api/approvals/{}", open.id), "/api/stream"] {
+            let mut stream = TcpStream::connect(place.address()).unwrap();
+            let (host, bearer) = (place.address(), place.bearer(role));
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {bearer}\r\n\r\n").unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let (mut told, mut piece) = (String::new(), [0; 4096]);
+            while !told.contains("https://x.example") {
+                let count = stream.read(&mut piece).unwrap();
+                assert_ne!(count, 0, "{path} for {role}: {told}");
+                told.push_str(&String::from_utf8_lossy(&piece[..count]));
+            }
+            assert_eq!(told.contains(SECRET), sees, "{path} for {role}: {told}");
+            assert_eq!(told.contains("Bearer [redacted kind="), !sees, "{path} for {role}: {told}");
+        }
+    }
 }
 
 #[test]

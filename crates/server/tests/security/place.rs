@@ -105,12 +105,22 @@ impl Place {
         format!("Bearer {}", self.tokens[&role])
     }
 
-    /// A browser that is in: the `Cookie` header that it sends.
-    pub(crate) fn browser(&self, role: Role) -> String {
-        let link = self.running.link(role.as_str(), role).unwrap();
+    /// A browser that is in.
+    pub(crate) fn browser(&self, role: Role) -> Browser {
+        self.enter(&self.running.link(role.as_str(), role).unwrap())
+    }
+
+    /// Follows a link.
+    pub(crate) fn enter(&self, link: &str) -> Browser {
         let entered = self.get(link.strip_prefix(&self.running.url).unwrap());
-        assert_eq!(entered.status, 303, "{entered:?}");
-        entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+        assert_eq!(entered.status, 200, "{entered:?}");
+        entered.check_protected();
+        assert_eq!(entered.header("cache-control"), Some("no-store"));
+        let (_, key) = entered.body.split_once("name=\"amplifier-key\" content=\"").unwrap();
+        Browser {
+            cookie: entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned(),
+            key: key.split('"').next().unwrap().to_owned(),
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Reply {
@@ -146,6 +156,13 @@ pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Reply {
     Reply::read(&answer)
 }
 
+/// What a browser has that is in: the `Cookie` header that it sends, and the key that its pages have.
+#[derive(Clone, Debug)]
+pub(crate) struct Browser {
+    pub(crate) cookie: String,
+    pub(crate) key: String,
+}
+
 /// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
@@ -164,6 +181,11 @@ impl Asked {
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// As the console asks.
+    pub(crate) fn by(self, Browser { cookie, key }: &Browser) -> Self {
+        self.with("Cookie", cookie).with("X-Amplifier-Key", key)
     }
 
     /// A header with another value, or without any.

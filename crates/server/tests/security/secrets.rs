@@ -7,9 +7,13 @@ use std::path::Path;
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{Address, Client};
 use amplifier_server::{ServeError, ServerOptions};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use super::place::{Asked, Place, generous};
+use super::place::{Asked, Browser, Place, Reply, generous};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -37,7 +41,12 @@ fn secrets_that_others_can_read_are_not_used() {
     let first = files.admin().unwrap();
     assert_eq!(files.admin().unwrap(), first);
     files.add("bob", Role::Viewer).unwrap();
-    for file in ["token", "tokens.json"] {
+    let access = Access::open(folder.path(), AccessOptions::default()).unwrap();
+    drop(access);
+    fs::write(folder.path().join("cookies.json"), "[]").unwrap();
+    fs::set_permissions(folder.path().join("cookies.json"), fs::Permissions::from_mode(0o600)).unwrap();
+    Access::open(folder.path(), AccessOptions::default()).unwrap();
+    for file in ["token", "tokens.json", "cookies.json"] {
         let file = folder.path().join(file);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         let error = Access::open(folder.path(), AccessOptions::default()).unwrap_err().to_string();
@@ -76,11 +85,14 @@ async fn a_link_lets_one_browser_in_once() {
     assert_eq!(place.ask(&Asked::new("HEAD", path)).status, 405);
     let entered = place.get(path);
     entered.check_protected();
-    assert_eq!((entered.status, entered.header("location")), (303, Some("/")));
+    assert_eq!((entered.status, entered.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let cookie = entered.header("set-cookie").unwrap();
     let name = format!("amplifier_{}=", place.address().port());
     assert!(cookie.starts_with(&name) && cookie.ends_with("; HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
-    let me = place.ask(&Asked::new("GET", "/api/me").with("Cookie", cookie.split(';').next().unwrap()));
+    let (_, key) = entered.body.split_once("name=\"amplifier-key\" content=\"").unwrap();
+    let (cookie, key) = (cookie.split(';').next().unwrap().to_owned(), key.split('"').next().unwrap().to_owned());
+    assert_eq!(key.len(), 43, "256 bits");
+    let me = place.ask(&Asked::new("GET", "/api/me").by(&Browser { cookie, key }));
     assert_eq!(me.body, r#"{"name":"bob","role":"approver"}"#);
     let again = place.get(path);
     again.check_protected();
@@ -113,12 +125,12 @@ async fn codes_that_are_none_let_nobody_in() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leaving_ends_the_cookie() {
     let place = Place::new().await;
-    let cookie = place.browser(Role::Viewer);
-    let leave = Asked::new("POST", "/api/leave").with("Cookie", &cookie).with("Origin", &place.origin());
+    let browser = place.browser(Role::Viewer);
+    let leave = Asked::new("POST", "/api/leave").by(&browser).with("Origin", &place.origin());
     let left = place.ask(&leave);
     assert_eq!(left.status, 204);
     assert!(left.header("set-cookie").unwrap().ends_with("; Path=/; Max-Age=0"), "{left:?}");
-    assert_eq!(place.ask(&Asked::new("GET", "/api/me").with("Cookie", &cookie)).status, 401);
+    assert_eq!(place.ask(&Asked::new("GET", "/api/me").by(&browser)).status, 401);
     assert_eq!(place.ask(&leave).status, 401);
 }
 
@@ -129,10 +141,7 @@ async fn a_link_over_the_api_has_the_role_that_was_asked_for() {
     let made = place.ask(&asked.json(r#"{"name": "Eve O'Neill", "role": "viewer"}"#));
     assert_eq!(made.status, 201, "{made:?}");
     let link: Value = serde_json::from_str(&made.body).unwrap();
-    let url = link["url"].as_str().unwrap();
-    let entered = place.get(url.strip_prefix(&place.origin()).unwrap());
-    let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    let me = place.ask(&Asked::new("GET", "/api/me").with("Cookie", &cookie));
+    let me = place.ask(&Asked::new("GET", "/api/me").by(&place.enter(link["url"].as_str().unwrap())));
     assert_eq!(me.body, r#"{"name":"Eve O'Neill","role":"viewer"}"#);
 }
 
@@ -140,12 +149,12 @@ async fn a_link_over_the_api_has_the_role_that_was_asked_for() {
 async fn browsers_stay_in_when_the_server_starts_anew_and_links_do_not() {
     let place = Place::new().await;
     let address = place.address();
-    let cookie = place.browser(Role::Approver);
+    let browser = place.browser(Role::Approver);
     let link = place.running.link("bob", Role::Viewer).unwrap();
     let Place { running, folder, .. } = place;
     running.stop().await;
     let place = Place::start(folder, generous(), ServerOptions::new(address)).await.unwrap();
-    let me = place.ask(&Asked::new("GET", "/api/me").with("Cookie", &cookie));
+    let me = place.ask(&Asked::new("GET", "/api/me").by(&browser));
     assert_eq!(me.body, r#"{"name":"approver","role":"approver"}"#);
     assert_eq!(place.get(link.strip_prefix(&place.running.url).unwrap()).status, 403);
 }
@@ -158,7 +167,7 @@ async fn the_owners_commands_find_the_server_while_it_runs() {
     let Address { url, owner, .. } = client.address();
     assert_eq!((url, owner.as_str()), (&place.running.url, "ada"));
     let link = client.link("bob", Role::Viewer).await.unwrap();
-    assert_eq!(place.get(link.url.strip_prefix(&place.running.url).unwrap()).status, 303);
+    place.enter(&link.url);
     let refused = client.link("", Role::Viewer).await.unwrap_err().to_string();
     assert_eq!(refused, "the server says: a name has 1 to 64 characters, none of which is invisible");
     let Place { running, folder: _temporary, .. } = place;
@@ -176,4 +185,70 @@ async fn a_second_server_of_the_same_person_does_not_start() {
     let place = Place::new().await;
     let second = Place::server(place.folder.path(), generous(), ServerOptions::new(([127, 0, 0, 1], 0).into())).await;
     assert!(matches!(second, Err(ServeError::Running)), "{second:?}");
+}
+
+/// What a page computes that has a key.
+fn proof(key: &str, origin: &str, challenge: &str) -> String {
+    let mut block = [0; 64];
+    block[..32].copy_from_slice(&Sha256::digest(key));
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    mac.update(format!("amplifier\n{origin}\n{challenge}").as_bytes());
+    URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_proves_that_it_gave_the_key_to_the_browser_of_the_cookie_and_at_this_address() {
+    let place = Place::new().await;
+    let (browser, other) = (place.browser(Role::Viewer), place.browser(Role::Admin));
+    let challenge = "0123456789abcdef-_ABCDEF";
+    let ask = |host: &str, cookie: &str, challenge: &str| -> Reply {
+        let asked = Asked::new("GET", &format!("/proof?challenge={challenge}")).with("Host", host);
+        place.ask(&asked.with("Cookie", cookie))
+    };
+    let (here, port) = (place.address().to_string(), place.address().port());
+    let told = |reply: Reply| serde_json::from_str::<Value>(&reply.body).unwrap()["proof"].as_str().unwrap().to_owned();
+    let right = told(ask(&here, &browser.cookie, challenge));
+    assert_eq!(right, proof(&browser.key, &place.origin(), challenge));
+    assert_eq!(told(ask(&here, &other.cookie, challenge)), proof(&other.key, &place.origin(), challenge));
+    // Whoever passes the challenge on from another address gets a proof for this one.
+    let local = told(ask(&format!("localhost:{port}"), &browser.cookie, challenge));
+    assert_eq!(local, proof(&browser.key, &format!("http://localhost:{port}"), challenge));
+    for (cookie, challenge, status) in [
+        (browser.cookie.as_str(), "short", 422),
+        (&browser.cookie, "0123456789abcde%0a", 422),
+        (&browser.cookie, &"x".repeat(129), 422),
+        (&format!("amplifier_{port}=wrong"), challenge, 401),
+        ("other=1", challenge, 401),
+    ] {
+        let reply = ask(&here, cookie, challenge);
+        reply.check_protected();
+        assert_eq!(reply.status, status, "{cookie} {challenge}");
+    }
+    assert_eq!(place.get("/proof").status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn browsers_are_listed_and_ended_by_name() {
+    let place = Place::new().await;
+    let (viewer, admin) = (place.browser(Role::Viewer), place.browser(Role::Admin));
+    let link = place.running.link("viewer", Role::Viewer).unwrap();
+    let ask = |method: &str, path: &str| {
+        place.ask(&Asked::new(method, path).with("Authorization", &place.bearer(Role::Admin)))
+    };
+    let listed: Value = serde_json::from_str(&ask("GET", "/api/browsers").body).unwrap();
+    let names: Vec<&str> =
+        listed["browsers"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["viewer", "admin"]);
+    assert_eq!(listed["browsers"][0].as_object().unwrap().len(), 4, "no secrets: {listed}");
+    assert_eq!(ask("DELETE", "/api/browsers/viewer").body, r#"{"ended":1}"#);
+    assert_eq!(ask("DELETE", "/api/browsers/viewer").body, r#"{"ended":0}"#);
+    let me = |browser: &Browser| place.ask(&Asked::new("GET", "/api/me").by(browser)).status;
+    assert_eq!((me(&viewer), me(&admin)), (401, 200));
+    assert_eq!(place.get(link.strip_prefix(&place.running.url).unwrap()).status, 403);
+    // For good: also for a server that starts anew.
+    let Place { running, folder, .. } = place;
+    let address = running.address;
+    running.stop().await;
+    let place = Place::start(folder, generous(), ServerOptions::new(address)).await.unwrap();
+    assert_eq!(place.ask(&Asked::new("GET", "/api/me").by(&viewer)).status, 401);
 }

@@ -15,6 +15,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::message::StreamMessage;
 use crate::App;
+use crate::access::Role;
+use crate::action::masked;
 use crate::api::sessions::joined_one;
 use crate::hub::Change;
 use crate::wire::{Approval, AuditStatus};
@@ -43,9 +45,27 @@ pub(in crate::api) struct Board {
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     /// A message, and the session that it is about, if it is about one.
-    Message(Option<Arc<str>>, Utf8Bytes),
+    Message(Option<Arc<str>>, Text),
     /// Something was missed, so everybody has to hear how things are.
     Missed,
+}
+
+/// A message, as those see it who may answer, and as the others do.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    whole: Utf8Bytes,
+    /// Without secrets; none if there is no difference.
+    masked: Option<Utf8Bytes>,
+}
+
+impl Text {
+    /// As somebody of that role sees it.
+    pub(super) fn shown(self, role: Role) -> Utf8Bytes {
+        match self.masked {
+            Some(masked) if role < Role::Approver => masked,
+            _ => self.whole,
+        }
+    }
 }
 
 /// What is heard of the board.
@@ -147,14 +167,18 @@ impl Telling {
             Change::Session(id) => _ = self.changed.insert(id),
             Change::Asked(approval) => {
                 self.changed.insert(approval.session.clone());
-                self.say(Some(&approval.session), &StreamMessage::Asked { approval: Approval::clone(&approval) });
+                let shown = |role| Approval::clone(&self.board.app.hub.shown(&approval, role));
+                self.say_by_role(Some(&approval.session), |role| StreamMessage::Asked { approval: shown(role) });
             }
             Change::Closed { id, decided } => {
                 self.changed.insert(decided.session.clone());
                 let session = decided.session.clone();
-                self.say(Some(&session), &StreamMessage::Closed { id, decided });
+                let shown = |role| masked::decided(decided.clone(), role);
+                self.say_by_role(Some(&session), |role| StreamMessage::Closed { id: id.clone(), decided: shown(role) });
             }
-            Change::Busy(busy) => self.say(None, &StreamMessage::Busy { busy }),
+            Change::Busy(busy) => {
+                self.say_by_role(None, |role| StreamMessage::Busy { busy: masked::busy(busy.clone(), role) })
+            }
             Change::Rules => self.say(None, &StreamMessage::Rules {}),
         }
     }
@@ -186,7 +210,18 @@ impl Telling {
     }
 
     fn say(&self, session: Option<&str>, message: &StreamMessage) {
-        match message.text() {
+        self.tell(session, message.text().map(|whole| Text { whole, masked: None }));
+    }
+
+    /// Tells everybody what their role lets them see.
+    fn say_by_role(&self, session: Option<&str>, message: impl Fn(Role) -> StreamMessage) {
+        let text = |role| message(role).text();
+        let both = text(Role::Approver).zip(text(Role::Viewer));
+        self.tell(session, both.map(|(whole, masked)| Text { masked: (masked != whole).then_some(masked), whole }));
+    }
+
+    fn tell(&self, session: Option<&str>, text: Option<Text>) {
+        match text {
             Some(text) => self.note(Note::Message(session.map(Into::into), text)),
             // Nobody can be told, so everybody looks.
             None => self.note(Note::Missed),

@@ -35,8 +35,9 @@ use super::error::{ApiError, Query};
 use super::events::Wanted;
 use super::sessions::joined;
 use crate::App;
-use crate::access::guard::{Connection, Places};
-use crate::access::{Credential, Identity, Role, Staying};
+use crate::access::guard::{Connection, PROTOCOL, Seats};
+use crate::access::{Identity, Role, Viewer};
+use crate::action::masked;
 use crate::feed::Filter;
 use crate::hub::Answering;
 use crate::server::Stopping;
@@ -98,36 +99,37 @@ struct StreamQuery {
     )
 )]
 async fn stream(
-    Staying(who, credential): Staying,
+    Viewer(who): Viewer,
     State(app): State<App>,
     Query(query): Query<StreamQuery>,
     Query(wanted): Query<Wanted>,
-    Around { board, places, stopping }: Around,
+    Around { board, seats, stopping }: Around,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let visit = Visit { app, board, who, credential, filter: wanted.filter()?, after: query.after, stopping };
+    let visit = Visit { app, board, who, filter: wanted.filter()?, after: query.after, stopping };
     if !headers.contains_key(UPGRADE) {
-        // A WebSocket has its place already.
-        let place = places.take()?;
+        // A WebSocket has its seat already.
+        let seat = seats.take()?;
         let (sender, pieces) = mpsc::channel(PIECES);
         tokio::spawn(async move {
             visit.serve(Line::Lines(sender)).await;
-            drop(place);
+            drop(seat);
         });
         let pieces =
             stream::unfold(pieces, |mut pieces| async { Some((Ok::<_, Infallible>(pieces.recv().await?), pieces)) });
         return Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(pieces)).into_response());
     }
     let socket = socket.map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, "upgrade", why.body_text()))?;
-    let socket = socket.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
+    // A browser brings its key as another protocol, which is not answered.
+    let socket = socket.protocols([PROTOCOL]).max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
     Ok(socket.on_upgrade(move |socket| visit.serve(Line::Socket(Box::new(socket)))))
 }
 
 /// What a stream needs of the server around it.
 struct Around {
     board: Arc<Board>,
-    places: Places,
+    seats: Seats,
     stopping: Stopping,
 }
 
@@ -137,8 +139,8 @@ impl<S: Sync> FromRequestParts<S> for Around {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let around = || {
             let Connection { stopping, .. } = parts.extensions.get()?;
-            let (board, places) = (parts.extensions.get::<Arc<Board>>()?, parts.extensions.get::<Places>()?);
-            Some(Self { board: board.clone(), places: places.clone(), stopping: stopping.clone() })
+            let (board, seats) = (parts.extensions.get::<Arc<Board>>()?, parts.extensions.get::<Seats>()?);
+            Some(Self { board: board.clone(), seats: seats.clone(), stopping: stopping.clone() })
         };
         around().ok_or_else(|| ApiError::internal("a stream is asked for outside of a server"))
     }
@@ -215,7 +217,6 @@ struct Visit {
     app: App,
     board: Arc<Board>,
     who: Identity,
-    credential: Credential,
     filter: Filter,
     after: Option<u64>,
     stopping: Stopping,
@@ -224,22 +225,22 @@ struct Visit {
 impl Visit {
     /// Serves a client until it goes, does not read, may not be here any more, or the server stops.
     async fn serve(self, mut line: Line) {
-        let Self { app, board, who, credential, filter, after, mut stopping } = self;
+        let Self { app, board, who, filter, after, mut stopping } = self;
         let _watcher = app.feed.watcher();
         let heard = board.watch();
         let now = app.feed.cursor();
         // One from beyond the end is of another log.
         let cursor = after.map_or(now, |after| if after > now { 0 } else { after });
         let only = filter.session.clone();
-        let (staying, shown) = (who.clone(), credential.clone());
-        let client = Client { line: &mut line, app: &app, who, credential, filter, only, cursor };
+        let staying = who.clone();
+        let client = Client { line: &mut line, app: &app, who, filter, only, cursor };
         let over = tokio::select! {
             over = client.run(heard) => match over {
                 Ok(never) => match never {},
                 Err(over) => over,
             },
             // Beside it: one that takes nothing of what it is sent is told to leave all the same.
-            () = gone(&app, &staying, &shown) => Over::Out,
+            () = gone(&app, &staying) => Over::Out,
             () = stopping.begun() => Over::Stopping,
         };
         let (code, reason) = match over {
@@ -258,12 +259,12 @@ impl Visit {
 }
 
 /// Returns when what somebody came in with does not hold any more: it was taken back, is over, or has another role.
-async fn gone(app: &App, who: &Identity, credential: &Credential) {
+async fn gone(app: &App, who: &Identity) {
     let mut looks = interval(STILL_IN);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if app.access.holder(credential).as_ref() != Some(who) {
+        if !app.access.is_in(who) {
             return;
         }
     }
@@ -273,7 +274,6 @@ struct Client<'a> {
     line: &'a mut Line,
     app: &'a App,
     who: Identity,
-    credential: Credential,
     filter: Filter,
     /// The session that it wants to know of; all of them if it said none when it came.
     only: Option<String>,
@@ -352,7 +352,7 @@ impl Client<'_> {
     async fn note(&mut self, note: Note) -> Result<(), Over> {
         match note {
             Note::Message(Some(session), _) if !self.concerns(&session) => Ok(()),
-            Note::Message(_, text) => in_time(self.line.feed(text)).await,
+            Note::Message(_, text) => in_time(self.line.feed(text.shown(self.who.role))).await,
             Note::Missed => self.hello().await,
         }
     }
@@ -364,7 +364,11 @@ impl Client<'_> {
         let mut open = self.app.hub.pending_shared();
         open.retain(|approval| self.concerns(&approval.session));
         let pending = open.len() as u64;
-        let approvals = open.iter().take(FIRST_APPROVALS).map(|approval| Approval::clone(approval)).collect();
+        let approvals = open
+            .iter()
+            .take(FIRST_APPROVALS)
+            .map(|approval| Approval::clone(&self.app.hub.shown(approval, self.who.role)))
+            .collect();
         let hello = StreamMessage::Hello {
             me: Me { name: self.who.name.clone(), role: self.who.role.as_str().to_owned() },
             cursor: self.cursor,
@@ -372,7 +376,7 @@ impl Client<'_> {
             sessions,
             approvals,
             pending,
-            busy: self.app.hub.busy(),
+            busy: masked::busy(self.app.hub.busy(), self.who.role),
             audit: self.app.feed.status(),
         };
         self.send(&hello).await
@@ -406,6 +410,9 @@ impl Client<'_> {
     }
 
     async fn said(&mut self, text: &Utf8Bytes, answers: &mut JoinSet<StreamMessage>) -> Result<(), Over> {
+        if self.app.access.count(&self.who).is_err() {
+            return Err(Over::Nonsense("too many messages".to_owned()));
+        }
         let said = serde_json::from_str(text).map_err(|error| {
             let mut why = format!("this cannot be understood: {error}");
             // A reason to close has a limit of 123 bytes.
@@ -427,7 +434,7 @@ impl Client<'_> {
             }
             Said::Answer { id, option, nonce, scope } => {
                 // Looked at again with every answer: one that was taken back a moment ago does not count.
-                if self.app.access.user(&self.credential).as_ref() != Some(&self.who) {
+                if !self.app.access.uses(&self.who) {
                     return Err(Over::Out);
                 }
                 let refusal = if self.who.role < Role::Approver {

@@ -1,0 +1,228 @@
+//! Questions, for those who look at them and cannot answer: without secrets.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use amplifier_audit::Redaction;
+use serde_json::{Value, json};
+
+use crate::access::Role;
+use crate::wire::{Action, Approval, Busy, Decided, Field, Row, RowKind, Rule};
+
+/// What stands for a line of a secret of several lines.
+const REDACTED: &str = "[redacted]";
+
+/// Takes secrets out of what those see who cannot answer. An approver sees what they approve; a viewer sees no more than the audit log has.
+pub(crate) struct Masks {
+    // A std lock: nothing awaits while it is held.
+    known: Mutex<HashMap<String, Mask>>,
+}
+
+/// What stands for a question, for as long as that is open.
+struct Mask {
+    of: Weak<Approval>,
+    masked: Arc<Approval>,
+}
+
+impl Masks {
+    pub(crate) fn new() -> Self {
+        Self { known: Mutex::default() }
+    }
+
+    /// A question as somebody of that role sees it. It is made once, however many look.
+    pub(crate) fn approval(&self, approval: &Arc<Approval>, role: Role) -> Arc<Approval> {
+        if sees_all(role) {
+            return approval.clone();
+        }
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // The nonce is new whenever a question is announced.
+        if let Some(Mask { of, masked }) = known().get(&approval.nonce)
+            && of.as_ptr() == Arc::as_ptr(approval)
+        {
+            return masked.clone();
+        }
+        let masked = Arc::new(masked(approval));
+        let mut known = known();
+        known.insert(approval.nonce.clone(), Mask { of: Arc::downgrade(approval), masked: masked.clone() });
+        // Now and then, those that are closed are forgotten.
+        if known.len().is_power_of_two() {
+            known.retain(|_, mask| mask.of.strong_count() > 0);
+        }
+        masked
+    }
+}
+
+/// Whether that role sees questions as they are.
+fn sees_all(role: Role) -> bool {
+    role >= Role::Approver
+}
+
+/// What became of a question, as somebody of that role sees it.
+pub(crate) fn decided(mut decided: Decided, role: Role) -> Decided {
+    if !sees_all(role) {
+        mask(&mut decided.prompt);
+        mask(&mut decided.reason);
+    }
+    decided
+}
+
+/// A standing answer, as somebody of that role sees it.
+pub(crate) fn rule(mut rule: Rule, role: Role) -> Rule {
+    if !sees_all(role) {
+        mask(&mut rule.pattern);
+        mask(&mut rule.explanation);
+    }
+    rule
+}
+
+/// That there are too many questions, as somebody of that role sees it.
+pub(crate) fn busy(busy: Option<Busy>, role: Role) -> Option<Busy> {
+    busy.map(|mut busy| {
+        if !sees_all(role) {
+            mask(&mut busy.pattern);
+        }
+        busy
+    })
+}
+
+fn masked(approval: &Approval) -> Approval {
+    let mut approval = approval.clone();
+    mask(&mut approval.prompt);
+    approval.reason.iter_mut().for_each(mask);
+    let Action { target, notes, body, fields, .. } = &mut approval.action;
+    target.iter_mut().for_each(mask);
+    notes.iter_mut().for_each(mask);
+    fields.iter_mut().for_each(mask_field);
+    mask_rows(body);
+    approval
+}
+
+/// What markers are made with. It lives as long as the process, so that equal secrets look equal, and nobody can try out what they are.
+fn key() -> Option<&'static [u8; 32]> {
+    static KEY: LazyLock<Option<[u8; 32]>> = LazyLock::new(|| {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).ok().map(|()| key)
+    });
+    KEY.as_ref()
+}
+
+fn apply(value: &mut Value) {
+    match key() {
+        Some(key) => Redaction::standard().apply(key, value),
+        None => *value = REDACTED.into(),
+    }
+}
+
+fn mask(text: &mut String) {
+    let mut value = Value::String(std::mem::take(text));
+    apply(&mut value);
+    *text = value.as_str().unwrap_or(REDACTED).to_owned();
+}
+
+/// The name says, too, whether the value is a secret.
+fn mask_field(Field { name, value }: &mut Field) {
+    let read = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.clone()));
+    let mut named = json!({ name.as_str(): read });
+    let before = named.clone();
+    apply(&mut named);
+    if named != before {
+        *value = named.get(name.as_str()).map_or_else(|| REDACTED.to_owned(), Value::to_string);
+    }
+    mask(value);
+}
+
+/// Secrets may be longer than a line, so what stood there and what will stand there are looked at as a whole, each by itself.
+fn mask_rows(rows: &mut Vec<Row>) {
+    if let Some(pretty) = masked_json(rows) {
+        *rows = pretty;
+    }
+    let side = |other: RowKind| {
+        let lines: Vec<&str> = rows.iter().filter(|row| row.kind != other).map(|row| row.text.as_str()).collect();
+        let mut text = lines.join("\n");
+        mask(&mut text);
+        text
+    };
+    let (old, new) = (side(RowKind::Added), side(RowKind::Removed));
+    let (old, new): (HashSet<&str>, HashSet<&str>) = (old.split('\n').collect(), new.split('\n').collect());
+    for row in rows {
+        let is_kept = (row.kind == RowKind::Added || old.contains(row.text.as_str()))
+            && (row.kind == RowKind::Removed || new.contains(row.text.as_str()));
+        if is_kept {
+            continue;
+        }
+        let before = row.text.clone();
+        mask(&mut row.text);
+        if row.text == before {
+            row.text = REDACTED.to_owned();
+        }
+    }
+}
+
+/// The input of a tool that is shown as JSON: the names of its fields say which values are secrets.
+fn masked_json(rows: &[Row]) -> Option<Vec<Row>> {
+    if rows.iter().any(|row| row.kind != RowKind::Plain) || !rows.first()?.text.starts_with(['{', '[']) {
+        return None;
+    }
+    let text = rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n");
+    let mut value: Value = serde_json::from_str(&text).ok()?;
+    apply(&mut value);
+    let text = serde_json::to_string_pretty(&value).ok()?;
+    Some(text.split('\n').map(|line| Row::new(RowKind::Plain, line)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+    fn masked_body(rows: Vec<Row>) -> String {
+        let mut rows = rows;
+        mask_rows(&mut rows);
+        rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn plain(text: &str) -> Vec<Row> {
+        text.split('\n').map(|line| Row::new(RowKind::Plain, line)).collect()
+    }
+
+    #[test]
+    fn a_key_of_several_lines_is_hidden_line_by_line_on_both_sides_of_a_diff() {
+        let rows = vec![
+            Row::new(RowKind::Gap, "@@ -1,4 +1,5 @@"),
+            Row::new(RowKind::Context, "harmless"),
+            Row::new(RowKind::Context, "-----BEGIN PRIVATE KEY-----"),
+            Row::new(RowKind::Removed, "MIIEoldold"),
+            Row::new(RowKind::Added, "MIIEnewnew"),
+            Row::new(RowKind::Context, "-----END PRIVATE KEY-----"),
+            Row::new(RowKind::Added, "also harmless"),
+        ];
+        let shown = masked_body(rows);
+        assert!(!shown.contains("MIIE"), "{shown}");
+        assert!(shown.starts_with("@@ -1,4 +1,5 @@\nharmless\n") && shown.ends_with("\nalso harmless"), "{shown}");
+        assert_eq!(shown.lines().count(), 7);
+    }
+
+    #[test]
+    fn commands_and_json_keep_all_but_their_secrets() {
+        let shown = masked_body(plain(&format!("cd /srv\ncurl -H 'Authorization: Bearer {TOKEN}' https://x.example")));
+        assert!(shown.starts_with("cd /srv\ncurl -H ") && shown.ends_with("https://x.example"), "{shown}");
+        assert!(!shown.contains(TOKEN) && shown.contains("[redacted kind="), "{shown}");
+        let shown = masked_body(plain("{\n  \"password\": \"hunter2\",\n  \"to\": \"here\"\n}"));
+        assert!(!shown.contains("hunter2") && shown.contains("\n  \"to\": \"here\"\n"), "{shown}");
+        let harmless = "make\n{ not json";
+        assert_eq!(masked_body(plain(harmless)), harmless);
+    }
+
+    #[test]
+    fn the_name_of_a_field_counts() {
+        let masked = |name: &str, value: &str| {
+            let mut field = Field { name: name.to_owned(), value: value.to_owned() };
+            mask_field(&mut field);
+            field.value
+        };
+        assert!(masked("password", "\"hunter2\"").starts_with("\"[redacted kind=password "));
+        assert!(!masked("env", "{\"api_key\":\"abc def\"}").contains("abc"));
+        assert_eq!(masked("timeout", "60"), "60");
+    }
+}

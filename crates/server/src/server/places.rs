@@ -1,0 +1,106 @@
+//! Who has a place among the connections.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// The places there are. Those of people who are known are theirs; strangers have few, and the last to come takes that of the first: nobody can keep
+/// the owner out by connecting often.
+#[derive(Debug)]
+pub(crate) struct Places {
+    known: Arc<Semaphore>,
+    most_strangers: usize,
+    // A std lock: nothing awaits while it is held.
+    strangers: Mutex<Strangers>,
+}
+
+#[derive(Debug, Default)]
+struct Strangers {
+    next: u64,
+    /// In the order in which they came, with what tells each that it has lost its place.
+    waiting: BTreeMap<u64, oneshot::Sender<()>>,
+}
+
+/// A place. It is given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    known: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Places {
+    pub(crate) fn new(connections: usize, strangers: usize) -> Arc<Self> {
+        let most_strangers = strangers.clamp(1, connections.max(1));
+        let known = Arc::new(Semaphore::new(connections.saturating_sub(most_strangers).max(1)));
+        Arc::new(Self { known, most_strangers, strangers: Mutex::default() })
+    }
+
+    /// A place for somebody who is not known yet, and what says that it is lost.
+    pub(crate) fn admit(self: &Arc<Self>) -> (Place, oneshot::Receiver<()>) {
+        let (lose, lost) = oneshot::channel();
+        let mut strangers = self.strangers();
+        strangers.next += 1;
+        let number = strangers.next;
+        strangers.waiting.insert(number, lose);
+        if strangers.waiting.len() > self.most_strangers
+            && let Some((_, lose)) = strangers.waiting.pop_first()
+        {
+            // One that has just gone does not hear it.
+            let _ = lose.send(());
+        }
+        (Place { places: self.clone(), number, known: Mutex::default() }, lost)
+    }
+
+    fn strangers(&self) -> std::sync::MutexGuard<'_, Strangers> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Whoever connected is known now: the place is theirs. Not if all of them are taken.
+    pub(crate) fn keep(&self) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_some() {
+            return true;
+        }
+        let Ok(permit) = self.places.known.clone().try_acquire_owned() else { return false };
+        // One that has lost its place meanwhile ends all the same.
+        self.places.strangers().waiting.remove(&self.number);
+        *known = Some(permit);
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.strangers().waiting.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_lose_their_places_to_those_who_come_later_and_the_known_do_not() {
+        let places = Places::new(4, 2);
+        let (first, mut first_lost) = places.admit();
+        assert!(first.keep() && first.keep());
+        let (second, mut second_lost) = places.admit();
+        let (_third, mut third_lost) = places.admit();
+        let (fourth, _fourth_lost) = places.admit();
+        assert!(second_lost.try_recv().is_ok());
+        assert!(third_lost.try_recv().is_err());
+        // It ends without having been told to.
+        assert!(first_lost.try_recv().is_err());
+        drop(second);
+        let (fifth, _) = places.admit();
+        assert!(third_lost.try_recv().is_ok());
+        // Two are known at most.
+        assert!(fourth.keep() && !fifth.keep());
+        drop(first);
+        assert!(fifth.keep());
+    }
+}
