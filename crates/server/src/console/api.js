@@ -142,6 +142,31 @@ export function get(path, query = {}) {
   return ask('GET', tail ? `${path}?${tail}` : path);
 }
 
+/** A number that no record has yet. */
+export const NEWEST = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Records of the log before a number, the newest first. The server reads a part of the log at a time, so this gives what was found so far, until
+ * there are enough or the log is at its beginning.
+ * @param {Record<string, string>} filter
+ * @param {number} before
+ * @param {number} limit
+ * @returns {AsyncGenerator<{records: import('./types.js').LogRecord[], next: number, isEnd: boolean, isDone: boolean}>}
+ */
+export async function* backwards(filter, before, limit) {
+  /** @type {import('./types.js').LogRecord[]} */
+  const records = [];
+  for (let next = before; ;) {
+    const page = await get('/api/events', { ...filter, before: next, limit: limit - records.length });
+    records.push(...page.events.reverse());
+    const isEnd = page.cursor <= page.first || page.cursor >= next;
+    next = page.cursor;
+    const isDone = isEnd || records.length >= limit;
+    yield { records, next, isEnd, isDone };
+    if (isDone) return;
+  }
+}
+
 /**
  * @param {string} path
  * @param {object} body

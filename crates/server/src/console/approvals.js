@@ -5,7 +5,7 @@ import { notifications, toggleNotifications } from './alerts.js';
 import { openQuestions, opensAlone, setOpensAlone } from './dialog.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, clock, count, folderName, serverNow } from './format.js';
-import { badge, confirmed, decisionBadge, empty, failed, perFrame, summary, whoDecided } from './parts.js';
+import { badge, confirmed, decisionBadge, empty, failed, modal, perFrame, summary, whoDecided } from './parts.js';
 import { may, on, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
@@ -82,7 +82,7 @@ function history() {
       if (anew) rows.replaceChildren();
       rows.append(...page.decisions.map(decision));
       before = page.decisions.at(-1)?.seq;
-      fill(more, page.decisions.length >= PAGE ? el('button', { type: 'button', onclick: () => void read(false) }, 'Show older') : rows.childElementCount === 0 ? empty('approvals', 'Nothing was decided yet.') : null);
+      fill(more, page.decisions.length >= PAGE ? el('button', { type: 'button', onclick: () => void read(false) }, 'Show older') : rows.childElementCount === 0 ? (hook.value.trim() ? empty('approvals', 'No decision matches.') : empty('approvals', 'Nothing was decided yet.', 'Every answer to a question is listed here: what was asked, who answered, from where, and after how long.')) : null);
     } catch (error) {
       fill(more, failed(words(error)));
     }
@@ -122,12 +122,16 @@ const SCOPES = { session: 'One session', project: 'One project', person: 'Everyw
 
 function rules() {
   const list = el('ul', { class: 'cards' });
+  const unread = el('div', { class: 'unread' });
   let isClosed = false;
   const read = async () => {
     try {
-      /** @type {{rules: Rule[]}} */
+      /** @type {{rules: Rule[], unreadable?: {file: string, why: string}[]}} */
       const said = await get('/api/rules');
       if (isClosed) return;
+      fill(unread, said.unreadable?.length ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null,
+        el('strong', null, 'Not all rules can be read, so those below may not be all that hold.'),
+        el('ul', { class: 'plain-list' }, said.unreadable.map((one) => el('li', null, el('code', null, shown(one.file, { limit: 300 })), ': ', shown(one.why, { limit: 400 })))))) : null);
       fill(list, said.rules.map((rule) => el('li', { class: 'card rule-card' },
         el('div', { class: 'grow' },
           el('p', { class: 'rule-line' }, rule.decision === 'allow' ? badge('good', 'Allow', 'check') : badge('bad', 'Deny', 'close'), el('span', { class: 'hook-name' }, shown(rule.hook, { limit: 80, more: false })), el('code', null, shown(rule.pattern, { limit: 240 }))),
@@ -154,7 +158,7 @@ function rules() {
   void read();
   const off = on('rules', () => void read());
   return {
-    root: list,
+    root: el('div', null, unread, list),
     tools: may('approver') ? el('button', { type: 'button', onclick: () => ruleForm({ hook: '', pattern: '' }) }, icon('plus'), 'New rule') : undefined,
     close() {
       isClosed = true;
@@ -177,8 +181,7 @@ export function ruleForm(suggested) {
   const decision = el('select', { id: 'rule-decision' }, el('option', { value: 'deny' }, 'Deny them'), el('option', { value: 'allow' }, 'Allow them'));
   const preview = el('div', { class: 'preview', 'aria-live': 'polite' });
   const problem = el('div', { role: 'alert' });
-  const dialog = el('dialog', { class: 'small', 'aria-labelledby': 'rule-title' },
-    el('h2', { id: 'rule-title' }, 'A rule for questions to come'),
+  const dialog = modal('rule', 'A rule for questions to come',
     el('p', { class: 'faint' }, 'It answers by itself from now on. Questions that are open already stay open.'),
     el('label', { for: 'rule-hook' }, 'Questions of the hook'), hook,
     el('label', { for: 'rule-pattern' }, 'that read (', el('code', null, '*'), ' stands for any text)'), pattern,
@@ -205,9 +208,6 @@ export function ruleForm(suggested) {
       fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(words(error))));
     }
   };
-  dialog.addEventListener('close', () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
 }
 
 /**

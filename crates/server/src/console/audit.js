@@ -1,6 +1,6 @@
 // The audit log: what is proven about it, and its records.
 
-import { get, post, words } from './api.js';
+import { backwards, get, NEWEST, post, words } from './api.js';
 import { el, fill, icon, svg, toast } from './dom.js';
 import { ago, count, fullTime, timeOfDay } from './format.js';
 import { tree } from './json.js';
@@ -37,7 +37,7 @@ export function auditView() {
   if (store.audit) draw();
   else get('/api/audit').then(acceptAudit, (error) => fill(status, failed(words(error))));
   const list = records();
-  const off = on('audit', () => { draw(); list.grown(); });
+  const off = on('audit', () => { draw(); list.changed(); });
   return {
     title: 'Audit log',
     root: el('div', { class: 'view' }, el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Audit log'), verify), status, el('h2', null, 'Records'), list.root),
@@ -55,6 +55,7 @@ function upTo(n) {
 
 /** @param {AuditStatus} audit */
 function drawStatus(audit) {
+  if (audit.sound && audit.size === 0) return el('div', { class: 'card proof' }, el('div', { class: 'verdict' }, el('span', { class: 'seal plain' }, icon('audit')), el('div', null, el('p', { class: 'big' }, 'Nothing is recorded yet'), el('p', null, 'Whatever sessions do from now on is recorded here, and verified as it comes.'))));
   const part = audit.size ? audit.verified_to / audit.size : 1;
   const place = audit.problems.find((one) => one.seq !== undefined)?.seq;
   const bar = svg('svg', { class: 'meter', viewBox: '0 0 1000 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${count(audit.verified_to)} of ${count(audit.size)} records verified` },
@@ -68,7 +69,7 @@ function drawStatus(audit) {
         el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log is not as it was written'),
         el('p', null, audit.sound
           ? audit.verified_to >= audit.size ? 'That is all of it. Every record is the one that was written, in its place.' : `${count(audit.size - audit.verified_to)} newer records are being verified.`
-          : [`Sound up to ${upTo(Math.min(audit.verified_to, place ?? audit.verified_to))}. What comes after cannot be trusted until it is explained.`]))),
+          : [`Sound up to ${upTo(soundTo(audit))}. What comes after cannot be trusted until it is explained.`]))),
     bar,
     audit.problems.length ? el('ol', { class: 'problems' }, audit.problems.slice(0, 20).map((one) => el('li', null, one.seq === undefined ? null : el('a', { href: `#/audit/${one.seq}`, class: 'num' }, `Record ${count(one.seq)}`), one.seq === undefined ? null : ': ', shown(one.text, { limit: 500 }))), audit.problems.length > 20 ? el('li', null, `and ${count(audit.problems.length - 20)} more`) : null) : null,
     audit.sound ? null : el('p', { class: 'advice' }, 'Keep the files as they are. ', el('code', null, 'amplifier audit verify'), ' says more, and a checkpoint that is kept elsewhere tells what was there before.'),
@@ -89,55 +90,61 @@ function records() {
   const session = field('session', 'Session');
   const text = field('text', 'Text');
   let isClosed = false;
-  /** Where the page begins: undefined is the newest. */
-  /** @type {number | undefined} */
-  let after;
-  /** @type {number[]} the beginnings of the pages before, while a filter is on */
-  let stack = [];
-  let next = 0;
+  /** The page has the records before this one. */
+  let before = NEWEST;
+  /** @type {number[]} the same of the pages with newer records */
+  let newer = [];
   let seenTo = 0;
   let latest = 0;
+  /** @type {LogRecord[]} */
+  let found = [];
 
   const filters = () => ({ kind: kind.value, event: event.value.trim(), hook: hook.value.trim(), session: session.value.trim(), text: text.value });
   const isFiltered = () => Object.values(filters()).some(Boolean);
+  const go = (/** @type {number} */ to, /** @type {number[]} */ over) => {
+    before = to;
+    newer = over;
+    void read();
+  };
+  const draw = () => fill(rows, found.flatMap((record, index) => [...border(record, index === 0 ? before : found[index - 1]?.seq ?? 0), row(record)]));
   const read = async () => {
     const mine = ++latest;
+    seenTo = store.audit?.size ?? 0;
     try {
-      const size = store.audit?.size ?? (await get('/api/audit')).size;
-      const start = after ?? (isFiltered() ? 0 : Math.max(0, size - PAGE));
-      /** @type {{events: LogRecord[], cursor: number}} */
-      const page = await get('/api/events', { ...filters(), after: start || undefined, limit: PAGE });
-      if (isClosed || mine !== latest) return;
-      after = start;
-      next = page.cursor;
-      seenTo = Math.max(size, (page.events.at(-1)?.seq ?? 0) + 1);
-      const newestFirst = isFiltered() ? page.events : [...page.events].reverse();
-      fill(rows, newestFirst.map(row));
-      fill(foot,
-        el('button', { type: 'button', id: 'page-older', disabled: isFiltered() ? stack.length === 0 : start === 0, onclick: () => { if (isFiltered()) after = stack.pop(); else after = Math.max(0, start - PAGE); void read(); } }, icon('back'), isFiltered() ? 'Previous' : 'Older'),
-        el('span', { class: 'num faint' }, page.events.length ? `${count(page.events[0]?.seq)} – ${count(page.events.at(-1)?.seq)}` : ''),
-        el('button', { type: 'button', id: 'page-newer', disabled: page.events.length < PAGE || next >= size, onclick: () => { if (isFiltered()) stack.push(start); after = next; void read(); } }, isFiltered() ? 'Next' : 'Newer', icon('next')),
-        el('button', { type: 'button', id: 'page-newest', class: 'quiet', hidden: isFiltered(), onclick: () => { after = undefined; void read(); } }, 'Newest'),
-        page.events.length === 0 ? empty('audit', 'No record matches.') : null);
+      for await (const { records, next, isEnd, isDone } of backwards(filters(), before, PAGE)) {
+        if (isClosed || mine !== latest) return;
+        found = records;
+        draw();
+        const held = document.activeElement?.id;
+        fill(foot,
+          el('button', { type: 'button', id: 'page-newest', class: 'quiet', onclick: () => go(NEWEST, []) }, 'Newest'),
+          el('button', { type: 'button', id: 'page-newer', disabled: newer.length === 0, onclick: () => go(newer.at(-1) ?? NEWEST, newer.slice(0, -1)) }, icon('back'), 'Newer'),
+          el('span', { class: 'num faint', role: 'status' }, isDone ? (found.length ? `${count(found[0]?.seq)} – ${count(found.at(-1)?.seq)}` : '') : `Looking before record ${count(next)}…`),
+          el('button', { type: 'button', id: 'page-older', disabled: isEnd || !isDone, onclick: () => go(next, [...newer, before]) }, 'Older', icon('next')),
+          isDone && found.length === 0 ? isFiltered() ? empty('audit', 'No record matches.') : null : null);
+        if (held?.startsWith('page-')) document.getElementById(held)?.focus();
+      }
     } catch (error) {
-      if (!isClosed) fill(foot, failed(words(error)));
+      if (!isClosed && mine === latest) fill(foot, failed(words(error)));
     }
   };
   /** @type {number | undefined} */
   let timer;
   const changed = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => { after = undefined; stack = []; void read(); }, 250);
+    timer = setTimeout(() => go(NEWEST, []), 250);
   };
   for (const one of [kind, event, hook, session, text]) one.addEventListener('input', changed);
   void read();
   return {
     root: el('div', null, el('div', { class: 'filters' }, kind, event, hook, session, text),
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Records' }, el('table', { class: 'table records stacks' }, el('thead', null, el('tr', null, el('th', { scope: 'col', class: 'number' }, 'Record'), ['Time', 'Kind', 'Event', 'Session', 'What it says'].map((name) => el('th', { scope: 'col' }, name)))), rows)), foot),
-    grown() {
+    /** What is known of the log has changed. */
+    changed() {
+      draw();
       const size = store.audit?.size ?? 0;
       const button = document.getElementById('page-newest');
-      if (button && size > seenTo) button.textContent = `Newest (${count(size - seenTo)} more)`;
+      if (button && size > seenTo && !isFiltered()) button.textContent = `Newest (${count(size - seenTo)} more)`;
     },
     close() {
       isClosed = true;
@@ -146,15 +153,32 @@ function records() {
   };
 }
 
+/** @param {AuditStatus} audit @returns {number} one more than the last record that is sound */
+function soundTo(audit) {
+  return Math.min(audit.verified_to, audit.problems.find((one) => one.seq !== undefined)?.seq ?? audit.verified_to);
+}
+
+/**
+ * Where a broken log is sound from here on down, a line says so: also where a filter hides the record that breaks it.
+ * @param {LogRecord} record
+ * @param {number} above the number of what stands above it
+ */
+function border(record, above) {
+  const audit = store.audit;
+  if (!audit || audit.sound || record.seq >= soundTo(audit) || above < soundTo(audit)) return [];
+  return [el('tr', { class: 'border' }, el('td', { colspan: 6 }, icon('mark'), `Sound up to ${upTo(soundTo(audit))}. What stands above this line cannot be trusted until it is explained.`))];
+}
+
 /** @param {LogRecord} record */
 function row(record) {
   const broken = store.audit?.problems.some((one) => one.seq === record.seq);
-  return el('tr', { class: broken ? 'broken' : record.body?.decision === 'deny' || record.body?.granted === false ? 'denied' : '' },
+  const doubtful = store.audit?.sound === false && record.seq >= soundTo(store.audit);
+  return el('tr', { class: broken ? 'broken' : doubtful ? 'doubtful' : record.body?.decision === 'deny' || record.body?.granted === false ? 'denied' : '' },
     el('td', { class: 'number' }, el('a', { class: 'num', href: `#/audit/${record.seq}` }, count(record.seq)), broken ? el('span', { class: 'sr' }, ' (broken)') : null),
     el('td', { class: 'tight' }, timeOfDay(record.at)),
     el('td', { class: 'tight' }, shown(record.kind.replaceAll('_', ' '), { limit: 40, more: false })),
     el('td', { class: 'tight' }, el('code', null, shown(record.event ?? '', { limit: 40, more: false }))),
-    el('td', { class: 'tight' }, record.session ? shown(sessionName(record.session), { limit: 24, more: false }) : ''),
+    el('td', null, el('div', { class: 'one-line from' }, record.session ? shown(sessionName(record.session), { limit: 80, more: false }) : '')),
     el('td', { class: 'wide' }, el('div', { class: 'one-line' }, shown(told(record), { limit: 160, more: false }))));
 }
 

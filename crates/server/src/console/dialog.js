@@ -85,6 +85,9 @@ export function startDialog() {
 }
 
 function changed() {
+  const back = outcome?.basis === GONE && current ? store.approvals.get(current.id) : undefined;
+  // A session that was slow to come back has its question with it.
+  if (back) show(back);
   if (current && !outcome) {
     const fresh = store.approvals.get(current.id);
     if (fresh) {

@@ -1,8 +1,9 @@
 // What hooks do, how often, and how fast.
 
-import { get, post, words } from './api.js';
+import { backwards, get, NEWEST, words } from './api.js';
+import { openTests, reload } from './bundles.js';
 import { histogram, sparkline } from './charts.js';
-import { el, fill, icon, svg, toast } from './dom.js';
+import { el, fill, icon, svg } from './dom.js';
 import { ago, count, nanos, short } from './format.js';
 import { badge, empty, failed } from './parts.js';
 import { may, sessionName } from './store.js';
@@ -37,28 +38,22 @@ export function hooksView() {
       el('td', { class: 'number num', 'data-label': 'p50' }, nanos(one.p50_ns)), el('td', { class: 'number num', 'data-label': 'p95' }, nanos(one.p95_ns)),
       el('td', { class: 'chart' }, histogram(one.latency, { width: 104 })), el('td', { class: 'chart' }, sparkline(one.recent)))));
     if (held2) /** @type {HTMLElement | null} */ (rows.querySelector(`a[href="${CSS.escape(held2)}"]`))?.focus();
-    fill(tail, hooks.length === 0 ? empty('hooks', 'No hook was called yet.') : null);
+    fill(tail, hooks.length === 0 ? empty('hooks', 'No hook was called yet.', 'When a session runs, each hook is listed here: how often it was called, what it answered, and how long that took.') : null);
   };
   const stop = keepReading(async () => {
     hooks = (await get('/api/hooks')).hooks;
     draw();
   }, (error) => fill(tail, failed(words(error))));
+  const result = el('div', { class: 'reloaded' });
+  const again = el('button', { type: 'button', title: 'Connected sessions read their bundles again', onclick: async () => { again.disabled = true; await reload(result); again.disabled = false; } }, 'Reload bundles');
+  const tools = may('admin') ? el('div', { class: 'row' }, el('button', { type: 'button', onclick: () => openTests() }, 'Test…'), again) : null;
   return {
     title: 'Hooks',
     root: el('div', { class: 'view' },
-      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Hooks'), may('admin') ? el('button', { type: 'button', title: 'Connected sessions read their bundles again', onclick: () => void reload() }, 'Reload bundles') : null),
+      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Hooks'), tools), result,
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Hooks' }, el('table', { class: 'table hooks stacks' }, el('thead', null, head), rows)), tail),
     close: stop,
   };
-}
-
-async function reload() {
-  try {
-    const said = await post('/api/hooks/reload');
-    toast(`${count(said?.sessions)} session${said?.sessions === 1 ? '' : 's'} told to read their bundles again.`, 'good');
-  } catch (error) {
-    toast(shown(words(error), { limit: 300 }), 'bad');
-  }
 }
 
 /**
@@ -103,7 +98,8 @@ export function hookView(name) {
     if (one) fill(body, facts(one));
     else fill(body, empty('hooks', 'This hook was not called yet.'));
   }, (error) => fill(body, failed(words(error))));
-  void latest(name).then((records) => {
+  let isClosed = false;
+  const draw = (/** @type {LogRecord[]} */ records) => {
     fill(recent, records.map((record) => el('tr', { class: record.body?.answer === 'deny' ? 'denied' : '' },
       el('td', { class: 'tight' }, ago(record.at)), el('td', null, el('code', null, shown(record.event ?? '', { limit: 60, more: false }))),
       el('td', null, record.body?.error ? badge('bad', 'failed', 'mark') : shown(record.body?.answer ?? '', { limit: 40, more: false })),
@@ -111,29 +107,25 @@ export function hookView(name) {
       el('td', { class: 'number num' }, nanos(record.body?.took_ns)),
       el('td', null, record.session ? el('a', { href: `#/sessions/${encodeURIComponent(record.session)}` }, shown(sessionName(record.session), { limit: 40, more: false })) : null),
       el('td', { class: 'number' }, el('a', { class: 'num', href: `#/audit/${record.seq}` }, count(record.seq))))));
-    fill(none, records.length === 0 ? el('p', { class: 'faint' }, 'None of late.') : null);
-  }, (error) => fill(none, failed(words(error))));
+  };
+  const latest = async () => {
+    for await (const { records, isDone } of backwards({ hook: name, kind: 'hook_report' }, NEWEST, 30)) {
+      if (isClosed) return;
+      draw(records);
+      fill(none, isDone && records.length === 0 ? el('p', { class: 'faint' }, 'There are none.') : null);
+    }
+  };
+  latest().catch((error) => fill(none, failed(words(error))));
   return {
     title: 'Hook',
     root: el('div', { class: 'view' }, el('a', { href: '#/hooks', class: 'up' }, icon('back'), 'Hooks'), el('header', { class: 'top' }, el('h1', { tabindex: -1 }, shown(name, { limit: 120 }))), body,
       el('h2', null, 'Latest calls'),
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Latest calls' }, el('table', { class: 'table stacks' }, el('thead', null, el('tr', null, ['When', 'Event', 'Answer', 'Why'].map((one) => el('th', { scope: 'col' }, one)), el('th', { scope: 'col', class: 'number' }, 'Took'), el('th', { scope: 'col' }, 'Session'), el('th', { scope: 'col', class: 'number' }, 'Record'))), recent)), none),
-    close: stop,
+    close() {
+      isClosed = true;
+      stop();
+    },
   };
-}
-
-/**
- * The newest calls of a hook, newest first. The log is read forwards, so this looks at its last stretch.
- * @param {string} hook
- * @returns {Promise<LogRecord[]>}
- */
-async function latest(hook) {
-  const { size } = await get('/api/audit');
-  for (const reach of [2_000, 50_000]) {
-    const page = await get('/api/events', { hook, kind: 'hook_report', after: Math.max(0, size - reach) || undefined, limit: 500 });
-    if (page.events.length > 0 || size <= reach) return page.events.slice(-30).reverse();
-  }
-  return [];
 }
 
 /** @param {HookStats} one */

@@ -1,7 +1,7 @@
 // The page: which view is shown, and what is around it.
 
+import { openAccess } from './access.js';
 import { startAlerts, setTitle } from './alerts.js';
-import { post } from './api.js';
 import { approvalsView, ruleForm } from './approvals.js';
 import { auditView, recordView } from './audit.js';
 import { openQuestions, startDialog } from './dialog.js';
@@ -100,21 +100,13 @@ const nav = perFrame(() => {
 /** The foot of the side bar, and the bars above the view. */
 function around() {
   const audit = store.audit;
-  if (isOther(byId('proven'), [audit?.sound, audit?.verified_to])) fill(byId('proven'), audit ? el('a', { href: '#/audit', class: audit.sound ? 'proven' : 'proven broken' }, icon(audit.sound ? 'approvals' : 'mark'),
-    el('span', null, audit.sound ? `Verified up to record ${audit.verified_to > 0 ? count(audit.verified_to - 1) : '–'}` : 'The audit log is broken')) : null);
+  if (isOther(byId('proven'), [audit?.sound, audit?.verified_to, audit?.size])) fill(byId('proven'), audit ? el('a', { href: '#/audit', class: audit.sound ? 'proven' : 'proven broken' }, icon(audit.sound ? 'approvals' : 'mark'),
+    el('span', null, audit.sound ? (audit.verified_to > 0 ? `Verified up to record ${count(audit.verified_to - 1)}` : audit.size > 0 ? 'Verifying…' : 'Nothing recorded yet') : 'The audit log is broken')) : null);
   if (isOther(byId('link'), store.link)) fill(byId('link'), el('span', { class: `link ${store.link}` }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), store.link === 'live' ? 'Live' : store.link === 'lost' ? 'Connection lost' : 'Connecting…'));
   const held = document.activeElement?.id;
-  if (isOther(byId('me'), store.me)) fill(byId('me'), store.me ? [el('span', { class: 'me-name' }, shown(store.me.name, { limit: 40, more: false })), el('span', { class: 'faint' }, ` ${store.me.role}`), el('button', { type: 'button', class: 'quiet small', id: 'leave', onclick: () => void leave() }, 'Leave')] : null);
-  if (held === 'leave') document.getElementById(held)?.focus();
+  if (isOther(byId('me'), store.me)) fill(byId('me'), store.me ? el('button', { type: 'button', class: 'quiet small', id: 'access', title: 'Who gets in', onclick: openAccess }, icon('person'), el('span', { class: 'me-name' }, shown(store.me.name, { limit: 40, more: false })), el('span', { class: 'faint' }, store.me.role), el('span', { class: 'sr' }, 'Who gets in')) : null);
+  if (held === 'access') document.getElementById(held)?.focus();
   bars();
-}
-
-async function leave() {
-  try {
-    await post('/api/leave');
-  } finally {
-    location.reload();
-  }
 }
 
 function bars() {

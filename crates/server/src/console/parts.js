@@ -105,18 +105,28 @@ export function summary(approval) {
  */
 export function confirmed(question, explanation, yes) {
   return new Promise((resolve) => {
-    const dialog = el('dialog', { class: 'small', 'aria-labelledby': 'confirm-title' },
-      el('h2', { id: 'confirm-title' }, question), el('p', null, explanation),
+    const dialog = modal('confirm', question, el('p', null, explanation),
       el('div', { class: 'row end' },
         el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
         el('button', { type: 'button', class: 'danger', onclick: () => dialog.close('yes') }, yes)));
-    dialog.addEventListener('close', () => {
-      resolve(dialog.returnValue === 'yes');
-      dialog.remove();
-    });
-    document.body.append(dialog);
-    dialog.showModal();
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'));
   });
+}
+
+/**
+ * Opens a dialog, which is gone when it is closed.
+ * @param {string} id
+ * @param {string} title
+ * @param {...import('./dom.js').Child} children
+ */
+export function modal(id, title, ...children) {
+  const dialog = el('dialog', { class: 'small', id, 'aria-labelledby': `${id}-title` }, el('h2', { id: `${id}-title` }, title), children,
+    // What is outside of a modal dialog is neither seen above it nor read out.
+    el('div', { class: 'toasts' }), el('div', { class: 'sr', 'aria-live': 'polite' }), el('div', { class: 'sr', 'aria-live': 'assertive' }));
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
 }
 
 /**

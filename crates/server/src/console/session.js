@@ -68,6 +68,8 @@ export function sessionView(id) {
   const flush = perFrame(() => {
     if (isClosed) return;
     const some = waiting.splice(0, BATCH);
+    // What was there from the beginning is nothing new.
+    const wasDrawn = isDrawn;
     let added = 0;
     for (const entry of some) {
       if (entry.node) {
@@ -97,7 +99,7 @@ export function sessionView(id) {
     else if (isLoaded) fill(below, isEarlier ? el('button', { type: 'button', onclick: () => redraw() }, 'Show the newest entries') : list.childElementCount === 0 ? empty('sessions', timeline.order.length ? 'Nothing of that kind.' : 'Nothing has happened yet.') : null);
     if (added && isLoaded) {
       if (follows) toEnd();
-      else if (isDrawn) {
+      else if (wasDrawn) {
         unseen += added;
         jump.hidden = false;
         fill(jump, icon('down'), `${count(unseen)} new`);
@@ -180,6 +182,7 @@ export function sessionView(id) {
   const drawHead = perFrame(() => {
     const session = store.sessions.get(id);
     if (session) fillHead(head, session);
+    filters.hidden = !session;
     box.show(session);
   });
 
@@ -194,9 +197,9 @@ export function sessionView(id) {
     }
   };
 
+  const filters = el('div', { class: 'filters' }, only, el('label', { class: 'check', for: 'minor' }, minor, 'Small events too'));
   const root = el('div', { class: 'view session-view' },
-    el('a', { href: '#/sessions', class: 'up' }, icon('back'), 'Sessions'), head,
-    el('div', { class: 'filters' }, only, el('label', { class: 'check', for: 'minor' }, minor, 'Small events too')),
+    el('a', { href: '#/sessions', class: 'up' }, icon('back'), 'Sessions'), head, filters,
     above, list, below, el('div', { class: 'dock' }, jump, box.root));
 
   const known = store.sessions.get(id);
@@ -204,7 +207,11 @@ export function sessionView(id) {
     fillHead(head, known);
     box.show(known);
   }
-  else get(`/api/sessions/${encodeURIComponent(id)}`).then((session) => { store.sessions.set(id, session); drawHead(); }, (error) => fill(head, el('h1', { tabindex: -1 }, 'Session'), failed(words(error))));
+  else get(`/api/sessions/${encodeURIComponent(id)}`).then((session) => { store.sessions.set(id, session); drawHead(); }, (error) => {
+    fill(head, el('h1', { tabindex: -1 }, 'Session'));
+    fill(below, failed(words(error)));
+    filters.hidden = true;
+  });
   void read();
   watch(id);
   const offs = [

@@ -3,7 +3,7 @@
 import { post, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, count, folderName, short } from './format.js';
-import { empty, isOther, perFrame, STATES, stateBadge } from './parts.js';
+import { empty, isOther, modal, perFrame, STATES, stateBadge } from './parts.js';
 import { may, on, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
@@ -67,12 +67,14 @@ export function sessionsView() {
     fill(tail,
       found.length > most ? el('button', { type: 'button', onclick: () => { most += AT_ONCE; draw(); } }, `Show ${Math.min(AT_ONCE, found.length - most)} more of ${count(found.length)}`) : null,
       found.length === 0 && all.length > 0 ? empty('sessions', 'No session matches.') : null,
-      all.length === 0 && store.link !== 'connecting' ? empty('sessions', 'No sessions yet.', 'Start one with ', el('code', null, 'amplifier chat --serve'), ' and it shows up here.') : null);
+      all.length === 0 && store.link !== 'connecting' ? first() : null);
+    filters.hidden = all.length === 0;
   }, 150);
 
+  const filters = el('div', { class: 'filters' }, search, chips);
   const root = el('div', { class: 'view' },
     el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Sessions'), may('admin') ? el('button', { type: 'button', class: 'primary', onclick: () => begin() }, icon('plus'), 'New session') : null),
-    el('div', { class: 'filters' }, search, chips), list, tail);
+    filters, list, tail);
   draw();
   const off = on('sessions', draw);
   return { title: 'Sessions', root, close: off };
@@ -99,12 +101,18 @@ function fillLine(node, session) {
   }
 }
 
+/** What somebody sees who is here for the first time. */
+function first() {
+  return el('div', { class: 'empty' }, icon('sessions'), el('p', { class: 'strong' }, 'No session yet'),
+    el('p', { class: 'faint' }, 'Run this in a terminal, in the folder that the agent is to work in:'), el('pre', null, 'amplifier chat --serve'),
+    el('p', { class: 'faint' }, 'The session shows up here, with all that it does and every question that its hooks ask.'));
+}
+
 function begin() {
   const folder = el('input', { type: 'text', id: 'new-folder', autocomplete: 'off', placeholder: "the server's own folder" });
   const prompt = el('textarea', { id: 'new-prompt', rows: 4, placeholder: 'What should be done?' });
   const problem = el('div', { role: 'alert' });
-  const dialog = el('dialog', { class: 'small', 'aria-labelledby': 'new-title' },
-    el('h2', { id: 'new-title' }, 'New session'), el('p', { class: 'faint' }, 'It runs inside the server, with the hooks of that folder.'),
+  const dialog = modal('new', 'New session', el('p', { class: 'faint' }, 'It runs inside the server, with the hooks of that folder.'),
     el('label', { for: 'new-folder' }, 'Folder'), folder, el('label', { for: 'new-prompt' }, 'First prompt'), prompt, problem,
     el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), el('button', { type: 'button', class: 'primary', onclick: () => void go() }, 'Start')));
   const go = async () => {
@@ -117,7 +125,4 @@ function begin() {
       fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(words(error))));
     }
   };
-  dialog.addEventListener('close', () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
 }

@@ -56,6 +56,8 @@ export function may(role) {
   return order.indexOf(store.me?.role ?? 'viewer') >= order.indexOf(role);
 }
 
+/** A server that is there says hello at once; a connection on which nothing comes is given up, or the page would wait for ever. */
+const HELLO_MS = 15_000;
 // Only a session's own page needs all of its events; elsewhere the beginnings and ends of sessions are enough.
 const QUIET = { event: 'session:*' };
 /** @type {{session?: string, event?: string}} */
@@ -121,11 +123,20 @@ async function connect() {
   if (store.cursor !== null) query.set('after', String(store.cursor));
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
   const mine = new WebSocket(`${scheme}://${location.host}/api/stream?${query}`, protocols());
+  // One that was tried at the same time tells of nothing any more.
+  socket?.close();
   socket = mine;
+  const limit = setTimeout(() => {
+    if (mine !== socket) return;
+    socket = null;
+    mine.close();
+    later();
+  }, HELLO_MS);
   const wanted = { ...filter, after: store.cursor ?? undefined };
   if (filter !== QUIET) mine.addEventListener('open', () => mine.send(JSON.stringify({ type: 'watch', ...wanted })));
   mine.addEventListener('message', (event) => {
     if (mine !== socket) return;
+    clearTimeout(limit);
     let message;
     try {
       message = JSON.parse(event.data);
@@ -135,6 +146,7 @@ async function connect() {
     hear(message);
   });
   mine.addEventListener('close', () => {
+    clearTimeout(limit);
     doubt();
     if (mine !== socket || store.link === 'unknown' || store.link === 'strange') return;
     later();

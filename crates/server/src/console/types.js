@@ -110,6 +110,8 @@
  * @property {string} [since]
  * @property {string} explanation
  */
+/** @typedef {{session: string, result: string, message?: string}} Reloaded what came of reading a bundle again */
+/** @typedef {{test: string, event: string, passed: boolean, took_us: number, expected?: Record<string, unknown>, found?: Record<string, unknown>}} Tested */
 /** @typedef {{asked: number, seconds: number, hook: string, pattern: string}} Busy */
 /**
  * @typedef {object} HookStats

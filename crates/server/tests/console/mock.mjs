@@ -27,6 +27,7 @@ export async function startMock(options = {}) {
   state.known ??= true;
   state.answers ??= [];
   const sockets = new Set();
+  const connections = new Set();
   const say = (message) => {
     const text = JSON.stringify(message);
     for (const socket of sockets) socket.send(text);
@@ -72,6 +73,7 @@ export async function startMock(options = {}) {
     }],
     ['GET', /^\/api\/sessions\/([^/]+)$/, ([id]) => { const one = state.sessions.find((s) => s.id === id); return one ? ok(one) : refuse(404, 'unknown', `there is no session \`${id}\``); }],
     ['GET', /^\/api\/sessions\/([^/]+)\/timeline$/, ([id], _, query) => {
+      if (!state.sessions.some((one) => one.id === id)) return refuse(404, 'unknown', `there is no session \`${id}\``);
       const all = state.timelines[id] ?? [];
       const items = all.filter((one) => one.seq >= Number(query.get('after') ?? 0)).slice(0, Number(query.get('limit') ?? 100));
       return ok({ items, cursor: items.length ? items.at(-1).seq + 1 : Number(query.get('after') ?? 0) });
@@ -88,8 +90,17 @@ export async function startMock(options = {}) {
     }],
     ['GET', /^\/api\/events$/, (_, __, query) => {
       const wild = (pattern, text) => !pattern || (pattern.endsWith('*') ? text?.startsWith(pattern.slice(0, -1)) : text === pattern);
-      const found = state.records.filter((one) => one.seq >= Number(query.get('after') ?? 0) && wild(query.get('event'), one.event) && wild(query.get('kind'), one.kind) && wild(query.get('session'), one.session) && (!query.get('hook') || one.body?.hook === query.get('hook')) && (!query.get('text') || JSON.stringify(one.body).includes(query.get('text'))));
-      const events = found.slice(0, Number(query.get('limit') ?? 100));
+      const fits = (one) => wild(query.get('event'), one.event) && wild(query.get('kind'), one.kind) && wild(query.get('session'), one.session) && (!query.get('hook') || one.body?.hook === query.get('hook')) && (!query.get('text') || JSON.stringify(one.body).includes(query.get('text')));
+      const limit = Number(query.get('limit') ?? 100);
+      if (query.has('before')) {
+        // Like the server, it reads a part of the log at a time.
+        const end = Math.min(state.records.length, Number(query.get('before')));
+        const from = Math.max(0, end - 400);
+        const events = state.records.slice(from, end).filter(fits).slice(-limit);
+        return ok({ events, cursor: events.length === limit ? events[0].seq : from, first: 0 });
+      }
+      const found = state.records.filter((one) => one.seq >= Number(query.get('after') ?? 0) && fits(one));
+      const events = found.slice(0, limit);
       return ok({ events, cursor: found.length > events.length ? events.at(-1).seq + 1 : state.records.length, first: 0 });
     }],
     ['GET', /^\/api\/approvals$/, () => ok({ approvals: state.approvals, busy: state.busy ?? null })],
@@ -117,7 +128,7 @@ export async function startMock(options = {}) {
       const decided = decide(id, option.effect.startsWith('allow'), { by: { name: 'ada', via: 'console' } });
       return ok({ granted: decided.granted, reason: decided.reason });
     }],
-    ['GET', /^\/api\/rules$/, () => ok({ rules: state.rules })],
+    ['GET', /^\/api\/rules$/, () => ok({ rules: state.rules, ...(state.unreadable ? { unreadable: state.unreadable } : {}) })],
     ['POST', /^\/api\/rules$/, (_, body) => {
       const rule = { id: `r${state.rules.length + 1}`, ...body, by: { name: 'ada', via: 'console' }, explanation: `Questions of \`${body.hook}\` that read \`${body.pattern}\` are ${body.decision === 'allow' ? 'allowed' : 'denied'} without asking.` };
       state.rules.push(rule);
@@ -126,7 +137,9 @@ export async function startMock(options = {}) {
     }],
     ['DELETE', /^\/api\/rules\/([^/]+)$/, ([id]) => { state.rules = state.rules.filter((one) => one.id !== id); say({ type: 'rules' }); return ok(null, 204); }],
     ['GET', /^\/api\/hooks$/, () => ok({ hooks: state.hooks })],
-    ['POST', /^\/api\/hooks\/reload$/, () => ok({ sessions: 3 })],
+    ['POST', /^\/api\/hooks\/reload$/, () => ok({ sessions: 3, ...(state.reloads ? { results: state.reloads } : {}) })],
+    ['POST', /^\/api\/hooks\/test$/, (_, body) => { state.tested = body; return body.bundle?.startsWith('hooks: 7') ? refuse(422, 'unusable', 'hooks: expected a list, found 7') : ok(state.tests); }],
+    ['POST', /^\/api\/links$/, (_, body) => { state.links = [...(state.links ?? []), body]; return ok({ url: `http://127.0.0.1:7878/enter?code=${hash(body).slice(0, 43)}`, expires_at: new Date(Date.now() + 600_000).toISOString() }, 201); }],
     ['GET', /^\/api\/audit$/, () => ok(state.audit)],
     ['POST', /^\/api\/audit\/verify$/, () => { state.audit = { ...state.audit, size: state.records.length, verified_to: state.audit.sound ? state.records.length : state.audit.verified_to }; return ok(state.audit); }],
     ['GET', /^\/api\/audit\/proof\/(\d+)$/, ([seq]) => ok({ record: state.records[Number(seq)], index: Number(seq), path: Array.from({ length: 11 }, (_, n) => hash([seq, n])), checkpoint: `amplifier-audit\n${state.records.length}\n${hash('root')}\n\n— key ${hash('signature')}` })],
@@ -164,9 +177,17 @@ export async function startMock(options = {}) {
     }
     response.writeHead(result.status, { ...headers, 'content-type': 'application/json' }).end(result.body === null ? undefined : JSON.stringify(result.body));
   });
+  server.on('connection', (connection) => {
+    connections.add(connection);
+    connection.on('close', () => connections.delete(connection));
+  });
   const wss = new WebSocketServer({ noServer: true });
   server.on('upgrade', (request, socket, head) => {
     if (!state.known || request.headers['sec-websocket-protocol'] !== `amplifier, key.${KEY}`) return socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
+    if (state.deaf > 0) {
+      state.deaf -= 1;
+      return;
+    }
     wss.handleUpgrade(request, socket, head, (ws) => {
       state.streams.push(request.url);
       sockets.add(ws);
@@ -207,9 +228,9 @@ export async function startMock(options = {}) {
       say({ type: 'audit', audit: state.audit });
     },
     async stop() {
-      for (const socket of sockets) socket.terminate();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const connection of connections) connection.destroy();
+      await closed;
     },
   };
 }

@@ -7,10 +7,9 @@ import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LIMIT, until } from './waits.mjs';
 
 const PROGRAM = process.env.AMPLIFIER ?? fileURLToPath(new URL('../../../../target/debug/amplifier', import.meta.url));
-/** Longer than anything here takes; a test that waits for it has failed. */
-const LIMIT = 60_000;
 
 export class Place {
   /** @type {Set<import('node:child_process').ChildProcess>} */
@@ -134,14 +133,4 @@ export class Place {
     await Promise.all(ends);
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
   }
-}
-
-export async function until(holds, what) {
-  const end = Date.now() + LIMIT / 2;
-  while (Date.now() < end) {
-    const value = await holds();
-    if (value) return value;
-    await new Promise((resolve) => setTimeout(resolve, 40));
-  }
-  throw new Error(`this did not come true: ${what()}`);
 }

@@ -8,8 +8,9 @@ import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBrowser } from './browser.mjs';
-import { Place, until } from './place.mjs';
+import { Place } from './place.mjs';
 import { HOSTILE, HOSTILE_LONG } from './story.mjs';
+import { drawn, patient, reads, settled, unfold, until } from './waits.mjs';
 
 /** @type {import('playwright-core').Browser} */
 let browser;
@@ -25,11 +26,16 @@ async function placed(t, { answers, ...how } = {}) {
   return place;
 }
 
+/** @type {WeakMap<import('playwright-core').Page, any[]>} everything that the server has told a page */
+const heard = new WeakMap();
+
 /** Lets a browser in by a link of its own. The test fails if the page breaks its own rules. */
 async function enter(t, place, { name = 'ada', role = 'admin', hash = '', context = {} } = {}) {
   const opened = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', ...context });
   const page = await opened.newPage();
-  page.setDefaultTimeout(12_000);
+  await patient(page);
+  heard.set(page, []);
+  page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => heard.get(page).push(JSON.parse(String(payload)))));
   const problems = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('console', (message) => {
@@ -45,7 +51,14 @@ async function enter(t, place, { name = 'ada', role = 'admin', hash = '', contex
   return page;
 }
 
-const live = (page) => page.waitForFunction(() => document.getElementById('link')?.textContent === 'Live', null, { timeout: 20_000 });
+const live = (page) => page.waitForFunction(() => document.getElementById('link')?.textContent === 'Live');
+/** Waits until the countdown shows another time, which takes up to a second. */
+const otherTime = async (page) => {
+  const time = dialog(page).locator('.left strong');
+  const before = await time.innerText();
+  await until(async () => (await time.innerText()) !== before, () => 'the countdown runs');
+};
+
 const dialog = (page) => page.getByRole('dialog');
 const option = (page, label) => dialog(page).locator('.option').filter({ has: page.locator('.label', { hasText: new RegExp(`^${label}$`) }) });
 
@@ -84,7 +97,7 @@ describe('questions', () => {
     const page = await enter(t, place);
     const run = await place.run('Make it', [TOUCH[0], { when: 'denied', text: 'Then I leave it.' }, { text: 'I went on.' }]);
     await asked(page, 'Run `touch made`?');
-    await page.waitForTimeout(700);
+    await settled(page);
     await page.keyboard.press('3');
     const { code, out, err } = await run.end;
     assert.deepEqual([code, out], [0, 'I make the file.\nThen I leave it.\n'], err);
@@ -99,9 +112,9 @@ describe('questions', () => {
     const more = { tools: [{ name: 'Bash', input: { command: 'touch more' } }] };
     const run = await place.run('Make it', [TOUCH[0], more, { text: 'Nobody is there.' }], { more: ['--approval-timeout', '2.5'] });
     await asked(page, 'Run `touch made`?');
-    const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
-    await page.locator('.outcome').waitFor();
-    assert.match(await page.locator('.outcome').innerText(), /Denied\s*nobody answered in time/);
+    // Not asked for now: the time may be up already.
+    const [question] = heard.get(page).filter((message) => message.type === 'asked').map((message) => message.approval);
+    await reads(page.locator('.outcome'), /Denied\s*nobody answered in time/);
     const late = await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Allow once', nonce: question.nonce });
     assert.deepEqual([late.status, late.body.error.code], [409, 'late'], JSON.stringify(late));
     const { code, out, err } = await run.end;
@@ -130,8 +143,7 @@ describe('questions', () => {
     assert.deepEqual(decided, { hook: 'confirm', granted: winner === 'grace', basis: 'answer', by: { name: winner, via: 'console' } });
     assert.equal(place.has('harbour/made'), winner === 'grace');
     const loser = winner === 'grace' ? other : page;
-    await loser.locator('.outcome').waitFor();
-    assert.match(await loser.locator('.outcome').innerText(), new RegExp(`${winner === 'grace' ? 'Allowed' : 'Denied'}\\s*Answered by ${winner} in the console`));
+    await reads(loser.locator('.outcome'), new RegExp(`${winner === 'grace' ? 'Allowed' : 'Denied'}\\s*Answered by ${winner} in the console`));
     await dialog(winner === 'grace' ? page : other).waitFor({ state: 'hidden' });
   });
 
@@ -180,8 +192,7 @@ describe('questions', () => {
     await answer(page, 'Allow once');
     await until(() => place.has('harbour/made'), () => 'the file is made');
     await page.goto(`${place.server.url}/#/sessions/${session.id}`);
-    await page.locator('.entry.tool .approval-line').waitFor();
-    assert.match(await page.locator('.approval-line').innerText(), /Allowed\s*Run `touch made`\?\s*ada in the console after/);
+    await reads(page.locator('.entry.tool .approval-line'), /Allowed\s*Run `touch made`\?\s*ada in the console after/);
     await page.getByText('Done.', { exact: true }).waitFor();
     await page.locator('.state.idle').waitFor();
     await page.getByRole('button', { name: 'End', exact: true }).click();
@@ -203,8 +214,7 @@ describe('questions', () => {
     await page.keyboard.press('Enter');
     await asked(page, 'Run `touch made`?');
     await answer(page, 'Deny');
-    await page.locator('.entry.denied').waitFor();
-    assert.match(await page.locator('.entry.denied').innerText(), /Bash\s*touch made[\s\S]*Denied\s*Run `touch made`\?\s*ada in the console/);
+    await reads(page.locator('.entry.denied'), /Bash\s*touch made[\s\S]*Denied\s*Run `touch made`\?\s*ada in the console/);
     assert.equal(place.has('harbour/made'), false);
   });
 });
@@ -217,7 +227,7 @@ describe('who gets in', () => {
     t.after(() => first.context().close());
     await first.goto(link);
     await live(first);
-    assert.match(await first.locator('#me').innerText(), /grace\s*approver/);
+    await reads(first.locator('#me'), /grace\s*approver/);
     const second = await (await browser.newContext()).newPage();
     t.after(() => second.context().close());
     const refused = await second.goto(link);
@@ -256,6 +266,24 @@ describe('who gets in', () => {
     await run.end;
   });
 
+  test('an admin makes a link on the page, and who opens it is who it was made for', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place);
+    await page.getByRole('button', { name: /ada/ }).click();
+    await dialog(page).getByLabel('Their name').fill('bob');
+    await dialog(page).getByLabel('Their role').selectOption('approver');
+    await dialog(page).getByRole('button', { name: 'Make a link' }).click();
+    const link = await dialog(page).getByLabel('The link').inputValue();
+    const other = await (await browser.newContext()).newPage();
+    t.after(() => other.context().close());
+    await other.goto(link);
+    await live(other);
+    await reads(other.locator('#me'), /bob\s*approver/);
+    await dialog(page).getByLabel('Their name').fill('b\u202Eob');
+    await dialog(page).getByRole('button', { name: 'Make a link' }).click();
+    await dialog(page).getByRole('alert').waitFor();
+  });
+
   test('a viewer sees a question, and cannot answer it, on the page or around it', async (t) => {
     const place = await placed(t);
     const page = await enter(t, place, { name: 'vera', role: 'viewer' });
@@ -263,7 +291,8 @@ describe('who gets in', () => {
     await asked(page, 'Run `touch made`?');
     await dialog(page).getByText('your role is viewer').waitFor();
     assert.equal(await dialog(page).locator('.option').count(), 0);
-    await page.waitForTimeout(700);
+    // For longer than any question takes to settle.
+    for (let n = 0; n < 2; n += 1) await otherTime(page);
     await page.keyboard.press('1');
     const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
     const tried = await page.evaluate(async ({ id, nonce }) => {
@@ -275,8 +304,7 @@ describe('who gets in', () => {
     assert.equal(place.has('harbour/made'), false);
     const said = await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Deny', nonce: question.nonce });
     assert.equal(said.status, 200);
-    await page.locator('.outcome').waitFor();
-    assert.match(await page.locator('.outcome').innerText(), /Denied\s*Answered by ada over the API/);
+    await reads(page.locator('.outcome'), /Denied\s*Answered by ada over the API/);
     await run.end;
     assert.deepEqual((await decisions(place)).map((one) => one.by), [{ name: 'ada', via: 'api' }]);
   });
@@ -302,6 +330,17 @@ hooks:
     when: tool_name == "Bash"
     message: 80 % of the time for this task is used.
     level: warning
+`;
+const TESTS = `
+tests:
+  - name: production is asked about
+    event: tool:pre
+    data: { tool_name: Edit, tool_input: { file_path: config/production.toml } }
+    expect: { decision: ask_user, by: production-guard }
+  - name: staging is asked about
+    event: tool:pre
+    data: { tool_name: Edit, tool_input: { file_path: config/staging.toml } }
+    expect: { decision: ask_user }
 `;
 const PRODUCTION = '[server]\nlisten = "0.0.0.0:8443"\nworkers = 4\nkeep_alive_s = 75\n\n[limits]\nrequests_a_minute = 600\nbody_kib = 512\n\n[log]\nlevel = "info"\n';
 const FILES = { 'config/production.toml': PRODUCTION, 'CHANGES.md': '# Changes\n', 'src/limits.rs': 'pub const REQUESTS_A_MINUTE: u32 = 600;\n' };
@@ -336,23 +375,47 @@ test('a session is watched live: prompt, model, tools, hooks with their answers,
   await page.locator('.state.ended').waitFor();
   await page.getByText('The limit is 6,000 requests a minute now.').waitFor();
 
-  assert.match(await page.locator('.prompt-text').innerText(), /before the regatta/);
+  await reads(page.locator('.prompt-text'), /before the regatta/);
   const denied = page.locator('.entry.denied');
-  assert.match(await denied.innerText(), /Bash[\s\S]*STAGING_TOKEN[\s\S]*Denied by secrets-guard: The command sends what looks like a secret/);
-  assert.match(await denied.locator('.hook-chip').filter({ hasText: 'secrets-guard' }).innerText(), /secrets-guard\s*denies\s*\d/);
-  assert.match(await page.locator('.injection-line').first().innerText(), /house-style\s*told the agent something/);
-  assert.match(await page.locator('.message-line').first().innerText(), /80 % of the time/);
-  assert.match(await bash.innerText(), /Allowed\s*Run `echo[\s\S]*ada in the console[\s\S]*confirm\s*asks/);
+  await reads(denied, /Bash[\s\S]*STAGING_TOKEN[\s\S]*Denied by secrets-guard: The command sends what looks like a secret/);
+  await reads(denied.locator('.hook-chip').filter({ hasText: 'secrets-guard' }), /secrets-guard\s*denies\s*\d/);
+  await reads(page.locator('.injection-line').first(), /house-style\s*told the agent something/);
+  await reads(page.locator('.message-line').first(), /80 % of the time/);
+  await reads(bash, /Allowed\s*Run `echo[\s\S]*ada in the console[\s\S]*confirm\s*asks/);
   const edit = page.locator('.entry.tool').filter({ hasText: 'config/production.toml' }).last();
+  await edit.locator('.approval-line').nth(1).waitFor();
   const lines = await edit.locator('.approval-line').allInnerTexts();
   assert.equal(lines.length, 2, lines.join('\n'));
   for (const line of lines) assert.match(line, /Allowed[\s\S]*ada in the console after/);
-  for (const chip of ['production-guard', 'confirm']) assert.match(await edit.locator('.hook-chip').filter({ hasText: chip }).innerText(), /asks\s*\d/);
-  const strip = await page.locator('.strip').innerText();
-  assert.match(strip, /TURNS\s*1\b/i);
-  assert.match(strip, /DENIALS\s*1\b/i);
+  for (const chip of ['production-guard', 'confirm']) await reads(edit.locator('.hook-chip').filter({ hasText: chip }), /asks\s*\d/);
+  await reads(page.locator('.strip'), /TURNS\s*1\b/i);
+  await reads(page.locator('.strip'), /DENIALS\s*1\b/i);
   await page.goto(`${place.server.url}/#/hooks`);
   await page.getByRole('link', { name: 'secrets-guard' }).waitFor();
+});
+
+test('hooks are tested and read again from the page', async (t) => {
+  const place = await placed(t, { files: FILES, bundle: BUNDLE + TESTS, answers: [{ text: 'What shall I do?' }] });
+  const page = await enter(t, place, { hash: '#/hooks' });
+  await page.getByRole('button', { name: 'Test…' }).click();
+  await page.getByRole('button', { name: 'Run the tests' }).click();
+  await dialog(page).getByText('1 passed, 1 failed.').first().waitFor();
+  await reads(dialog(page).locator('.results li').nth(1), /Failed\s*staging is asked about[\s\S]*decision\s*ask_user\s*continue/);
+  // The example that the page gives is one that works.
+  await dialog(page).getByLabel('What is tested').selectOption('text');
+  await page.getByRole('button', { name: 'Run the tests' }).click();
+  await dialog(page).getByText('1 passed, 0 failed.').first().waitFor();
+  await dialog(page).getByLabel(/^The bundle/).fill('hooks: [{ rule: odd, on: tool:pre, when: tool_nam == 1, deny: no }]');
+  await page.getByRole('button', { name: 'Run the tests' }).click();
+  await reads(dialog(page).getByRole('alert'), /tool_nam/);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Reload bundles' }).click();
+  await page.getByText('No session is connected').first().waitFor();
+  const { status } = await place.api('POST', '/api/sessions', { workspace: place.at('harbour'), prompt: 'Good morning' });
+  assert.equal(status, 201);
+  await until(async () => (await place.api('GET', '/api/sessions?state=idle')).body.sessions.length === 1, () => 'the session waits for a prompt');
+  await page.getByRole('button', { name: 'Reload bundles' }).click();
+  await page.getByText('1 session told to read').first().waitFor();
 });
 
 test('hostile text from a real session is harmless everywhere', async (t) => {
@@ -381,17 +444,17 @@ test('hostile text from a real session is harmless everywhere', async (t) => {
   assert.deepEqual([history.granted, history.basis, history.by], [false, 'answer', { name: 'ada', via: 'console' }]);
 
   const { body: { sessions: [session] } } = await place.api('GET', '/api/sessions');
-  for (const hash of [`#/sessions/${session.id}`, '#/sessions', '#/approvals/history', '#/audit', '#/hooks']) {
+  for (const [hash, there] of [[`#/sessions/${session.id}`, '.entry.session'], ['#/sessions', '.session'], ['#/approvals/history', 'tbody tr'], ['#/audit', 'tbody tr'], ['#/hooks', 'tbody tr']]) {
     await page.goto(`${place.server.url}/${hash}`);
-    await page.locator('main h1').waitFor();
-    await page.waitForTimeout(400);
+    await page.locator(`main ${there}`).last().waitFor();
+    await drawn(page);
     await check(hash);
     if (!hash.includes(session.id)) continue;
     const prompt = await page.locator('.prompt-text').innerText();
     assert.ok(prompt.includes('<img src=x onerror=') && prompt.includes('U+202E') && prompt.includes('U+001B'), prompt.slice(0, 1_000));
-    assert.match(await page.locator('.entry.denied .approval-line').innerText(), /Denied[\s\S]*ada in the console/);
-    for (const one of await page.getByText('Details').all()) await one.click();
-    await page.waitForTimeout(300);
+    await reads(page.locator('.entry.denied .approval-line'), /Denied[\s\S]*ada in the console/);
+    await page.getByText('Session ended').waitFor();
+    for (const one of await page.locator('.more-of-it').all()) await unfold(one);
     await check('all details');
   }
 });
@@ -403,7 +466,8 @@ test('a picture for the documentation', async (t) => {
   await asked(page, 'Change the production configuration?');
   const [approval] = (await place.api('GET', '/api/approvals')).body.approvals;
   await page.goto(`${place.server.url}/#/sessions/${approval.session}`);
-  await page.waitForTimeout(900);
+  await page.locator('.entry.asks').waitFor();
+  await settled(page);
   const picture = fileURLToPath(new URL(process.env.UPDATE_SCREENSHOT === '1' ? '../../../../docs/console.png' : '../../../../target/console.png', import.meta.url));
   await mkdir(dirname(picture), { recursive: true });
   await page.screenshot({ path: picture });

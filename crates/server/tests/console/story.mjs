@@ -163,12 +163,25 @@ export function believable({ now = Date.now(), open = 2 } = {}) {
     if (n % 3 === 0) log('event', 's-berths', n % 2 ? 'tool:pre' : 'tool:post', { data: { tool_name: 'read_file', tool_input: { path: `src/plan/${n}.rs` } }, decision: 'continue' }, 7);
     else log('hook_report', 's-berths', 'tool:pre', { hook: n % 2 ? 'secrets-guard' : 'redact', answer: 'continue', took_ns: 12_000 + n }, 7);
   }
+  const tests = {
+    tests: [
+      { test: 'production is asked about', file: 'bundle.yaml', event: 'tool:pre', passed: true, took_us: 84 },
+      { test: 'forced pushes are denied', file: 'bundle.yaml', event: 'tool:pre', passed: false, took_us: 61, expected: { decision: 'deny', by: 'shell-guard' }, found: { decision: 'continue', by: '' } },
+    ],
+    passed: 1, failed: 1,
+  };
   const audit = {
     log: '7f3a9c21', size: records.length, verified_to: records.length, sound: true, problems: [], checkpoint: { size: records.length - 85, at: at(6 * MINUTE) }, exposed: 85, checking: false,
     proves: ['Every record is the one that was written, and stands in its place.', 'No record is missing between the first and the last checkpoint.', 'The checkpoints are signed with the key of this log.'],
     cannot_prove: ['That the newest 85 records were not cut off: no checkpoint kept elsewhere covers them yet.', 'That what a session did is all recorded, if somebody changed the program that records it.'],
   };
-  return { records, timelines, log, add, sessions, approvals, decided, rules, hooks, audit, commands: [], streams: [], watches: [] };
+  return { records, timelines, log, add, sessions, approvals, decided, rules, hooks, tests, audit, commands: [], streams: [], watches: [] };
+}
+
+/** A server that nobody has used yet. */
+export function nothing() {
+  const audit = { log: '7f3a9c21', size: 0, verified_to: 0, sound: true, problems: [], exposed: 0, checking: false, proves: [], cannot_prove: ['That nothing was recorded before.'] };
+  return { ...believable({ open: 0 }), records: [], timelines: {}, sessions: [], decided: [], rules: [], hooks: [], tests: { tests: [], passed: 0, failed: 0 }, audit };
 }
 
 export const BROKEN = {

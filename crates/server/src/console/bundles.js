@@ -1,0 +1,111 @@
+// Bundles: sessions read theirs again, and their tests are run.
+
+import { post, words } from './api.js';
+import { announce, el, fill } from './dom.js';
+import { count, nanos } from './format.js';
+import { badge, empty, failed, modal } from './parts.js';
+import { sessionName } from './store.js';
+import { shown } from './text.js';
+
+/** @import {Reloaded, Tested} from './types.js' */
+
+/** @type {Record<string, [string, string, string]>} tone, word, and what it means */
+const RESULTS = {
+  changed: ['good', 'New version', 'its hooks are in force'],
+  unchanged: ['quiet', 'Unchanged', 'its bundle is as it was'],
+  refused: ['bad', 'Refused', 'there is a mistake in it, so the old version stays in force'],
+  not_trusted: ['warn', 'Not trusted', 'the bundle of the project is not the one that was trusted'],
+  no_answer: ['warn', 'No answer', 'the session has not said what came of it'],
+};
+
+/**
+ * Has connected sessions read their bundles again, and shows what came of it.
+ * @param {HTMLElement} place
+ */
+export async function reload(place) {
+  try {
+    /** @type {{sessions: number, results?: Reloaded[]}} */
+    const said = await post('/api/hooks/reload');
+    const sum = said.sessions === 0 ? 'No session is connected: bundles are read when one begins.' : `${count(said.sessions)} session${said.sessions === 1 ? '' : 's'} told to read their bundles again.`;
+    const lines = (said.results ?? []).map((one) => {
+      const [tone, word, meaning] = RESULTS[one.result] ?? ['quiet', one.result, ''];
+      return el('li', null, badge(tone, word, tone === 'good' ? 'check' : tone === 'bad' ? 'close' : undefined),
+        el('a', { href: `#/sessions/${encodeURIComponent(one.session)}` }, shown(sessionName(one.session), { limit: 80, more: false })),
+        el('span', { class: 'faint' }, one.message ? shown(one.message, { limit: 600 }) : meaning));
+    });
+    fill(place, el('div', { class: 'card result' }, el('p', { class: 'strong' }, sum), lines.length ? el('ul', { class: 'results' }, lines) : null));
+    announce(sum);
+  } catch (error) {
+    fill(place, failed(words(error)));
+  }
+}
+
+const EXAMPLE = `hooks:
+  - rule: production-guard
+    on: tool:pre
+    when: tool_name == "Bash" && tool_input.command.contains("production")
+    ask: Do this to production?
+tests:
+  - name: production is asked about
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: deploy production } }
+    expect: { decision: ask_user, by: production-guard }
+`;
+
+/** Runs the tests of a bundle, and shows what came of each. */
+export function openTests() {
+  const which = el('select', { id: 'test-which' }, el('option', { value: 'own' }, "The bundle of the server's folder"), el('option', { value: 'text' }, 'A bundle that I write here'));
+  const text = el('textarea', { id: 'test-text', rows: 12, spellcheck: 'false', class: 'code' });
+  text.value = EXAMPLE;
+  const field = el('div', { class: 'field', hidden: true }, el('label', { for: 'test-text' }, 'The bundle. A test is an event with its data, and what is expected of the hooks'), text);
+  const run = el('button', { type: 'submit', class: 'primary' }, 'Run the tests');
+  const result = el('div', { class: 'test-results', tabindex: -1 });
+  which.addEventListener('input', () => { field.hidden = which.value === 'own'; });
+  const form = el('form', null, el('label', { for: 'test-which' }, 'What is tested'), which, field,
+    el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Close'), run), result);
+  const dialog = modal('tests', 'Test hooks', el('p', { class: 'faint' }, 'Events that nobody caused go through the hooks of a bundle, and nothing else happens: no tool runs, nobody is asked.'), form);
+  dialog.classList.add('large');
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    run.disabled = true;
+    fill(run, 'Running…');
+    try {
+      /** @type {{tests: Tested[], passed: number, failed: number}} */
+      const said = await post('/api/hooks/test', which.value === 'own' ? {} : { bundle: text.value });
+      fill(result, tested(said));
+      announce(summed(said));
+      result.focus();
+      result.scrollIntoView({ block: 'nearest' });
+    } catch (error) {
+      fill(result, failed(words(error)));
+    } finally {
+      run.disabled = false;
+      fill(run, 'Run the tests');
+    }
+  });
+}
+
+/** @param {{passed: number, failed: number}} said */
+function summed(said) {
+  return `${count(said.passed)} passed, ${count(said.failed)} failed.`;
+}
+
+/** @param {{tests: Tested[], passed: number, failed: number}} said */
+function tested(said) {
+  if (said.tests.length === 0) return empty('hooks', 'The bundle has no tests.', 'They stand under ', el('code', null, 'tests'), ', each with an event, its data and what is expected.');
+  return el('div', null, el('h3', null, summed(said)), el('ul', { class: 'results' }, said.tests.map((one) => el('li', { class: one.passed ? '' : 'failed' },
+    badge(one.passed ? 'good' : 'bad', one.passed ? 'Passed' : 'Failed', one.passed ? 'check' : 'close'),
+    el('span', { class: 'strong' }, shown(one.test, { limit: 200, more: false })),
+    el('span', { class: 'faint' }, el('code', null, shown(one.event, { limit: 80, more: false })), ' ', el('span', { class: 'num' }, nanos(one.took_us * 1_000))),
+    one.passed ? null : difference(one)))));
+}
+
+/**
+ * What was expected, and what came instead: only of what was asked about.
+ * @param {Tested} one
+ */
+function difference(one) {
+  const told = (/** @type {unknown} */ value) => shown(typeof value === 'string' ? value || '–' : JSON.stringify(value ?? null), { limit: 400 });
+  return el('table', { class: 'table difference' }, el('thead', null, el('tr', null, ['What', 'Expected', 'Came'].map((name) => el('th', { scope: 'col' }, name)))),
+    el('tbody', null, Object.keys(one.expected ?? {}).map((name) => el('tr', null, el('th', { scope: 'row' }, shown(name, { limit: 40, more: false })), el('td', null, told(one.expected?.[name])), el('td', null, told(one.found?.[name]))))));
+}
