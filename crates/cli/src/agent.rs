@@ -1,7 +1,6 @@
 //! Puts a session together from what is configured.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -106,8 +105,8 @@ pub async fn prepare(
     let mut tools = standard(&workspace);
     let mut servers = Vec::new();
     for (name, server) in &config.mcp {
-        let server = start_server(name, server, &launcher).await;
-        let server = server.with_context(|| format!("the MCP server `{name}`"))?;
+        let McpProgram { command, args, env } = server;
+        let server = McpServer::start_through(&launcher, name, command, args, env).await?;
         tools.extend(server.tools());
         servers.push(server);
     }
@@ -173,24 +172,6 @@ fn naming(host: Host, sessions: Store, screen: Screen) -> Host {
             screen.note(&format!("the name of the session is not kept: {error}"));
         }
     })
-}
-
-/// Starts an MCP server, confined as commands are.
-async fn start_server(name: &str, server: &McpProgram, launcher: &[OsString]) -> Result<McpServer> {
-    let McpProgram { command, args, env } = server;
-    if launcher.is_empty() {
-        return Ok(McpServer::start(name, command, args, env).await?);
-    }
-    // The launcher can be started whatever it is to become, so that this is said here.
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&folders).any(|folder| folder.join(command).is_file()) {
-        bail!("`{command}` is not in `PATH`");
-    }
-    let words = launcher.iter().map(|word| word.to_str().context("a path that is to be protected is not text"));
-    let mut words: Vec<String> = words.map(|word| word.map(str::to_owned)).collect::<Result<_>>()?;
-    words.push(command.clone());
-    words.extend(args.iter().cloned());
-    Ok(McpServer::start(name, &words[0], &words[1..], env).await?)
 }
 
 /// Opens the audit log, which all sessions share.

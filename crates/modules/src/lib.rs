@@ -3,6 +3,7 @@
 mod builtin;
 pub mod bundle;
 mod condition;
+pub mod confine;
 mod counts;
 mod host;
 pub mod replay;

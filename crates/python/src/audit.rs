@@ -19,6 +19,7 @@ pub(crate) struct AuditLog {
     log: Mutex<Option<Log>>,
     #[pyo3(get)]
     folder: PathBuf,
+    key_file: PathBuf,
 }
 
 /// What went wrong, as an exception of Python.
@@ -58,9 +59,17 @@ impl AuditLog {
     #[pyo3(signature = (folder, key_file, *, durability="group"))]
     fn new(py: Python<'_>, folder: PathBuf, key_file: PathBuf, durability: &str) -> PyResult<Self> {
         crate::trace::to_logging();
-        let options = Log::at(&folder, key_file).durability(self::durability(durability)?);
+        let options = Log::at(&folder, &key_file).durability(self::durability(durability)?);
         let log = py.detach(|| options.open()).map_err(failed)?;
-        Ok(Self { log: Mutex::new(Some(log)), folder })
+        Ok(Self { log: Mutex::new(Some(log)), folder, key_file })
+    }
+
+    /// The files with its keys: that which signs now, and that which did before.
+    #[getter]
+    fn keys(&self) -> [PathBuf; 2] {
+        let mut old = self.key_file.clone().into_os_string();
+        old.push(".old");
+        [self.key_file.clone(), old.into()]
     }
 
     /// Records that the rules changed, in the words of whoever changed them.

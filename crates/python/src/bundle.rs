@@ -11,9 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value, json};
 
-use crate::encode;
 use crate::registry::HookRegistry;
-use crate::threads;
+use crate::{confine, encode, threads};
 
 /// A mistake in a bundle, as an exception of Python: with the file, the line, the column, and a caret below.
 fn mistake(error: &BundleError) -> PyErr {
@@ -22,52 +21,97 @@ fn mistake(error: &BundleError) -> PyErr {
 
 /// A bundle with everything that it includes.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
-pub(crate) struct Bundle(pub(crate) Loaded);
+pub(crate) struct Bundle {
+    loaded: Loaded,
+    from: From,
+}
+
+/// Where a bundle can be read anew.
+enum From {
+    File(PathBuf),
+    Text(String, PathBuf),
+}
+
+impl Bundle {
+    fn read(from: From) -> PyResult<Self> {
+        let source = match &from {
+            From::File(file) => Source::File(file),
+            From::Text(text, file) => Source::Text(text, file),
+        };
+        let loaded = load_hosted(source).map_err(|error| mistake(&error))?;
+        Ok(Self { loaded, from })
+    }
+}
 
 #[pymethods]
 impl Bundle {
     /// Loads a bundle from a file, with what it includes.
     #[staticmethod]
-    #[allow(clippy::needless_pass_by_value, reason = "what Python gives is converted")]
     fn load(file: PathBuf) -> PyResult<Self> {
-        load_hosted(Source::File(&file)).map(Self).map_err(|error| mistake(&error))
+        Self::read(From::File(file))
     }
 
     /// Reads a bundle from a text. `file` is what it is called in errors; what it includes and runs is looked for from its folder.
     #[staticmethod]
     #[pyo3(signature = (text, file=None))]
-    fn parse(text: &str, file: Option<PathBuf>) -> PyResult<Self> {
-        let file = file.unwrap_or_else(|| PathBuf::from("bundle"));
-        load_hosted(Source::Text(text, &file)).map(Self).map_err(|error| mistake(&error))
+    fn parse(text: String, file: Option<PathBuf>) -> PyResult<Self> {
+        Self::read(From::Text(text, file.unwrap_or_else(|| PathBuf::from("bundle"))))
+    }
+
+    /// Reads it anew from where it was. A file that has been emptied since is a mistake.
+    fn renew(&self) -> PyResult<Self> {
+        let renewed = Self::read(match &self.from {
+            From::File(file) => From::File(file.clone()),
+            From::Text(text, file) => From::Text(text.clone(), file.clone()),
+        })?;
+        renewed.loaded.refuse_emptied(&self.loaded).map_err(|error| mistake(&error))?;
+        Ok(renewed)
+    }
+
+    /// Whether its files are as they were read.
+    fn is_current(&self) -> bool {
+        self.loaded.is_current()
+    }
+
+    /// Whether there is a file that can change.
+    #[getter]
+    fn has_files(&self) -> bool {
+        self.loaded.has_files()
     }
 
     /// The files that were read.
     #[getter]
     fn files(&self) -> Vec<PathBuf> {
-        self.0.files.clone()
+        self.loaded.files.clone()
+    }
+
+    /// The files that were read, and those that its hooks name, seen from the workspace in which modules run programs.
+    fn named_files(&self, workspace: PathBuf) -> PyResult<Vec<PathBuf>> {
+        let files = self.loaded.named_files(&workspace).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(files.into_iter().filter(|file| file.exists()).collect())
     }
 
     /// What the hooks are called, in order.
     #[getter]
     fn hooks(&self) -> Vec<String> {
-        self.0.hooks.iter().map(|placed| placed.entry.shown_name()).collect()
+        self.loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect()
     }
 
     /// What is no mistake, but looks like one, each in words.
     fn doubts(&self) -> Vec<String> {
-        self.0.doubts().iter().map(ToString::to_string).collect()
+        self.loaded.doubts().iter().map(ToString::to_string).collect()
     }
 
     /// The modules of the bundle that do not come with the package.
     #[getter]
     fn foreign(&self) -> Vec<String> {
         let is_foreign = |name: &&String| Module::named(name).is_err();
-        self.0.hooks.iter().filter_map(|placed| placed.entry.module.as_ref()).filter(is_foreign).cloned().collect()
+        self.loaded.hooks.iter().filter_map(|placed| placed.entry.module.as_ref()).filter(is_foreign).cloned().collect()
     }
 
     /// What the bundle says about a session: its settings, tools and models.
     fn session<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Loaded { session, tools, providers, .. } = &self.0;
+        let Loaded { session, tools, providers, .. } = &self.loaded;
         let servers: Map<String, Value> = tools
             .mcp
             .iter()
@@ -110,17 +154,27 @@ impl Bundle {
         encode::to_python(py, &settings)
     }
 
-    /// Makes every hook that is not switched off, in order, and registers none. `name_session` is called with the id of a session and
-    /// the name that a hook gives to it.
-    #[pyo3(signature = (workspace, name_session=None))]
-    fn make(&self, py: Python<'_>, workspace: PathBuf, name_session: Option<Py<PyAny>>) -> PyResult<Vec<BundleHook>> {
-        threads::start(py)?;
-        let runtime = threads::handle();
-        let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+    fn __repr__(&self) -> String {
+        let file = self.loaded.files.last().map_or_else(|| Path::new("bundle").display(), |file| file.display());
+        format!("<Bundle {file} with {} hooks>", self.loaded.hooks.len())
+    }
+}
+
+/// What the hooks of a bundle find around them, in all its versions.
+#[pyclass(module = "amplifier_core.bundles", frozen)]
+pub(crate) struct BundleHost(Host);
+
+#[pymethods]
+impl BundleHost {
+    /// `name_session` is called with the id of a session and the name that a hook gives to it. Hooks that are confined cannot read what is `hidden`.
+    #[new]
+    #[pyo3(signature = (workspace, name_session=None, hidden=Vec::new()))]
+    fn new(workspace: PathBuf, name_session: Option<Py<PyAny>>, hidden: Vec<PathBuf>) -> PyResult<Self> {
         let shown = workspace.display();
         let scope = Scope::new(&workspace)
             .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
-        let mut host = Host::new(scope);
+        let place = scope.workspace().to_owned();
+        let mut host = Host::new(scope).confine(move |confine| confine::for_hook(confine, &place, &hidden));
         if let Some(give) = name_session {
             // It is called on another thread, which has no loop: what Python does with it must not need one.
             host = host.name_session(move |id, name| {
@@ -132,13 +186,23 @@ impl Bundle {
                 });
             });
         }
-        let made = self.0.make(&host).map_err(|error| mistake(&error))?;
-        Ok(made.into_iter().map(|made| BundleHook(Arc::new(made))).collect())
+        Ok(Self(host))
     }
 
-    fn __repr__(&self) -> String {
-        let file = self.0.files.last().map_or_else(|| Path::new("bundle").display(), |file| file.display());
-        format!("<Bundle {file} with {} hooks>", self.0.hooks.len())
+    /// Makes every hook of a bundle that is not switched off, in order, and registers none. Those of the version `before` that are the same go on.
+    #[pyo3(signature = (bundle, before=Vec::new()))]
+    fn make(&self, bundle: &Bound<'_, Bundle>, before: Vec<Py<BundleHook>>) -> PyResult<Vec<BundleHook>> {
+        let py = bundle.py();
+        threads::start(py)?;
+        let before: Vec<Arc<Made>> = before.iter().map(|hook| hook.get().0.clone()).collect();
+        let (loaded, host) = (&bundle.get().loaded, &self.0);
+        // Components are compiled, and launchers tried: others can go on meanwhile.
+        let made = py.detach(|| {
+            let runtime = threads::handle();
+            let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+            loaded.make_over(host, before.iter().map(Arc::as_ref))
+        });
+        Ok(made.map_err(|error| mistake(&error))?.into_iter().map(|made| BundleHook(Arc::new(made))).collect())
     }
 }
 
@@ -152,6 +216,18 @@ impl BundleHook {
     #[getter]
     fn name(&self) -> String {
         self.0.placed().entry.shown_name()
+    }
+
+    /// Who it is in all versions of its bundle.
+    #[getter]
+    fn who(&self) -> &str {
+        self.0.who()
+    }
+
+    /// Whether it is that of the version before, and goes on.
+    #[getter]
+    fn is_kept(&self) -> bool {
+        self.0.is_kept()
     }
 
     /// The module that Python has to bring for it; nothing if it needs none.

@@ -6,6 +6,7 @@ mod audit;
 mod bridge;
 mod bundle;
 mod clock;
+mod confine;
 mod coordinator;
 mod data;
 mod emitting;
@@ -53,11 +54,17 @@ mod _native {
     #[pymodule_export]
     use bundle::BundleHook;
     #[pymodule_export]
+    use bundle::BundleHost;
+    #[pymodule_export]
     use bundle::Withdraw;
     #[pymodule_export]
     use bundle::builtin_modules;
     #[pymodule_export]
     use bundle::no_module;
+    #[pymodule_export]
+    use confine::become_confined;
+    #[pymodule_export]
+    use confine::launcher;
     #[pymodule_export]
     use coordinator::Coordinator;
     #[pymodule_export]

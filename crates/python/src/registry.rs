@@ -377,6 +377,12 @@ pub(crate) struct Unregister {
 
 #[pymethods]
 impl Unregister {
+    /// What the hook is called.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn __call__(&self, py: Python<'_>) {
         let Some(book) = self.book.upgrade() else { return };
         let removed = lock(&book).remove(self.id);

@@ -1,6 +1,7 @@
 //! Sessions, for Python: the agent, awaited in the caller's task.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,6 +48,8 @@ enum State {
 struct Ready {
     builder: SessionBuilder,
     servers: BTreeMap<String, Server>,
+    /// What stands before the commands of servers.
+    launcher: Vec<OsString>,
 }
 
 struct Running {
@@ -158,7 +161,7 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
 #[pymethods]
 impl AgentSession {
     #[new]
-    #[pyo3(signature = (hooks, *, provider, tools, workspace, only, system, approvals, display, audit, config, rules, options, orchestrator, servers, store, mount_plan))]
+    #[pyo3(signature = (hooks, *, provider, tools, workspace, only, system, approvals, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protect, hide, launcher))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
     fn new(
         py: Python<'_>,
@@ -178,6 +181,9 @@ impl AgentSession {
         servers: BTreeMap<String, Server>,
         store: Option<PathBuf>,
         mount_plan: &Bound<'_, PyDict>,
+        protect: Vec<PathBuf>,
+        hide: Vec<PathBuf>,
+        launcher: Vec<OsString>,
     ) -> PyResult<Self> {
         threads::start(py)?;
         let mut ports = Vec::new();
@@ -192,7 +198,7 @@ impl AgentSession {
             let shown = folder.display();
             let workspace = Workspace::new(&folder)
                 .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
-            all.extend(standard(&workspace));
+            all.extend(standard(&workspace.protect(protect).hide(hide).launcher(&launcher)));
         }
         for (function, name, description, schema) in tools {
             // Its own tools come later, and of two with the same name the later counts.
@@ -237,7 +243,7 @@ impl AgentSession {
         if let Some(folder) = store {
             builder = builder.store(Store::new(folder));
         }
-        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers })));
+        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers, launcher })));
         Ok(Self { hooks, ports, cancel, turns: Arc::default(), state })
     }
 
@@ -261,10 +267,10 @@ impl AgentSession {
         };
         let this = slf.clone().unbind();
         let begin = async move {
-            let Ready { mut builder, servers } = *ready;
+            let Ready { mut builder, servers, launcher } = *ready;
             let mut started = Vec::new();
             for (name, Server { command, args, env }) in servers {
-                let server = McpServer::start(&name, &command, &args, &env).await;
+                let server = McpServer::start_through(&launcher, &name, &command, &args, &env).await;
                 let server = server.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
                 builder = builder.tools(server.tools());
                 started.push(server);

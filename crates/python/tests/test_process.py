@@ -8,6 +8,8 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
+import components
+
 import amplifier_core
 from amplifier_core.audit import records, verify
 
@@ -150,6 +152,56 @@ def test_a_process_that_was_forked_has_sessions_of_its_own() -> None:
             assert os.waitpid(child, 0)[1] == 0
         """
     )
+
+
+def test_components_are_stopped_in_time_in_a_process_that_was_forked(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "denies.wasm").write_bytes(components.DENIES)
+    (tmp_path / "loops.wasm").write_bytes(components.LOOPS)
+    succeeds(
+        f"""
+        import asyncio, os
+        from amplifier_core.bundles import mount, parse
+        from amplifier_core.hooks import HookRegistry
+        import logging; logging.disable()
+        bundle = "hooks: [{{wasm: denies.wasm, on: 'one:event'}}, {{wasm: loops.wasm, on: 'two:event', timeout: 0.2, on_error: deny}}]"
+
+        async def main():
+            registry = HookRegistry()
+            await mount(registry, parse(bundle, {str(tmp_path / "bundle.yaml")!r}))
+            assert (await registry.emit("one:event", {{}})).reason == "the component says no"
+            denied = await registry.emit("two:event", {{}})
+            assert denied.action == "deny" and "no answer within" in denied.reason, denied
+
+        asyncio.run(main())
+        child = os.fork()
+        asyncio.run(main())
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+
+
+def test_webassembly_is_not_there_before_a_bundle_with_a_component_is_mounted(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "denies.wasm").write_bytes(components.DENIES)
+    printed = succeeds(
+        f"""
+        import asyncio, os, sys
+        from amplifier_core.bundles import mount, parse
+        from amplifier_core.hooks import HookRegistry
+        def threads():
+            names = [open(f"/proc/self/task/{{task}}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+            return sum(name.startswith("amplifier-wasm") for name in names)
+        def reserved():
+            (size,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize")]
+            return int(size) // 1024**2
+        if sys.platform == "linux":
+            asyncio.run(mount(HookRegistry(), parse("hooks: [{{module: hooks-redaction}}, {{rule: x, on: 'tool:pre', deny: no}}]")))
+            print(threads(), reserved() < 4)
+            asyncio.run(mount(HookRegistry(), parse("hooks: [{{wasm: denies.wasm, on: 'tool:pre'}}]", {str(tmp_path / "bundle.yaml")!r})))
+            print(threads(), reserved() < 4)
+        """
+    )
+    assert printed in ("0 True\n1 False\n", "")
 
 
 def test_neither_threads_nor_the_agent_are_there_before_they_are_needed() -> None:

@@ -1,6 +1,7 @@
 //! Tools of MCP servers: programs that offer tools over their standard input and output.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -98,12 +99,43 @@ impl McpServer {
         args: &[String],
         env: &BTreeMap<String, String>,
     ) -> Result<Self, McpError> {
+        Self::start_through(&[], name, command, args, env).await
+    }
+
+    /// The same, started by another program, which gets the command and its arguments behind these words. It is to confine itself, and then to become the
+    /// command. Without words, the command is started itself.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    ///
+    /// # Cancel safety
+    /// As [`start`](Self::start).
+    pub async fn start_through(
+        launcher: &[OsString],
+        name: &str,
+        command: &str,
+        args: &[String],
+        env: &BTreeMap<String, String>,
+    ) -> Result<Self, McpError> {
         let server = || name.to_owned();
+        let not_started = |error| McpError::Start { server: server(), command: command.to_owned(), error };
         if !is_name(name) {
             return Err(McpError::Name { server: server() });
         }
         let inherited = ENVIRONMENT.iter().filter_map(|key| Some((*key, std::env::var_os(key)?)));
-        let child = Command::new(command)
+        let mut started = match launcher.split_first() {
+            None => Command::new(command),
+            // The launcher can be started whatever it is to become, so that this is said here.
+            Some(_) if !is_in_path(command) => {
+                return Err(not_started(io::Error::new(io::ErrorKind::NotFound, "it is not in `PATH`")));
+            }
+            Some((program, words)) => {
+                let mut started = Command::new(program);
+                started.args(words).arg(command);
+                started
+            }
+        };
+        let child = started
             .args(args)
             .env_clear()
             .envs(inherited)
@@ -114,7 +146,7 @@ impl McpServer {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| McpError::Start { server: server(), command: command.to_owned(), error })?;
+            .map_err(not_started)?;
         let mut process = Process { child, log: None };
         let handshake = timeout(HANDSHAKE, async {
             let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take()) else {
@@ -170,6 +202,12 @@ impl McpServer {
         }
         tools
     }
+}
+
+/// Whether there is a program of that name.
+fn is_in_path(command: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(command).is_file())
 }
 
 /// Whether tools can have that server's name in theirs, and can be told from those of others.

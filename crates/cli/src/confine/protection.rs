@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
 use amplifier_modules::bundle::{BundleError, Levels};
+use amplifier_modules::confine::Policy;
 use anyhow::{Context, Result, bail};
 
-use super::Policy;
+use super::launcher;
 use crate::config::Config;
 use crate::home::Home;
 
@@ -121,7 +122,7 @@ impl Protection {
     /// If this system cannot do it.
     pub fn launcher(&self) -> Result<Vec<OsString>> {
         let (read_only, hidden) = (self.places.clone(), self.keys.clone());
-        Policy { read_only, hidden, ..Policy::default() }.launcher()
+        Ok(launcher(&Policy { read_only, hidden, ..Policy::default() })?)
     }
 }
 

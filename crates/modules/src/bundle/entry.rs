@@ -16,7 +16,7 @@ use crate::transport::Grant;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
-    /// A module that comes with the program; this is its name.
+    /// A module: the name of one that comes with the program, or, for a host that brings modules of its own, what it knows them by.
     pub module: Option<String>,
     /// A policy in a line; this is its name.
     pub rule: Option<String>,

@@ -1,6 +1,5 @@
 //! Bundles whose changes are picked up while a session runs.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +7,7 @@ use amplifier_core::{
     EXECUTION_START, EventData, Hook, HookError, HookRegistry, HookResult, Level, PROVIDER_REQUEST, Registration,
 };
 
-use super::load::{Digest, digest_of};
+use super::load::{Digest, are_current, refuse_emptied};
 use super::register::Running;
 use super::{BundleError, Levels};
 use crate::host::Host;
@@ -63,18 +62,15 @@ impl Live {
     /// # Errors
     /// If the new version has a mistake; the old one stays in force, and the mistake is told once.
     pub fn refresh(&mut self) -> Option<Result<Levels, BundleError>> {
-        // A few small files: this takes microseconds. What is in them counts, because clocks are coarse.
-        let is_same =
-            self.seen.iter().all(|(file, digest)| fs::read(file).is_ok_and(|text| digest_of(&text) == *digest));
         let is_new =
             |file: &PathBuf| file.symlink_metadata().is_ok() && !self.seen.iter().any(|(seen, _)| seen == file);
         // The mistake may be in a file that the version in force does not have.
-        if is_same && self.broken.is_none() && !self.expected.iter().any(is_new) {
+        if are_current(&self.seen) && self.broken.is_none() && !self.expected.iter().any(is_new) {
             return None;
         }
         // The new hooks first: nothing happens without a hook in between.
         let renewed = (self.load)().and_then(|levels| {
-            self.refuse_empty(&levels)?;
+            refuse_emptied(levels.contents(), &self.seen)?;
             match levels.withheld() {
                 // All that is new is what cannot be used.
                 Some(error) if levels.contents() == self.seen => Err(error.clone()),
@@ -94,15 +90,6 @@ impl Live {
                 Some(Err(error))
             }
         }
-    }
-
-    /// Some editors empty a file before they write it: for that moment, the guards in it must not be gone.
-    fn refuse_empty(&self, levels: &Levels) -> Result<(), BundleError> {
-        let nothing = digest_of(&[]);
-        let emptied = levels.contents().into_iter().find(|now| now.1 == nothing && !self.seen.contains(now));
-        emptied.map_or(Ok(()), |(file, _)| {
-            Err(BundleError::whole(&file, "it is empty; write `hooks: []` if it is to have no hooks"))
-        })
     }
 
     /// Has it refreshed when a turn begins and before each call to the model, and tells the person. `changed` is called with every

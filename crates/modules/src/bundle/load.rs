@@ -33,8 +33,8 @@ pub struct Loaded {
     pub tests: Vec<(PathBuf, Case)>,
     /// Every file that was read, in the order in which it was.
     pub files: Vec<PathBuf>,
-    /// What was in each of them.
-    digests: Vec<Digest>,
+    /// What was in each of them; nothing for a text that is in no file.
+    digests: Vec<Option<Digest>>,
     /// Every name under `tools: only`, with the place that it comes from.
     named_tools: Vec<NamedTool>,
     /// What those files were when they were read, if somebody wants to trust them.
@@ -105,7 +105,42 @@ impl Loaded {
 
     /// The files that were read, and what was in them.
     pub(super) fn contents(&self) -> Vec<(PathBuf, Digest)> {
-        self.files.iter().cloned().zip(self.digests.iter().copied()).collect()
+        let all = self.files.iter().zip(&self.digests);
+        all.filter_map(|(file, digest)| Some((file.clone(), (*digest)?))).collect()
+    }
+
+    /// Whether there is a file that can change: a text that includes nothing has none.
+    pub fn has_files(&self) -> bool {
+        self.digests.iter().any(Option::is_some)
+    }
+
+    /// Whether its files are as they were read.
+    pub fn is_current(&self) -> bool {
+        are_current(&self.contents())
+    }
+
+    /// Fails if a file of it is empty that was not so before: some editors empty a file before they write it, and for that moment, the guards in it must not
+    /// be gone.
+    ///
+    /// # Errors
+    /// Names the file.
+    pub fn refuse_emptied(&self, before: &Self) -> Result<(), BundleError> {
+        refuse_emptied(self.contents(), &before.contents())
+    }
+}
+
+/// Whether files are as they were read. What is in them counts, because clocks are coarse.
+pub(super) fn are_current(contents: &[(PathBuf, Digest)]) -> bool {
+    // A few small files: this takes microseconds.
+    contents.iter().all(|(file, digest)| std::fs::read(file).is_ok_and(|text| digest_of(&text) == *digest))
+}
+
+/// See [`Loaded::refuse_emptied`].
+pub(super) fn refuse_emptied(now: Vec<(PathBuf, Digest)>, before: &[(PathBuf, Digest)]) -> Result<(), BundleError> {
+    let nothing = digest_of(&[]);
+    match now.into_iter().find(|now| now.1 == nothing && !before.contains(now)) {
+        None => Ok(()),
+        Some((file, _)) => Err(BundleError::whole(&file, "it is empty; write `hooks: []` if it is to have no hooks")),
     }
 }
 
@@ -224,7 +259,12 @@ fn load_as(source: Source<'_>, reading: Reading) -> Result<Loaded, BundleError> 
     let mut loaded = Loaded::default();
     match source {
         Source::File(file) => add(&mut loaded, file, &mut Vec::new(), reading)?,
-        Source::Text(text, file) => add_text(&mut loaded, text, file, &mut vec![file.to_owned()], reading)?,
+        Source::Text(text, file) => {
+            add_text(&mut loaded, text, file, &mut vec![file.to_owned()], reading)?;
+            if let Some(own) = loaded.digests.last_mut() {
+                *own = None;
+            }
+        }
     }
     Ok(loaded)
 }
@@ -323,6 +363,6 @@ fn add_text(
     }));
     loaded.tests.extend(bundle.tests.into_iter().map(|case| (file.to_owned(), case.value)));
     loaded.files.push(file.to_owned());
-    loaded.digests.push(digest_of(text.as_bytes()));
+    loaded.digests.push(Some(digest_of(text.as_bytes())));
     Ok(())
 }

@@ -75,7 +75,10 @@ impl HookEntry {
         if let (Some(module), Some(config)) = (&entry.module, &mut entry.config) {
             config.retain(|option, _| !WRITTEN.contains(&(module.as_str(), option.as_str())));
         }
-        let fields = entry.fields()?.into_iter().filter(|(key, _)| !NO_FILES.contains(&key.as_str()));
+        // A module that the host brings may be a file.
+        let is_file = |key: &str| key == "module" && entry.is_foreign;
+        let fields = entry.fields()?.into_iter();
+        let fields = fields.filter(|(key, _)| is_file(key) || !NO_FILES.contains(&key.as_str()));
         Some(fields.flat_map(|(_, value)| strings(value)).collect())
     }
 

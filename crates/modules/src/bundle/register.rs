@@ -37,7 +37,8 @@ impl Loaded {
         running: &Running,
         now: &mut Running,
     ) -> Result<Vec<Registration>, BundleError> {
-        let made = self.make_over(host, running, now)?;
+        let made = self.make_running(host, running)?;
+        now.hooks.extend(made.iter().map(|made| (made.who.clone(), (made.sameness.clone(), made.parts.clone()))));
         let mut registrations = Vec::new();
         for hook in &made {
             match hook.register(hooks) {
@@ -56,23 +57,37 @@ impl Loaded {
     /// # Errors
     /// If one cannot be made.
     pub fn make(&self, host: &Host) -> Result<Vec<Made>, BundleError> {
-        self.make_over(host, &Running::default(), &mut Running::default())
+        self.make_over(host, [])
     }
 
-    fn make_over(&self, host: &Host, running: &Running, now: &mut Running) -> Result<Vec<Made>, BundleError> {
+    /// The same for a new version of a bundle: a hook that is in both, with the same settings and the same files, [goes on](Made::is_kept) as it is. Its
+    /// worker is not started anew, and what it counts is not lost.
+    ///
+    /// # Errors
+    /// If one cannot be made.
+    pub fn make_over<'a>(
+        &self,
+        host: &Host,
+        before: impl IntoIterator<Item = &'a Made>,
+    ) -> Result<Vec<Made>, BundleError> {
+        let running = before.into_iter().map(|made| (made.who.clone(), (made.sameness.clone(), made.parts.clone())));
+        self.make_running(host, &Running { hooks: running.collect() })
+    }
+
+    fn make_running(&self, host: &Host, running: &Running) -> Result<Vec<Made>, BundleError> {
         let (mut made, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
             let name = placed.entry.shown_name();
             let earlier = namesakes.entry(name.clone()).or_default();
             let who = format!("{name} {earlier}");
             *earlier += 1;
-            let sameness = Sameness::of(placed, host.scope.workspace());
-            let parts = match running.hooks.get(&who).filter(|(before, _)| before.is_same(&sameness)) {
-                Some((_, parts)) => parts.clone(),
-                None => parts(placed, &who, host)?,
+            let sameness = Arc::new(Sameness::of(placed, host.scope.workspace()));
+            let before = running.hooks.get(&who).filter(|(before, _)| before.is_same(&sameness));
+            let (is_kept, parts) = match before {
+                Some((_, parts)) => (true, parts.clone()),
+                None => (false, parts(placed, &who, host)?),
             };
-            now.hooks.insert(who, (sameness, parts.clone()));
-            made.push(Made { parts, placed: placed.clone(), scope: host.scope.clone() });
+            made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), scope: host.scope.clone() });
         }
         // Made from files, some of them: what was trusted is still what is there.
         for placed in &self.hooks {
@@ -84,6 +99,9 @@ impl Loaded {
 
 /// A hook of a bundle that is ready to be registered.
 pub struct Made {
+    who: String,
+    is_kept: bool,
+    sameness: Arc<Sameness>,
     placed: Placed,
     parts: Vec<Part>,
     scope: Arc<Scope>,
@@ -93,6 +111,16 @@ impl Made {
     /// What stands in the bundle, and where.
     pub fn placed(&self) -> &Placed {
         &self.placed
+    }
+
+    /// Who it is in all versions of its bundle: its name, and how many of that name are before it.
+    pub fn who(&self) -> &str {
+        &self.who
+    }
+
+    /// Whether it is that of the version before, and goes on.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// The module that the host brings for it, if it is one of those.
@@ -132,7 +160,7 @@ impl Made {
 /// The hooks that run, by who they are.
 #[derive(Default)]
 pub(super) struct Running {
-    hooks: HashMap<String, (Sameness, Vec<Part>)>,
+    hooks: HashMap<String, (Arc<Sameness>, Vec<Part>)>,
 }
 
 /// All that decides how a hook is made.

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::Bundle;
 use crate::builtin::MODULES;
 
-/// The JSON Schema of a bundle, with the options of every module.
+/// The JSON Schema of a bundle, with the options of every module that comes with the program. Modules of other names are those that a
+/// [host](super::load_hosted) brings.
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Bundle).to_value();
     let names: Vec<&str> = MODULES.iter().map(|module| module.name).collect();
@@ -31,7 +32,8 @@ pub fn schema() -> Value {
         entry.insert("oneOf".to_owned(), json!(one));
         entry.insert("allOf".to_owned(), json!(options));
         if let Some(module) = entry["properties"]["module"].as_object_mut() {
-            module.insert("enum".to_owned(), json!(names));
+            // Editors offer ours; a host may bring others, whose options only they know.
+            module.insert("anyOf".to_owned(), json!([{ "enum": names }, { "type": "string" }]));
             module.remove("type");
         }
     }

@@ -98,7 +98,7 @@ impl WasmHook {
     /// One call, in a sandbox of its own. What the component writes goes to `output`.
     async fn call(&self, request: &str, output: MemoryOutputPipe) -> wasmtime::Result<Result<String, String>> {
         let deadline = Instant::now().checked_add(self.options.timeout);
-        let _turn = self.shared.turn().await;
+        let _turn = self.shared.turn().await?;
         let sandbox = Sandbox::new(&self.granted, self.options.memory, output)?;
         let mut store = sandbox.into_store(self.shared.engine(), deadline, self.options.most_output);
         self.guest.handle(&mut store, request).await

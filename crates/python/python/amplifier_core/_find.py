@@ -8,7 +8,8 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -92,14 +93,18 @@ def _from_import_path(name: str, offered: list[str]) -> tuple[str, Callable[...,
 
 
 def _from_file(path: pathlib.Path) -> ModuleType:
-    """Imports a file or the folder of a package, once."""
+    """Imports a file or the folder of a package, once; a lone file that has changed, anew."""
     file = path / "__init__.py" if path.is_dir() else path
     if not file.is_file():
         wanted = "the folder has no `__init__.py`: give the package's own folder" if path.is_dir() else "there is no such file"
         raise ModuleError(f"module `{path}` cannot be loaded: {wanted}")
     file = file.resolve()
-    # A package may import itself by its name. A lone file cannot, and its name may be anybody's.
-    name = file.parent.name if path.is_dir() else f"_amplifier_module_{_digest(file)}_{file.stem}"
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise _unimportable(str(path), error) from error
+    # A package may import itself by its name. A lone file cannot, and its name may be anybody's; changed, it is another.
+    name = file.parent.name if path.is_dir() else f"_amplifier_module_{_digest(file, text)}_{file.stem}"
     known = sys.modules.get(name)
     if known is not None:
         if pathlib.Path(known.__file__ or "").resolve() == file:
@@ -109,6 +114,8 @@ def _from_file(path: pathlib.Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     if spec is None or spec.loader is None:
         raise ModuleError(f"module `{path}` cannot be loaded: it is no Python file; its name must end in `.py`")
+    if folders is None and isinstance(spec.loader, SourceFileLoader):
+        spec.loader = _Exact(name, str(file), text)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -121,10 +128,21 @@ def _from_file(path: pathlib.Path) -> ModuleType:
     return module
 
 
-def _digest(file: pathlib.Path) -> str:
+class _Exact(SourceFileLoader):
+    """Runs the very text that was read: bytecode on disk may be that of the text before, which was written in the same second."""
+
+    def __init__(self, name: str, path: str, text: bytes) -> None:
+        super().__init__(name, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self._text, self.path)
+
+
+def _digest(file: pathlib.Path, text: bytes) -> str:
     from hashlib import sha256
 
-    return sha256(os.fsencode(file)).hexdigest()[:16]
+    return sha256(os.fsencode(file) + b"\0" + text).hexdigest()[:16]
 
 
 def _mount_of(found: Any, name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ __all__ = [
     "AuditReport",
     "Bundle",
     "BundleHook",
+    "BundleHost",
     "Coordinator",
     "Driven",
     "Emitting",
@@ -25,7 +26,9 @@ __all__ = [
     "ScriptedProvider",
     "Unregister",
     "Withdraw",
+    "become_confined",
     "builtin_modules",
+    "launcher",
     "no_module",
     "records",
     "verify",
@@ -222,6 +225,8 @@ class HookRegistry:
 
 @final
 class Unregister:
+    @property
+    def name(self) -> str: ...
     def __call__(self) -> None: ...
 
 @final
@@ -336,6 +341,9 @@ class AgentSession:
         servers: dict[str, dict[str, Any]],
         store: _Path | None,
         mount_plan: dict[str, Any],
+        protect: list[str],
+        hide: list[str],
+        launcher: list[str],
     ) -> Self: ...
     def start(
         self, resume: str | None = None, fork: str | None = None, turn: int | None = None
@@ -389,6 +397,8 @@ class AuditLog:
     @property
     def folder(self) -> Path: ...
     @property
+    def keys(self) -> list[Path]: ...
+    @property
     def closed(self) -> bool: ...
     def policy_change(self, change: dict[str, Any]) -> None: ...
     def seal(self, session_id: str, reason: str = "complete") -> None: ...
@@ -427,14 +437,30 @@ class Bundle:
     def foreign(self) -> list[str]: ...
     def doubts(self) -> list[str]: ...
     def session(self) -> dict[str, Any]: ...
-    def make(
-        self, workspace: _Path, name_session: Callable[[str, str], object] | None = None
-    ) -> list[BundleHook]: ...
+    @property
+    def has_files(self) -> bool: ...
+    def is_current(self) -> bool: ...
+    def named_files(self, workspace: _Path) -> list[Path]: ...
+    def renew(self) -> Bundle: ...
+
+@final
+class BundleHost:
+    def __new__(
+        cls,
+        workspace: _Path,
+        name_session: Callable[[str, str], object] | None = None,
+        hidden: Sequence[_Path] = ...,
+    ) -> Self: ...
+    def make(self, bundle: Bundle, before: Sequence[BundleHook] = ...) -> list[BundleHook]: ...
 
 @final
 class BundleHook:
     @property
     def name(self) -> str: ...
+    @property
+    def who(self) -> str: ...
+    @property
+    def is_kept(self) -> bool: ...
     @property
     def foreign(self) -> str | None: ...
     @property
@@ -448,5 +474,7 @@ class BundleHook:
 class Withdraw:
     def __call__(self) -> None: ...
 
+def become_confined(arguments: list[str]) -> int: ...
+def launcher(read_only: Sequence[_Path], hidden: Sequence[_Path]) -> list[str]: ...
 def builtin_modules() -> list[dict[str, Any]]: ...
 def no_module(name: str) -> str: ...

@@ -9,7 +9,7 @@ from typing import Any
 class Registration:
     """A hook that a module registered."""
 
-    __slots__ = ("_unregister", "active", "event", "handler", "name", "options", "priority")
+    __slots__ = ("_given", "_register", "_unregister", "active", "default", "event", "handler", "options", "priority")
 
     def __init__(
         self,
@@ -18,21 +18,37 @@ class Registration:
         priority: int,
         name: str | None,
         options: dict[str, Any],
-        unregister: Callable[[], None],
+        register: Callable[[str | None], Callable[[], None]],
     ) -> None:
         self.event = event
         self.handler = handler
         self.priority = priority
-        self.name = str(getattr(handler, "__name__", type(handler).__name__)) if name is None else name
+        #: What it is called, but for a number, if the module gave no name.
+        self.default = str(getattr(handler, "__name__", type(handler).__name__)) if name is None else None
         self.options = options
         #: Whether it still listens.
         self.active = True
-        self._unregister = unregister
+        self._given = name
+        self._register = register
+        self._unregister = register(name)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(getattr(self._unregister, "name", self._given or self.default))
 
     def __call__(self) -> None:
         """Unregisters the hook; doing it twice is harmless."""
         self.active = False
         self._unregister()
+
+    def renew(self, name: str | None = None) -> None:
+        """Registers the hook anew, if it still listens: among those of its priority, it is the last then. It can get another name."""
+        if self.active:
+            self._given = self._given if name is None else name
+            # The new one first: nothing happens without it in between.
+            before, self._unregister = self._unregister, self._register(self._given)
+            before()
 
     def __repr__(self) -> str:
         return f"<Registration of {self.name} for {self.event}>"
@@ -61,8 +77,12 @@ class ScopedHooks:
         settings = {"priority": priority, "name": name, **options, **self._settings}
         priority, name = settings.pop("priority"), settings.pop("name")
         options = settings
-        unregister = self._hooks.register(event, handler, priority, name, **options)
-        registration = Registration(event, handler, priority, name, options, unregister)
+
+        def register(name: str | None) -> Callable[[], None]:
+            unregister: Callable[[], None] = self._hooks.register(event, handler, priority, name, **options)
+            return unregister
+
+        registration = Registration(event, handler, priority, name, options, register)
         self.registrations.append(registration)
         return registration
 

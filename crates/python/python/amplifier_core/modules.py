@@ -14,14 +14,12 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from amplifier_core._find import GROUP, ModuleError, available, find
+from amplifier_core._mounted import Unmountable
 from amplifier_core._scope import Registration, Scope
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["GROUP", "Module", "ModuleError", "Mounted", "Registration", "available", "load", "mount"]
 
@@ -93,7 +91,7 @@ class Module:
         return f"<Module {self.name} from {self.origin}>"
 
 
-class Mounted:
+class Mounted(Unmountable):
     """A mounted module. As an async context manager, it is unmounted at the end of the block."""
 
     def __init__(self, name: str, scope: Scope) -> None:
@@ -107,6 +105,21 @@ class Mounted:
     def registrations(self) -> tuple[Registration, ...]:
         """The hooks that the module registered so far."""
         return tuple(self._scope.hooks.registrations)
+
+    def renew(self, after: Mounted | None = None) -> None:
+        """Registers its hooks anew, so that they stand behind what was registered since. Those that have no name of their own are called as
+        their likes in the version before: a person's lasting answers are kept by name."""
+        names: dict[str | None, list[str]] = {}
+        for earlier in () if after is None else after.registrations:
+            names.setdefault(earlier.default, []).append(earlier.name)
+        for registration in self._scope.hooks.registrations:
+            known = names.get(registration.default) if registration.default is not None else None
+            registration.renew(known.pop(0) if known else None)
+
+    def withdraw(self) -> None:
+        """Takes its hooks away, and lets it go on otherwise until it is unmounted."""
+        for registration in self._scope.hooks.registrations:
+            registration()
 
     async def cleanup(self) -> None:
         """Calls what ``mount`` gave back, once, and nothing else. :meth:`unmount` does it too."""
@@ -134,14 +147,6 @@ class Mounted:
         if failed is not None:
             text = f"module `{self.name}` failed to clean up: {type(failed).__name__}: {failed}"
             raise ModuleError(text) from failed
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.unmount()
 
     def __repr__(self) -> str:
         return f"<Mounted {self.name} with {len(self.registrations)} hooks>"

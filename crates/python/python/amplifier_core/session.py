@@ -20,12 +20,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
+from amplifier_core._protection import Protection
 from amplifier_core.coordinator import SessionCoordinator
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from amplifier_core.bundles import MountedBundle
+    from amplifier_core.bundles import MountedBundle, Reload
 
 __all__ = [
     "RemoteProvider",
@@ -204,9 +205,12 @@ class Session:
 
     ``hooks``, ``approval_system``, ``display_system``, ``config`` and ``approval_rules`` are those of a ``SessionCoordinator``;
     ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings count
-    for the session. ``options`` are its limits: ``steps``, ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``,
+    for the session, and whose changes are taken over while it runs, unless ``follow`` is false. ``options`` are its limits: ``steps``, ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``,
     ``compact_above``, ``compact_to``, ``parameters``. ``store`` is a folder in which the conversation is kept; ``resume`` goes on
     with a stored one, by its id or ``"last"``.
+
+    No tool can change the bundle, the programs that it names, an ``AuditLog`` or the store. Commands and MCP servers are confined for that; where
+    the system cannot do it, a warning says so. ``confine=True`` makes that an error, and ``confine=False`` leaves them free.
 
     It starts at the beginning of an ``async with`` block, or when it is first used, and ends with the block or with :meth:`end`.
     """
@@ -230,6 +234,8 @@ class Session:
         orchestrator: Literal["loop-basic", "loop-streaming"] | None = None,
         store: str | os.PathLike[str] | None = None,
         resume: str | None = None,
+        follow: bool = True,
+        confine: bool | None = None,
     ) -> None:
         self.hooks = HookRegistry() if hooks is None else hooks
         self.approval_system = approval_system
@@ -243,12 +249,17 @@ class Session:
             bundle = Bundle.load(bundle)
         self._bundle: Bundle | None = bundle
         self._mounted: MountedBundle | None = None
+        self._follow = follow
         self._state: Literal["new", "starting", "running", "ended"] = "new"
         self._started: asyncio.Event | None = None
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
         limits = {**settings.get("config", {}), **config.get("session", config)}
         asks = approval_system is not None and settings.get("asks", True)
+        place = "." if workspace is None else os.fspath(workspace)
+        self._protection = Protection(bundle, audit, store, place)
+        can_start = workspace is not None or bool(settings.get("mcp"))
+        launcher = self._protection.launcher(confine) if can_start else []
         self.context = SessionContext(self)
         #: Emits events of the session, and routes what hooks say.
         self.coordinator: SessionCoordinator = _Coordinator(self, config)
@@ -269,6 +280,9 @@ class Session:
             servers=settings.get("mcp", {}),
             store=store,
             mount_plan={} if workspace is None else {"workspace": os.fspath(workspace)},
+            protect=self._protection.places,
+            hide=self._protection.hidden,
+            launcher=launcher,
         )
 
     async def start(self) -> None:
@@ -286,7 +300,7 @@ class Session:
         self._started = asyncio.Event()
         try:
             if self._bundle is not None:
-                from amplifier_core.bundles import mount
+                from amplifier_core.bundles import _mount
 
                 of_session = weakref.ref(self)
 
@@ -296,7 +310,8 @@ class Session:
                         session.name = name
 
                 place = "." if self._workspace is None else self._workspace
-                self._mounted = await mount(self.coordinator, self._bundle, workspace=place, name_session=name_session)
+                check = self._protection.check
+                self._mounted = await _mount(self.coordinator, self._bundle, place, name_session, self._follow, check)
             await self._kernel.start(self._resume)
             self._state = "running"
         except BaseException:
@@ -330,6 +345,13 @@ class Session:
             kept = await self._kernel.compact()
         if kept is not None:
             raise RuntimeError(kept[1])
+
+    async def reload(self) -> Reload:
+        """Reads the bundle of the session anew, and says what came of it: see :meth:`~amplifier_core.bundles.MountedBundle.reload`.
+        Settings, tools and models stay as they were when it began."""
+        if self._mounted is None:
+            raise RuntimeError("there is no bundle in force: the session has none, or does not run")
+        return await self._mounted.reload()
 
     def cancel(self) -> Literal["graceful", "immediate"]:
         """Stops the running turn: the running tool finishes; called again, everything stops now. Any thread may call it."""

@@ -100,11 +100,11 @@ impl Shared {
     }
 
     /// Waits until one more call can run.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self) -> std::io::Result<Turn<'_>> {
         // It fails only for a semaphore that is closed, which this never is; the pool has the last word anyway.
         let permit = self.calls.acquire().await.ok();
-        self.clock.enter();
-        Turn { _permit: permit, clock: &self.clock }
+        self.clock.enter()?;
+        Ok(Turn { _permit: permit, clock: &self.clock })
     }
 
     /// Compiles a component, unless it was compiled before.
@@ -138,14 +138,41 @@ impl Drop for Turn<'_> {
 
 /// A thread that counts the engine's epochs while there are calls, and sleeps while there are none.
 struct Clock {
+    engine: Engine,
     calls: Arc<AtomicUsize>,
+    // A std lock: nothing awaits while it is held.
+    ticking: Mutex<Ticking>,
+}
+
+/// The thread, and the process that has it: a fork leaves threads behind.
+struct Ticking {
+    process: u32,
     thread: Thread,
 }
 
 impl Clock {
     fn start(engine: Engine) -> std::io::Result<Self> {
         let calls = Arc::new(AtomicUsize::new(0));
-        let counted = calls.clone();
+        let ticking = Mutex::new(Ticking::start(engine.clone(), calls.clone())?);
+        Ok(Self { engine, calls, ticking })
+    }
+
+    /// Without a clock, a component that computes for ever would never be stopped.
+    fn enter(&self) -> std::io::Result<()> {
+        let mut ticking = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
+        if ticking.process != std::process::id() {
+            *ticking = Ticking::start(self.engine.clone(), self.calls.clone())?;
+        }
+        // The first of several wakes the thread. That is cheap while it does not sleep.
+        if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
+            ticking.thread.unpark();
+        }
+        Ok(())
+    }
+}
+
+impl Ticking {
+    fn start(engine: Engine, counted: Arc<AtomicUsize>) -> std::io::Result<Self> {
         let tick = move || {
             let mut idle = 0;
             loop {
@@ -160,13 +187,6 @@ impl Clock {
             }
         };
         let thread = thread::Builder::new().name("amplifier-wasm-clock".to_owned()).spawn(tick)?.thread().clone();
-        Ok(Self { calls, thread })
-    }
-
-    fn enter(&self) {
-        // The first of several wakes the thread. That is cheap while it does not sleep.
-        if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.thread.unpark();
-        }
+        Ok(Self { process: std::process::id(), thread })
     }
 }

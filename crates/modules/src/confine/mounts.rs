@@ -6,16 +6,17 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
+
+use super::{Context, NotConfined};
 
 /// Options that a remount has to repeat: it may not take them away.
 const KEPT: [(&str, MountFlags); 3] =
     [("nosuid", MountFlags::NOSUID), ("nodev", MountFlags::NODEV), ("noexec", MountFlags::NOEXEC)];
 
 /// Makes read-only what is mounted in places that are meant.
-pub(super) fn make_read_only(is_meant: impl Fn(&Path) -> bool) -> Result<()> {
+pub(super) fn make_read_only(is_meant: impl Fn(&Path) -> bool) -> Result<(), NotConfined> {
     let list = fs::read("/proc/self/mountinfo").context("the list of mounts")?;
     for (point, kept) in mounts(&list).into_iter().filter(|(point, _)| is_meant(point)) {
         let remounted = mount_remount(&point, MountFlags::BIND | MountFlags::RDONLY | kept, "");
@@ -23,7 +24,7 @@ pub(super) fn make_read_only(is_meant: impl Fn(&Path) -> bool) -> Result<()> {
         // What lies below another mount cannot be remounted, nor be written to. What counts is what is found at the path.
         match statvfs(&point) {
             Ok(found) if !found.f_flag.contains(StatVfsMountFlags::RDONLY) => {
-                bail!("`{}` cannot be made read-only: {error}", point.display())
+                return Err(NotConfined(format!("`{}` cannot be made read-only: {error}", point.display())));
             }
             _ => {}
         }
@@ -32,26 +33,26 @@ pub(super) fn make_read_only(is_meant: impl Fn(&Path) -> bool) -> Result<()> {
 }
 
 /// Puts a device in the place of a file, where devices cannot be opened; and nothing at all in the place of a folder.
-pub(super) fn hide(path: &Path) -> Result<()> {
+pub(super) fn hide(path: &Path) -> rustix::io::Result<()> {
     let kept = KEPT.iter().map(|(_, flag)| *flag).collect::<MountFlags>();
     if path.is_dir() {
-        return Ok(mount("none", path, "tmpfs", MountFlags::RDONLY | kept, c"size=4k,mode=700")?);
+        return mount("none", path, "tmpfs", MountFlags::RDONLY | kept, c"size=4k,mode=700");
     }
     mount_bind("/dev/null", path)?;
-    Ok(mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | kept, "")?)
+    mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | kept, "")
 }
 
 /// Puts an empty folder in the place of one, of a bounded size: it is memory.
-pub(super) fn empty(folder: &Path) -> Result<()> {
+pub(super) fn empty(folder: &Path) -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    Ok(mount("tmpfs", folder, "tmpfs", flags, c"mode=0700,size=256m")?)
+    mount("tmpfs", folder, "tmpfs", flags, c"mode=0700,size=256m")
 }
 
 /// Fails unless a path is on a read-only mount.
-pub(super) fn check_read_only(path: &Path) -> Result<()> {
-    let found = statvfs(path).with_context(|| format!("`{}`", path.display()))?;
+pub(super) fn check_read_only(path: &Path) -> Result<(), NotConfined> {
+    let found = statvfs(path).context(format!("`{}`", path.display()))?;
     if !found.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        bail!("`{}` is not read-only, though it was mounted so", path.display());
+        return Err(NotConfined(format!("`{}` is not read-only, though it was mounted so", path.display())));
     }
     Ok(())
 }

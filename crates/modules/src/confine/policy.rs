@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use super::NotConfined;
 
 /// What a confined program may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,13 +58,13 @@ impl Policy {
     }
 
     /// Reads it from arguments; what is left of them is the command.
-    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<(Self, I)> {
+    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<(Self, I), NotConfined> {
         let mut policy = Self::default();
         while let Some(option) = arguments.next() {
             let option = option.as_os_str();
             let mut path = || match arguments.next() {
                 Some(path) => Ok(PathBuf::from(path)),
-                None => bail!("`{}` lacks its path", option.display()),
+                None => Err(NotConfined(format!("`{}` lacks its path", option.display()))),
             };
             if option == OsStr::new(READ_ONLY) {
                 policy.read_only.push(path()?);
@@ -81,9 +81,9 @@ impl Policy {
             } else if option == OsStr::new(END) {
                 return Ok((policy, arguments));
             } else {
-                bail!("there is no option `{}`", option.display());
+                return Err(NotConfined(format!("there is no option `{}`", option.display())));
             }
         }
-        bail!("`{END}` and a command are missing")
+        Err(NotConfined(format!("`{END}` and a command are missing")))
     }
 }

@@ -10,17 +10,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, access};
 use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_no_new_privs};
 
-use super::Policy;
-use super::mounts;
+use super::{Context, NotConfined, Policy, mounts};
 
 /// Confines this process, and all that it begins.
-pub(super) fn enter(policy: &Policy) -> Result<()> {
+pub(super) fn enter(policy: &Policy) -> Result<(), NotConfined> {
     let folder = std::env::current_dir().context("the current folder")?;
     refuse_open_folders()?;
     let read_only = real(&policy.read_only)?;
@@ -33,7 +31,7 @@ pub(super) fn enter(policy: &Policy) -> Result<()> {
     // A set of paths is sorted, so that folders come before what is in them.
     let points: BTreeSet<&PathBuf> = pinned.iter().chain(&read_only).chain(writable.iter().flatten()).collect();
     for point in points {
-        mount_bind_recursive(point, point).with_context(|| format!("`{}` cannot be mounted", point.display()))?;
+        mount_bind_recursive(point, point).context(format!("`{}` cannot be mounted", point.display()))?;
     }
     let within = |path: &Path, places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
     mounts::make_read_only(|path| {
@@ -43,37 +41,38 @@ pub(super) fn enter(policy: &Policy) -> Result<()> {
         mounts::check_read_only(place)?;
     }
     for file in policy.hidden.iter().filter(|file| file.exists()) {
-        mounts::hide(file).with_context(|| format!("`{}` cannot be hidden", file.display()))?;
+        mounts::hide(file).context(format!("`{}` cannot be hidden", file.display()))?;
     }
     if let Some(folder) = &policy.temporary {
-        mounts::empty(folder).with_context(|| format!("`{}` cannot be a temporary folder", folder.display()))?;
+        mounts::empty(folder).context(format!("`{}` cannot be a temporary folder", folder.display()))?;
     }
     std::env::set_current_dir(&folder).context("the current folder")?;
     give_up_rights()
 }
 
 /// Refuses folders that were left open by whoever started the agent: paths that begin at one lead around mounts that are made later.
-fn refuse_open_folders() -> Result<()> {
+fn refuse_open_folders() -> Result<(), NotConfined> {
     for entry in fs::read_dir("/proc/self/fd").context("the open files")? {
         let path = entry.context("the open files")?.path();
         // The listing itself is an open folder, and is closed when it ends.
         let is_listing = path.read_link().is_ok_and(|target| target.starts_with("/proc"));
         if !is_listing && path.is_dir() {
-            bail!("the agent was started with an open folder, the descriptor `{}`; close it first", path.display());
+            let text = "the agent was started with an open folder, the descriptor";
+            return Err(NotConfined(format!("{text} `{}`; close it first", path.display())));
         }
     }
     Ok(())
 }
 
 /// Enters new namespaces, as the same user.
-fn isolate(network: bool) -> Result<()> {
+fn isolate(network: bool) -> Result<(), NotConfined> {
     let (user, group) = (geteuid(), getegid());
     let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
     flags.set(UnshareFlags::NEWNET, !network);
     #[expect(deprecated, reason = "it is unsafe with `UnshareFlags::FILES` alone, and `unsafe` is forbidden here")]
     rustix::thread::unshare(flags).context("this system allows no user namespaces")?;
     let write = |file: &str, text: String| {
-        fs::write(file, text).with_context(|| format!("this system allows no user namespaces: `{file}`"))
+        fs::write(file, text).context(format!("this system allows no user namespaces: `{file}`"))
     };
     // Without this, an ordinary user may not name its group.
     write("/proc/self/setgroups", "deny".to_owned())?;
@@ -82,7 +81,7 @@ fn isolate(network: bool) -> Result<()> {
 }
 
 /// Gives up what the namespaces gave. Nothing that is started from now on has more rights, be it of root or `setuid`.
-fn give_up_rights() -> Result<()> {
+fn give_up_rights() -> Result<(), NotConfined> {
     set_no_new_privs(true).context("rights cannot be given up")?;
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
@@ -90,8 +89,8 @@ fn give_up_rights() -> Result<()> {
 }
 
 /// The paths without links.
-fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let real = |path: &PathBuf| path.canonicalize().with_context(|| format!("`{}`", path.display()));
+fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, NotConfined> {
+    let real = |path: &PathBuf| path.canonicalize().context(format!("`{}`", path.display()));
     paths.iter().map(real).collect()
 }
 

@@ -1,0 +1,25 @@
+"""What modules and bundles have in common once they are mounted."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Unmountable:
+    """Something that is mounted. As an async context manager, it is unmounted at the end of the block."""
+
+    async def unmount(self) -> None:
+        """Takes everything away. Doing it twice is harmless."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.unmount()

@@ -1,0 +1,82 @@
+"""What the tools of a session may not change: what governs it, and what records it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from amplifier_core._native import AuditLog, Bundle, launcher
+
+logger = logging.getLogger("amplifier_core.session")
+
+
+class Protection:
+    """The bundle with the programs that it names, the audit log, the stored conversations, and what confines commands; and the keys of the log,
+    which tools may not even read. There is nothing to protect where there is no bundle, log or store."""
+
+    def __init__(self, bundle: Bundle | None, audit: Any, store: Any, workspace: str) -> None:
+        self._workspace = os.path.realpath(workspace)
+        folders: list[Any] = []
+        self.hidden: list[str] = hidden(audit)
+        if isinstance(audit, AuditLog):
+            folders.append(audit.folder)
+        if store is not None:
+            # What is not there cannot be protected.
+            os.makedirs(store, mode=0o700, exist_ok=True)
+            folders.append(store)
+        files = [] if bundle is None else bundle.named_files(self._workspace)
+        self.places = _real([*files, *folders])
+        for folder in self.places:
+            if os.path.isdir(folder) and _is_within(self._workspace, folder):
+                raise ValueError(
+                    f"the workspace `{self._workspace}` is in `{folder}`, which tools cannot change; choose another workspace"
+                )
+
+    def launcher(self, confine: bool | None) -> list[str]:
+        """The words to put before commands, so that they cannot change it either; none if they are not to be confined.
+
+        With ``True``, it raises ``RuntimeError`` if this system cannot do that. With ``None``, it warns.
+        """
+        if confine is False or not (confine or self.places or self.hidden):
+            return []
+        try:
+            from amplifier_core._confine import parts
+
+            confining = _real(parts())
+            launching = launcher(_real([*self.places, *confining]), self.hidden)
+        except (OSError, RuntimeError) as error:
+            if confine:
+                raise RuntimeError(f"commands cannot be confined here: {error}") from None
+            logger.warning(
+                "commands are not confined here (%s): they can change what governs this session, and what records it", error
+            )
+            return []
+        # File tools could reach it, too, if the environment is in the workspace.
+        self.places = _real([*self.places, *confining])
+        return launching
+
+    def check(self, bundle: Bundle) -> None:
+        """Raises ``ValueError`` if a new version of the bundle names a file that is not protected: what is, is settled when a session begins."""
+        for file in bundle.named_files(self._workspace):
+            if not any(_is_within(os.path.realpath(file), place) for place in self.places):
+                raise ValueError(f"`{file}` is not protected from the tools of this session; start a new one")
+
+
+def hidden(audit: Any) -> list[str]:
+    """The keys of an audit log, which no program of a session needs."""
+    return [os.path.abspath(key) for key in audit.keys] if isinstance(audit, AuditLog) else []
+
+
+def _real(paths: Iterable[Any]) -> list[str]:
+    """The paths without links; what is within another of them needs no place of its own."""
+    kept: list[str] = []
+    for path in sorted({os.path.realpath(path) for path in paths}):
+        if not any(_is_within(path, place) for place in kept):
+            kept.append(path)
+    return kept
+
+
+def _is_within(path: str, place: str) -> bool:
+    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)

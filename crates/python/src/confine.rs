@@ -1,0 +1,36 @@
+//! Confinement, for Python: programs are started through the interpreter, which confines itself and becomes them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use amplifier_modules::bundle::Confine;
+use amplifier_modules::confine::{Policy, launch};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// Becomes the program that the arguments name, confined as they say. Gives the code to exit with if that cannot be done.
+#[pyfunction]
+pub(crate) fn become_confined(arguments: Vec<OsString>) -> u8 {
+    launch(arguments)
+}
+
+/// The words to put before a command that cannot change some places, nor read what is hidden. Raises `RuntimeError` if this system cannot do it.
+#[pyfunction]
+pub(crate) fn launcher(py: Python<'_>, read_only: Vec<PathBuf>, hidden: Vec<PathBuf>) -> PyResult<Vec<OsString>> {
+    let starter = starter(py)?;
+    let policy = Policy { read_only, hidden, ..Policy::default() };
+    // It starts a process, and waits for it.
+    py.detach(|| policy.launcher(&starter)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// The words to put before the command of a hook that is to be confined, or why that is not possible.
+pub(crate) fn for_hook(confine: &Confine, workspace: &Path, hidden: &[PathBuf]) -> Result<Vec<OsString>, String> {
+    let starter = Python::attach(|py| starter(py).map_err(|error| error.value(py).to_string()))?;
+    let launcher = Policy::of_hook(confine, workspace, hidden).and_then(|policy| policy.launcher(&starter));
+    launcher.map_err(|error| error.to_string())
+}
+
+/// The words that start the interpreter as a launcher.
+fn starter(py: Python<'_>) -> PyResult<Vec<OsString>> {
+    py.import("amplifier_core._confine")?.call_method0("starter")?.extract()
+}

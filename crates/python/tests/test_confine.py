@@ -1,0 +1,328 @@
+"""Programs that bundles and sessions start, confined through the interpreter: what they cannot do, and what happens where that is not possible."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from amplifier_core.audit import AuditLog, open_log, verify
+from amplifier_core.bundles import mount, parse
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.session import ScriptedProvider, Session
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(main, 60))
+
+
+def is_possible() -> bool:
+    """Whether this system has user namespaces."""
+    return shutil.which("unshare") is not None and subprocess.run(["unshare", "-Urmn", "true"], capture_output=True).returncode == 0
+
+
+needs_namespaces = pytest.mark.skipif(not is_possible(), reason="this system allows no user namespaces")
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A workspace, and a folder beside it."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+# ---- hooks ----------------------------------------------------------------------------------------------------------
+
+TRIES = """
+import json, os, signal, socket, sys, tempfile
+
+def tried(what):
+    try:
+        what().close()
+        return True
+    except OSError:
+        return False
+
+def found():
+    return json.dumps({
+        "network": tried(lambda: socket.create_connection(("127.0.0.1", PORT), 5)),
+        "workspace": tried(lambda: open("PLACE/workspace/made", "w")),
+        "elsewhere": tried(lambda: open("PLACE/elsewhere/made", "w")),
+        "temporary": "TMPDIR" in os.environ and tried(tempfile.NamedTemporaryFile),
+        "key": tried(lambda: open("PLACE/audit.key")),
+    })
+
+if sys.argv[1] == "command":
+    print(found(), file=sys.stderr)
+    sys.exit(2)
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "result": {"action": "deny", "reason": found()}}), flush=True)
+"""
+
+
+def tries(place: pathlib.Path, port: int, kind: str, confine: str) -> set[str]:
+    """What the program of a hook can do."""
+    (place / "tries.py").write_text(TRIES.replace("PORT", str(port)).replace("PLACE", str(place)))
+    bundle = f"hooks: [{{{kind}: ['{sys.executable}', tries.py, {kind}], on: 'tool:pre', on_error: deny{confine}}}]"
+
+    async def main() -> str | None:
+        with open_log(place / "audit", place / "audit.key") as log:
+            session = SessionCoordinator(HookRegistry(), audit=log)
+            async with await mount(session, parse(bundle, place / "bundle.yaml"), workspace=place / "workspace"):
+                return (await session.execute_with_hooks("tool:pre", {})).reason
+
+    said = json.loads(run(main()) or "")
+    return {what for what, could in said.items() if could}
+
+
+@needs_namespaces
+@pytest.mark.parametrize("kind", ["command", "worker"])
+@pytest.mark.parametrize(
+    ("confine", "can"),
+    [
+        ("", {"network", "workspace", "elsewhere", "key"}),
+        (", confine: {}", set()),
+        (", confine: { network: true }", {"network"}),
+        (", confine: { write: temporary }", {"temporary"}),
+        (", confine: { write: workspace }", {"workspace"}),
+        (", confine: { write: all }", {"workspace", "elsewhere"}),
+    ],
+)
+def test_a_hook_can_do_what_its_confinement_leaves(
+    place: pathlib.Path, port: int, monkeypatch: pytest.MonkeyPatch, kind: str, confine: str, can: set[str]
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert tries(place, port, kind, confine) == can
+
+
+@needs_namespaces
+def test_a_confined_program_is_started_as_any_other(tmp_path: pathlib.Path) -> None:
+    # Python ignores a signal that a shell pipeline relies on.
+    command = "echo $ONE; yes | head -1 >&2; kill -l $(bash -c 'kill -PIPE $$; echo 1' >/dev/null; echo $?) >&2; exit 2"
+    bundle = json.dumps({"hooks": [{"command": command, "on": "tool:pre", "confine": {}, "env": {"ONE": "1"}}]})
+
+    async def main() -> str | None:
+        registry = HookRegistry()
+        async with await mount(registry, parse(bundle, tmp_path / "bundle.yaml")):
+            return (await registry.emit("tool:pre", {})).reason
+
+    assert run(main()) == "y\nPIPE"
+
+
+CONFINED = "hooks: [{command: 'true', on: 'tool:pre', confine: {}}]"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "why"),
+    [
+        ("frozen", True, "this program has no interpreter of its own that could be started"),
+        ("executable", "", "this program has no interpreter of its own that could be started"),
+        # Something that is no interpreter, and ends well whatever it is asked.
+        ("executable", shutil.which("true"), "it ended and did not say why"),
+    ],
+)
+def test_a_hook_that_cannot_be_confined_is_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, attribute: str, value: Any, why: str
+) -> None:
+    monkeypatch.setattr(sys, attribute, value, raising=False)
+    registry = HookRegistry()
+    with pytest.raises(ValueError, match=f"^bundle:1:9: it cannot be confined: {why}"):
+        run(mount(registry, parse(CONFINED)))
+    assert registry.list_handlers() == {}
+
+
+WITHOUT = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"'
+
+
+@needs_namespaces
+def test_where_the_system_allows_no_namespaces_a_confined_hook_is_not_loaded_and_commands_are_said_to_be_free(
+    tmp_path: pathlib.Path,
+) -> None:
+    code = f"""
+        import asyncio, logging
+        from amplifier_core.bundles import mount, parse
+        from amplifier_core.hooks import HookRegistry
+        from amplifier_core.session import ScriptedProvider, Session
+        try:
+            asyncio.run(mount(HookRegistry(), parse({CONFINED!r})))
+        except ValueError as error:
+            print(error)
+        try:
+            Session(ScriptedProvider([]), workspace=".", store="../store", confine=True)
+        except RuntimeError as error:
+            print(error)
+        session = Session(ScriptedProvider([]), workspace=".", store="../store")
+        print(asyncio.run(session.execute_tool("Bash", {{"command": "grep NoNewPrivs /proc/self/status"}})).output)
+        """
+    (tmp_path / "workspace").mkdir()
+    words = ["unshare", "-Ur", "sh", "-c", WITHOUT, sys.executable, "-c", textwrap.dedent(code)]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path / "workspace")
+    hook, session, command = [line for line in ended.stdout.splitlines() if "|" not in line]
+    assert hook.startswith("bundle:1:9: it cannot be confined: this system allows no user namespaces: ")
+    assert session.startswith("commands cannot be confined here: this system allows no user namespaces: ")
+    assert command.split() == ["NoNewPrivs:", "0"]
+    assert ended.stderr.startswith("commands are not confined here (this system allows no user namespaces: ")
+
+
+# ---- the tools of a session -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def governed(place: pathlib.Path) -> Iterator[tuple[pathlib.Path, AuditLog]]:
+    """A workspace with a bundle and its program in it, beside a log, its key and a store."""
+    hooks = place / "workspace" / "hooks"
+    hooks.mkdir()
+    (hooks / "check.sh").write_text("#!/bin/sh\n")
+    (hooks / "check.sh").chmod(0o700)
+    (hooks / "guard.py").write_text("def mount(coordinator, config): ...\n")
+    (hooks / "bundle.yaml").write_text("hooks: [{command: ./check.sh, on: 'my:event'}, {module: ./guard.py}]\n")
+    with open_log(place / "audit", place / "audit.key") as log:
+        yield place, log
+
+
+def session(governed: tuple[pathlib.Path, AuditLog], **options: Any) -> Session:
+    place, log = governed
+    workspace = place / "workspace"
+    bundle = workspace / "hooks" / "bundle.yaml"
+    return Session(ScriptedProvider([]), workspace=workspace, bundle=bundle, audit=log, store=place / "store", **options)
+
+
+ATTACKS = [
+    "echo x >> hooks/bundle.yaml",
+    "echo x >> hooks/check.sh",
+    "echo x >> hooks/guard.py",
+    "rm hooks/bundle.yaml",
+    "mv hooks other",
+    "touch ../audit/more",
+    "rm -r ../audit",
+    "mv ../audit ../other",
+    "touch ../store/more",
+    "cat ../audit.key | grep .",
+    "cp hooks/check.sh ../audit.key",
+]
+
+
+@needs_namespaces
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_command_cannot_change_what_governs_the_session(governed: tuple[pathlib.Path, AuditLog], attack: str) -> None:
+    place, _ = governed
+    before = {path: path.read_bytes() for path in (place / "workspace").rglob("*") if path.is_file()}
+
+    async def main() -> None:
+        async with session(governed) as running:
+            tried = await running.execute_tool("Bash", {"command": attack})
+            assert not tried.success, tried.output
+            assert (await running.execute_tool("Bash", {"command": "echo fine > made; cat made"})).output == "fine"
+
+    run(main())
+    assert {path: path.read_bytes() for path in before} == before
+    assert verify(place / "audit").is_sound
+
+
+def test_nor_can_file_tools(governed: tuple[pathlib.Path, AuditLog]) -> None:
+    async def main() -> None:
+        # Whether commands are confined or not.
+        async with session(governed, confine=False) as running:
+            for file in ["hooks/bundle.yaml", "hooks/check.sh", "hooks/guard.py"]:
+                written = await running.execute_tool("Write", {"file_path": file, "content": "x"})
+                assert "tools cannot change" in (written.error or ""), written
+            assert (await running.execute_tool("Write", {"file_path": "made", "content": "x"})).success
+
+    run(main())
+
+
+@needs_namespaces
+def test_a_command_cannot_change_what_confines_it(governed: tuple[pathlib.Path, AuditLog]) -> None:
+    import amplifier_core
+
+    confines = pathlib.Path(amplifier_core.__file__ or "").parent / "_confine.py"
+    before = confines.read_bytes()
+
+    async def main() -> None:
+        async with session(governed, confine=True) as running:
+            for attack in [f"echo x >> {confines}", f"rm {confines}", f"mv {confines.parent} {confines.parent}.old"]:
+                assert not (await running.execute_tool("Bash", {"command": attack})).success
+            status = await running.execute_tool("Bash", {"command": "grep NoNewPrivs /proc/self/status"})
+            assert status.output.split() == ["NoNewPrivs:", "1"]
+
+    run(main())
+    assert confines.read_bytes() == before
+
+
+@needs_namespaces
+def test_a_server_of_tools_is_confined_as_commands_are(place: pathlib.Path) -> None:
+    server = pathlib.Path(__file__).parents[2] / "agent" / "tests" / "mcp" / "server.py"
+    (place / "server.py").write_text(f"open({str(place / 'store' / 'made')!r}, 'w')\n")
+    good = parse(json.dumps({"tools": {"mcp": {"local": {"command": sys.executable, "args": [str(server)]}}}}))
+    bad = parse(json.dumps({"tools": {"mcp": {"bad": {"command": sys.executable, "args": [str(place / "server.py")]}}}}))
+    missing = parse("tools: {mcp: {none: {command: no-such-program-here}}}")
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), bundle=good, store=place / "store") as running:
+            assert (await running.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
+        with pytest.raises(RuntimeError, match="the MCP server `bad` did not introduce itself"):
+            await Session(ScriptedProvider([]), bundle=bad, store=place / "store").start()
+        with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started: `no-such-program-here`: it is not in `PATH`"):
+            await Session(ScriptedProvider([]), bundle=missing, store=place / "store").start()
+
+    run(main())
+    assert not (place / "store" / "made").exists()
+
+
+def test_commands_are_confined_unless_there_is_nothing_to_protect_or_that_is_switched_off(
+    governed: tuple[pathlib.Path, AuditLog], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    why = "this program has no interpreter of its own that could be started"
+    Session(ScriptedProvider([]), workspace=governed[0] / "workspace")
+    session(governed, confine=False)
+    assert caplog.records == []
+    with pytest.raises(RuntimeError, match=f"^commands cannot be confined here: {why}$"):
+        session(governed, confine=True)
+    session(governed)
+    (warning,) = caplog.records
+    assert (warning.name, warning.levelno) == ("amplifier_core.session", logging.WARNING)
+    assert warning.getMessage().startswith(f"commands are not confined here ({why}): ")
+
+
+def test_a_workspace_within_what_is_protected_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "store" / "workspace").mkdir(parents=True)
+    with pytest.raises(ValueError, match="which tools cannot change; choose another workspace"):
+        Session(ScriptedProvider([]), workspace=tmp_path / "store" / "workspace", store=tmp_path / "store")
+
+
+def test_a_new_version_cannot_name_a_program_that_tools_could_have_written(governed: tuple[pathlib.Path, AuditLog]) -> None:
+    place, _ = governed
+    hooks = place / "workspace" / "hooks"
+
+    async def main() -> None:
+        async with session(governed, confine=False) as running:
+            (hooks / "late.sh").write_text("#!/bin/sh\n")
+            (hooks / "bundle.yaml").write_text("hooks: [{command: ./late.sh, on: 'my:event'}]\n")
+            came = await running.reload()
+            assert (came.error or "").endswith("late.sh` is not protected from the tools of this session; start a new one")
+            assert came.kept == ["./check.sh", "./guard.py"]
+        assert os.path.exists(hooks / "late.sh")
+
+    run(main())
