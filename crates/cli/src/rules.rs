@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
@@ -248,6 +249,17 @@ impl RuleBook for Rules {
 
     fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String> {
         in_force(&self.home, workspace).map_err(words)
+    }
+
+    fn stamp(&self, workspace: &Path) -> u64 {
+        let project = workspace.canonicalize().ok().map(|project| folder_of(&self.home, &project));
+        let files = [Some(self.home.approval_rules()), project.as_ref().map(|folder| folder.join(FILE))];
+        let mut hash = DefaultHasher::new();
+        for file in files.into_iter().flatten() {
+            let about = fs::metadata(file).ok();
+            about.map(|about| (about.mtime(), about.mtime_nsec(), about.size(), about.ino())).hash(&mut hash);
+        }
+        hash.finish()
     }
 
     fn record(&self, change: &Value) -> Result<(), String> {

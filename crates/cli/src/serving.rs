@@ -44,6 +44,7 @@ impl Serving {
         let told = screen.clone();
         let (participant, commands) = Participant::new(ParticipantOptions {
             workspace: files.root().to_owned(),
+            run: log.writer().to_owned(),
             name: None,
             takes_prompts: matches!(reach, Reach::Within(_) | Reach::Socket { takes_prompts: true }),
             show: Arc::new(move |request: &ApprovalRequest| {

@@ -275,6 +275,25 @@ fn verifying_says_what_is_proved_and_what_is_not() {
 }
 
 #[test]
+fn the_own_log_is_compared_with_the_anchors_of_the_configuration() {
+    let place = sample();
+    fs::write(place.at("config.toml"), "anchors = [\"anchored\"]\n").unwrap();
+    let verify = |arguments: &[&str]| {
+        let output = amplifier(&[&["audit", "verify", "--json"], arguments].concat())
+            .env("AMPLIFIER_HOME", place.at("."))
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default())
+    };
+    let (code, report) = verify(&[]);
+    assert_eq!((code, &report["anchored"], &report["unanchored"]), (0, &json!(10), &json!(1)));
+    // Another log has nothing to do with them.
+    assert_ne!(verify(&[&place.text("audit")]).1["anchored"], json!(10));
+    fs::remove_file(place.at("anchored")).unwrap();
+    assert_eq!(verify(&[]).0, 3);
+}
+
+#[test]
 fn exit_codes_tell_sound_unsound_and_unreadable_apart() {
     let place = sample();
     let whole = fs::read_to_string(place.segment()).unwrap();

@@ -106,6 +106,65 @@ async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_ba
     assert_eq!((change("added"), change("revoked")), (1, 1), "{changes}");
 }
 
+fn touches(names: &[&str]) -> Place {
+    let tools = names.iter().map(|name| {
+        let input = json!({ "command": format!("touch {name}") });
+        json!({ "tools": [{ "name": "Bash", "input": input }] })
+    });
+    Place::with(tools.chain([json!({ "text": "Done." })]).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_cannot_be_read() {
+    let place = touches(&["one", "two", "three"]);
+    let home = Home::at(place.at("home"));
+    let hub = Hub::new();
+    let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+    let ran = runs(&place, &["--serve", "Make it"]);
+    let question = asked(&hub).await;
+    let rule = |allows| NewRule {
+        scope: Scope::Session,
+        session: Some(question.session.clone()),
+        project: None,
+        hook: "confirm".to_owned(),
+        pattern: "*".to_owned(),
+        allows,
+    };
+    let given = hub.add_rule(rule(true), ann()).await.unwrap();
+    std::fs::write(home.approval_rules(), "{ \"x\": ").unwrap();
+    let told = hub.revoke(&given.id, ann()).await.unwrap_err().message;
+    assert!(told.starts_with("the rule is taken back, but those in files cannot be read"), "{told}");
+    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    // The next one is asked, because the rule is gone.
+    let question = asked(&hub).await;
+    assert_eq!(question.prompt, "Run `touch two`?");
+    let told = hub.add_rule(rule(false), ann()).await.unwrap_err().message;
+    assert!(told.starts_with("the rule is in force, but those in files cannot be read"), "{told}");
+    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    let Ran { code, error, .. } = ran.await.unwrap();
+    assert_eq!(code, 0, "{error}");
+    assert!(error.contains("Denied by rule: Run `touch three`?"), "{error}");
+    let made = ["one", "two", "three"].map(|name| place.at("workspace").join(name).exists());
+    assert_eq!(made, [true, true, false]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_is_taken_back_on_the_command_line_does_not_count_in_a_running_session() {
+    let place = touches(&["one", "two"]);
+    let home = Home::at(place.at("home"));
+    std::fs::write(home.approval_rules(), "{ \"confirm:Run `touch two`?\": \"allow\" }").unwrap();
+    let hub = Hub::new();
+    let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+    let ran = runs(&place, &["--serve", "Make it"]);
+    let question = asked(&hub).await;
+    place.amplifier(&["approvals", "revoke", "1"]).fine();
+    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    let question = asked(&hub).await;
+    assert_eq!(question.prompt, "Run `touch two`?");
+    hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+    assert_eq!(ran.await.unwrap().code, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_about_a_write_shows_nothing_of_files_that_are_protected_or_elsewhere() {
     let write = |path: &str| json!({ "tools": [{ "name": "Write", "input": { "file_path": path, "content": "x" } }] });

@@ -4,7 +4,6 @@
 use std::time::{Duration, SystemTime};
 
 use amplifier_core::{AuditEntry, AuditRecord};
-use jiff::Timestamp;
 
 use crate::App;
 use crate::feed::{FeedError, Past};
@@ -59,11 +58,6 @@ impl App {
         let known = self.hub.decided(id);
         // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
         let is_certain = known.as_ref().is_some_and(|known| known.basis != "disconnected");
-        // A session that was resumed counts anew, so an older question may have had the same id.
-        let asked = known.as_ref().and_then(|known| known.asked_at.as_deref()?.parse::<Timestamp>().ok());
-        let is_meant = |past: &Past| {
-            asked.is_none_or(|asked| past.decided.decided_at.parse::<Timestamp>().is_ok_and(|decided| decided >= asked))
-        };
         let mut changed = self.feed.changed();
         let until = tokio::time::Instant::now() + READING;
         loop {
@@ -71,7 +65,7 @@ impl App {
             changed.mark_unchanged();
             let read = tokio::task::spawn_blocking(move || feed.past(&wanted)).await;
             let read = read.map_err(|error| FeedError::Thread(std::io::Error::other(error)))??;
-            if let Some(past) = read.filter(is_meant) {
+            if let Some(past) = read {
                 return Ok(Some(past));
             }
             if !is_certain || !matches!(tokio::time::timeout_at(until, changed.changed()).await, Ok(Ok(()))) {

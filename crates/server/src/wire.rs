@@ -116,7 +116,7 @@ pub struct Record {
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Approval {
-    /// The session and the number of the question in it: `SESSION.N`.
+    /// The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
     pub id: String,
     /// The session that asks.
     pub session: String,
@@ -150,9 +150,125 @@ pub struct Approval {
     pub digest: String,
     /// What will run.
     pub action: Action,
+    /// Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// To be given back with the answer, so that nobody answers what was not shown. Left out on the link: the server makes it.
     #[serde(default)]
     pub nonce: String,
+}
+
+/// A longer question is listed without the lines of its action.
+const BRIEF: usize = 16 << 10;
+
+/// Up to so many bytes of a text.
+fn beginning(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(most)])
+}
+
+/// The id of a question: of a session, of one run of it, by its number.
+pub(crate) fn question_id(session: &str, run: &str, number: u64) -> String {
+    format!("{session}.{run}.{number}")
+}
+
+/// The effects of options that last.
+pub(crate) const ALLOW_ALWAYS: &str = "allow_always";
+const DENY_ALWAYS: &str = "deny_always";
+
+impl Approval {
+    /// Whether the question can be answered for longer than once: with a yes, or with a no. One that stands for more than it shows offers none.
+    pub(crate) fn lasts(&self, allows: bool) -> bool {
+        let lasting = if allows { ALLOW_ALWAYS } else { DENY_ALWAYS };
+        self.options.iter().any(|option| option.effect == lasting)
+    }
+
+    /// How much room it takes, about, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        let Action { title, target, about, notes, body, fields } = &self.action;
+        let texts = [&self.prompt, &self.hook, &self.workspace, title].into_iter().chain(&self.reason).chain(target);
+        let texts: usize = texts.chain(about).chain(notes).map(|text| text.len() + 32).sum();
+        let options: usize = self.options.iter().map(|option| option.label.len() + 64).sum();
+        let fields: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 64).sum();
+        body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + fields + 512
+    }
+
+    /// As it is listed and told: one that is long without the lines of its action.
+    pub(crate) fn brief(&self) -> Self {
+        if self.weight() <= BRIEF {
+            return self.clone();
+        }
+        let Action { title, target, about, notes, fields, .. } = &self.action;
+        let (title, target, about) = (title.clone(), target.clone(), about.clone());
+        let mut notes: Vec<String> = notes.iter().take(10).map(|note| beginning(note, 500)).collect();
+        notes.push("it is too long for a list: look at the whole question before you answer it".to_owned());
+        let fields = fields.iter().take(10);
+        let fields =
+            fields.map(|field| Field { name: beginning(&field.name, 100), value: beginning(&field.value, 500) });
+        let action = Action { title, target, about, notes, body: Vec::new(), fields: fields.collect() };
+        Self { action, cut: true, ..self.without_action() }
+    }
+
+    /// All but what will run.
+    pub(crate) fn without_action(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            session: self.session.clone(),
+            session_name: self.session_name.clone(),
+            workspace: self.workspace.clone(),
+            hook: self.hook.clone(),
+            event: self.event.clone(),
+            prompt: self.prompt.clone(),
+            reason: self.reason.clone(),
+            options: self.options.clone(),
+            default: self.default.clone(),
+            digest: self.digest.clone(),
+            action: Action::default(),
+            nonce: self.nonce.clone(),
+            ..*self
+        }
+    }
+
+    /// As it is kept where there is no room for all of it. It can be denied, and is allowed where all of it is seen.
+    pub(crate) fn withheld(&self) -> Self {
+        let note = "there is no room for all of this question here: it can be denied here, or answered at its terminal";
+        let Action { title, target, about, .. } = &self.action;
+        let (title, target) = (beginning(title, 500), target.as_ref().map(|target| beginning(target, 500)));
+        let notes = vec![note.to_owned()];
+        let action = Action { title, target, about: about.clone(), notes, ..Action::default() };
+        let mut withheld = Self { action, prompt: beginning(&self.prompt, 500), ..self.without_action() };
+        withheld.reason = self.reason.as_ref().map(|reason| beginning(reason, 500));
+        withheld.options.retain(|option| !option.effect.starts_with("allow"));
+        withheld
+    }
+
+    /// Whether it is the same question, asked once.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        let parts = |one: &Self| (one.hook.clone(), one.event.clone(), one.digest.clone(), one.asked_at);
+        parts(self) == parts(other) && self.prompt == other.prompt && self.options == other.options
+    }
+
+    /// Why an answer is none that was offered.
+    pub(crate) fn refuses(&self, label: &str, scope: Option<Scope>) -> Option<String> {
+        let Some(option) = self.options.iter().find(|option| option.label == label) else {
+            let offered =
+                self.options.iter().map(|option| format!("`{}`", option.label)).collect::<Vec<_>>().join(", ");
+            return Some(format!("`{label}` is none of {offered}"));
+        };
+        match scope {
+            None => None,
+            Some(Scope::Session | Scope::Person) => Some("an answer holds once, or for the project".to_owned()),
+            Some(Scope::Project) if !self.lasts(option.effect.starts_with("allow")) => {
+                Some("the question offers no such answer that lasts; answer for once".to_owned())
+            }
+            Some(Scope::Project) if self.prompt.contains('*') => Some(
+                "the question has a `*` in it, which would stand for any text in a rule; answer for once".to_owned(),
+            ),
+            Some(Scope::Project) => None,
+        }
+    }
 }
 
 /// One possible answer.
@@ -238,7 +354,7 @@ pub struct Field {
 /// A question that was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Decided {
-    /// `SESSION.N`; none if nobody had to be asked.
+    /// `SESSION.RUN.N`; none if nobody had to be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The session.

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -190,6 +191,37 @@ async fn a_client_that_comes_back_with_its_cursor_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_told_twice_when_some_of_the_log_is_cut_off_or_a_cursor_is_beyond_its_end() {
+    let served = Served::new().await;
+    (0..50).for_each(|n| served.take("s-1", &n.to_string()));
+    let size = served.flushed().await;
+    let mut beyond = served.watch("?after=1000000000000").await;
+    let mut socket = served.watch("").await;
+    for socket in [&mut beyond, &mut socket] {
+        assert_eq!(next_of(socket, "hello").await["cursor"], size);
+    }
+    let segment = served._folder.path().join("audit/seg-000001.jsonl");
+    let text = std::fs::read(&segment).unwrap();
+    let last = text[..text.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    let file = std::fs::OpenOptions::new().append(true).open(&segment).unwrap();
+    file.set_len(last as u64).unwrap();
+    for socket in [&mut beyond, &mut socket] {
+        let told = loop {
+            let message = next(socket).await.unwrap();
+            if ["hello", "events"].contains(&message["type"].as_str().unwrap()) {
+                break message;
+            }
+        };
+        assert_eq!((&told["type"], &told["cursor"]), (&json!("hello"), &json!(size - 1)));
+    }
+    // It goes on from there.
+    (&file).write_all(&text[last..]).unwrap();
+    for socket in [&mut beyond, &mut socket] {
+        assert_eq!(seqs(socket, 1).await, (vec![size - 1], size));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_holds_nobody_up_and_misses_nothing() {
     let served = Served::new().await;
     let mut slow = served.watch("?after=0").await;
@@ -250,7 +282,7 @@ async fn questions_are_told_and_answered_on_the_stream() {
     next_of(&mut two, "asked").await;
     let right = asked["approval"]["nonce"].as_str().unwrap().to_owned();
     let answer = |nonce: &str| {
-        let answer = json!({ "type": "answer", "id": "s-1.1", "option": "Allow once", "nonce": nonce });
+        let answer = json!({ "type": "answer", "id": "s-1.run.1", "option": "Allow once", "nonce": nonce });
         Message::Text(answer.to_string().into())
     };
     two.send(answer(&right)).await.unwrap();
@@ -263,7 +295,7 @@ async fn questions_are_told_and_answered_on_the_stream() {
     let closed = next_of(&mut two, "closed").await;
     assert_eq!(
         (&closed["id"], &closed["decided"]["granted"], &closed["decided"]["by"]["name"]),
-        (&json!("s-1.1"), &json!(true), &json!("owner"))
+        (&json!("s-1.run.1"), &json!(true), &json!("owner"))
     );
     assert_eq!(next_of(&mut one, "answered").await["ok"], true);
     assert!(operation.await.unwrap().is_proceed());
@@ -374,14 +406,14 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
             break message["approval"].clone();
         }
     };
-    assert_eq!(asked["id"], "s-2.1");
+    assert_eq!(asked["id"], "s-2.run.1");
     let answer = json!({ "option": "Allow once", "nonce": asked["nonce"] });
-    assert_eq!(served.request("POST", "/api/approvals/s-2.1/answer", Some(answer)).await.0, 200);
+    assert_eq!(served.request("POST", "/api/approvals/s-2.run.1/answer", Some(answer)).await.0, 200);
     assert!(two.await.unwrap().is_proceed());
     loop {
         let message = next().await;
         if message["type"] == "closed" {
-            assert_eq!((&message["id"], &message["decided"]["granted"]), (&json!("s-2.1"), &json!(true)));
+            assert_eq!((&message["id"], &message["decided"]["granted"]), (&json!("s-2.run.1"), &json!(true)));
             break;
         }
     }
@@ -458,7 +490,10 @@ async fn a_late_answer_is_recorded_after_the_session_has_ended_and_after_a_resta
     assert_eq!((status, &refused["error"]["code"]), (409, &json!("answered")), "{refused}");
     assert_eq!(refused["error"]["by"], json!({ "name": "owner", "via": "api" }));
     assert_eq!(restarted.answer(&decided.id, "Perhaps", "").await.0, 422);
-    for unknown in ["s-1.9", "s-1.01", "s-2.1", "s-1"] {
+    let run = restarted.log.writer().to_owned();
+    for unknown in
+        [&format!("s-1.{run}.9"), &format!("s-1.{run}.01"), "s-1.1", "s-1.other.1", &format!("s-2.{run}.1"), "s-1"]
+    {
         assert_eq!(restarted.answer(unknown, "Deny", "").await.0, 404, "{unknown}");
     }
     let shown = restarted.get(&format!("/api/approvals/{}", decided.id)).await;
@@ -488,7 +523,13 @@ async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question()
     for operation in later {
         assert!(!operation.await.unwrap().is_proceed());
     }
-    timeout(LIMIT, async { while hub.decided("s-1.301").is_none() {} }).await.unwrap();
+    let last = format!("s-1.{}.301", served.log.writer());
+    let closed = async {
+        while hub.decided(&last).is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, closed).await.unwrap();
     let (status, refused) = served.answer(&first.id, "Deny", &first.nonce).await;
     assert_eq!((status, &refused["error"]["code"]), (409, &json!("late")), "{refused}");
     assert_eq!(served.late_answers().await, [json!(["s-1", 1, "Deny", "owner", "api"])]);

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ struct Book {
     recorded: Mutex<Vec<Value>>,
     /// Whether the files cannot be read.
     is_broken: AtomicBool,
+    /// How often somebody else has changed them.
+    changes: AtomicU64,
 }
 
 impl RuleBook for Book {
@@ -63,6 +65,10 @@ impl RuleBook for Book {
         ApprovalRules::from_json(&Value::Object(rules).to_string()).map_err(|error| error.to_string())
     }
 
+    fn stamp(&self, _: &Path) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
     fn record(&self, change: &Value) -> Result<(), String> {
         self.recorded.lock().unwrap().push(change.clone());
         Ok(())
@@ -91,6 +97,7 @@ impl Session {
         let book = Arc::new(Book::default());
         let (participant, commands) = Participant::new(ParticipantOptions {
             workspace: folder.path().to_owned(),
+            run: format!("{id}-1"),
             name: None,
             takes_prompts: true,
             show: Arc::new(|request: &ApprovalRequest| Action {
@@ -201,13 +208,13 @@ async fn a_question_is_answered_over_the_socket() {
     let mut changes = server.hub.subscribe();
     let operation = session.run("ls");
     let question = asked(&server.hub).await;
-    assert_eq!((question.id.as_str(), question.prompt.as_str()), ("one.1", "Run `ls`?"));
+    assert_eq!((question.id.as_str(), question.prompt.as_str()), ("one.one-1.1", "Run `ls`?"));
     assert_eq!((question.action.title.as_str(), question.default.as_str()), ("Bash", "deny"));
     assert_eq!(
         question.options.iter().map(|option| option.effect.as_str()).collect::<Vec<_>>(),
         ["allow_once", "allow_always", "deny"]
     );
-    let decided = server.hub.answer("one.1", answering("Allow once", &question.nonce, "ann")).await.unwrap();
+    let decided = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap();
     assert_eq!((decided.granted, decided.by), (true, Some(ann())));
     assert!(done(operation).await.is_proceed());
     assert_eq!(session.decided(), [("answer", Some("ann".to_owned()))]);
@@ -368,6 +375,87 @@ async fn until_asked(hub: &Hub, session: &Session, command: &str) -> (JoinHandle
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rules_that_somebody_else_changes_reach_a_session_that_nobody_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::new("one", LIMIT);
+    let rule = KeptRule { project: None, hook: "guard".to_owned(), pattern: "Run `ls`?".to_owned(), allows: true };
+    // There is no server yet.
+    let _link = connect(&session, &folder);
+    let change = |rules: Vec<KeptRule>| {
+        *session.book.rules.lock().unwrap() = rules;
+        session.book.changes.fetch_add(1, Ordering::SeqCst);
+    };
+    change(vec![rule.clone()]);
+    let allowed = async {
+        loop {
+            let operation = session.run("ls");
+            let abort = operation.abort_handle();
+            if let Ok(verdict) = tokio::time::timeout(Duration::from_millis(50), operation).await {
+                assert!(verdict.unwrap().is_proceed());
+                return;
+            }
+            abort.abort();
+        }
+    };
+    tokio::time::timeout(LIMIT, allowed).await.unwrap();
+    change(vec![KeptRule { allows: false, ..rule }]);
+    let denied = async { while done(session.run("ls")).await.is_proceed() {} };
+    tokio::time::timeout(LIMIT, denied).await.unwrap();
+}
+
+/// Whatever a server says, a session takes an answer to what it has asked, for as long as was offered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_takes_no_answer_to_something_else_and_none_that_lasts_longer_than_was_offered() {
+    use amplifier_server::link::protocol::{Reception, ToServer, ToSession, VERSION};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let session = Session::new("one", LIMIT);
+    let _link = session.participant.connect(&socket);
+    let (stream, _) = listener.accept().await.unwrap();
+    let (from, mut to) = stream.into_split();
+    let mut lines = BufReader::new(from).lines();
+    let mut say = async |message: ToSession| {
+        let line = format!("{}\n", serde_json::to_string(&message).unwrap());
+        to.write_all(line.as_bytes()).await.unwrap();
+    };
+    say(ToSession::Welcome { version: VERSION }).await;
+    let operation = session.run("ls");
+    let mut next = async || -> ToServer {
+        let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let approval = loop {
+        if let ToServer::Asked { approval } = next().await {
+            break *approval;
+        }
+    };
+    let answer = |digest: &str, option: &str, scope| {
+        let (digest, option) = (digest.to_owned(), option.to_owned());
+        ToSession::Answer { id: 1, digest, reference: 7, option, by: ann(), scope }
+    };
+    // It has no `Deny always`.
+    let all = [
+        (answer("sha256:other", "Allow once", None), Reception::Closed),
+        (answer(&approval.digest, "Deny", Some(Scope::Project)), Reception::NotOffered),
+        (answer(&approval.digest, "Allow once", Some(Scope::Person)), Reception::NotOffered),
+        (answer(&approval.digest, "Deny", None), Reception::Taken),
+    ];
+    for (answer, expected) in all {
+        say(answer.clone()).await;
+        let result = loop {
+            if let ToServer::Answered { result, .. } = next().await {
+                break result;
+            }
+        };
+        assert_eq!(result, expected, "{answer:?}");
+    }
+    assert!(!done(operation).await.is_proceed());
+    assert!(session.book.rules.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     let hub = Hub::new();
     let session = Session::new("one", LIMIT);
@@ -484,6 +572,7 @@ async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
     let hub = Hub::new();
     let (participant, _commands) = Participant::new(ParticipantOptions {
         workspace: "/".into(),
+        run: "big-1".to_owned(),
         name: None,
         takes_prompts: false,
         show: Arc::new(|_: &ApprovalRequest| {

@@ -54,6 +54,7 @@ impl Crowd {
             let id = name(number);
             let (participant, _) = Participant::new(ParticipantOptions {
                 workspace: folder.to_owned(),
+                run: log.writer().to_owned(),
                 name: None,
                 takes_prompts: false,
                 show: Arc::new(|request: &ApprovalRequest| Action {

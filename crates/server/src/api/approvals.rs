@@ -27,8 +27,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// What waits for an answer.
 #[derive(Debug, Serialize, ToSchema)]
 struct Pending {
-    /// The questions, the oldest first.
+    /// The questions, the oldest first: up to a thousand, and long ones without the lines of their actions.
     approvals: Vec<Approval>,
+    /// How many there are.
+    pending: usize,
     /// Whether there are too many in a short time.
     busy: Option<Busy>,
 }
@@ -90,8 +92,8 @@ struct Answered {
     responses((status = 200, body = Pending), (status = 401, body = Failure)))]
 async fn pending(Viewer(who): Viewer, State(app): State<App>) -> Told<Pending> {
     let open = app.hub.pending_shared();
-    let approvals = open.iter().map(|open| Approval::clone(&app.hub.shown(open, who.role))).collect();
-    Told(Pending { approvals, busy: masked::busy(app.hub.busy(), who.role) })
+    let approvals = open.iter().take(LISTED.1).map(|approval| app.hub.shown(approval, who.role).brief()).collect();
+    Told(Pending { approvals, pending: open.len(), busy: masked::busy(app.hub.busy(), who.role) })
 }
 
 /// Which decisions are listed.

@@ -11,7 +11,8 @@ import { decisionBadge, diff, isOther, person, summary, whoDecided } from './par
 import { may, on, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {Approval, Choice, Decided} from './types.js' */
+/** @import {Choice, Decided} from './types.js' */
+/** @typedef {import('./types.js').Approval & {cut?: boolean, action: {about?: string}}} Approval `cut`: without what will run */
 
 const SETTLING_MS = 600;
 /** A session that has lost the server is back within two seconds. */
@@ -90,10 +91,13 @@ function changed() {
   if (back) show(back);
   if (current && !outcome) {
     const fresh = store.approvals.get(current.id);
-    if (fresh) {
-      // After a restart of the server the question is the same, but its nonce is new.
-      current = fresh;
+    if (fresh && isSame(fresh, current)) {
+      // After a restart of the server the question is the same, but its nonce is new. What was read in full stays.
+      current = { ...current, nonce: fresh.nonce, deadline: fresh.deadline };
       lamp();
+    } else if (fresh) {
+      // Something else is asked under the same id: nothing of what was shown can be sent.
+      show(fresh);
     } else if (store.link === 'live' && mine !== current.id) {
       missing(current.id);
     }
@@ -102,6 +106,28 @@ function changed() {
   const news = queue().find((one) => !seen.has(one.id));
   // A dialog over another dialog would take away what somebody is writing.
   if (news && opensAlone() && !document.querySelector('dialog[open]')) show(news);
+}
+
+/**
+ * Whether nothing of what a person decides by is different.
+ * @param {Approval} one
+ * @param {Approval} other
+ */
+function isSame(one, other) {
+  const parts = (/** @type {Approval} */ { digest, prompt, options, asked_at }) => JSON.stringify([digest, prompt, options, asked_at]);
+  return parts(one) === parts(other);
+}
+
+/**
+ * A list has long questions without what will run. It is fetched before anybody can answer.
+ * @param {Approval} approval
+ */
+async function whole(approval) {
+  const read = await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null);
+  if (current?.id !== approval.id || !current.cut || outcome) return;
+  if (read?.action && isSame(read, current)) return show({ ...read, cut: false });
+  problem = 'All of this question cannot be read now, so it cannot be answered here. Close it, and open it again.';
+  foot();
 }
 
 /**
@@ -135,6 +161,7 @@ function show(approval) {
   clearInterval(ticker);
   ticker = setInterval(tick, 200);
   tick();
+  if (approval.cut) return void whole(approval);
   announce(`Question from hook ${plain(approval.hook, 60)}: ${plain(approval.prompt)}`, 'assertive');
 }
 
@@ -145,7 +172,7 @@ function settle() {
 
 /** Whether an answer counts now. */
 function ready() {
-  return performance.now() >= settledAt && !isSending && !outcome && store.link === 'live' && current !== null && store.approvals.has(current.id) && remaining() > 0;
+  return performance.now() >= settledAt && !isSending && !current?.cut && !outcome && store.link === 'live' && current !== null && store.approvals.has(current.id) && remaining() > 0;
 }
 
 function remaining() {
@@ -186,7 +213,8 @@ function tick() {
  */
 function choices(approval) {
   const offered = approval.options.map((option) => ({ label: option.label, hint: EFFECTS[option.effect] ?? option.effect, effect: option.effect, option }));
-  const yes = approval.options.find((one) => one.effect === 'allow_always') ?? approval.options.find((one) => one.effect.startsWith('allow'));
+  // A question that cannot be answered for longer than once shows less than what it is about.
+  const yes = approval.options.find((one) => one.effect === 'allow_always');
   // A star in the question would make the rule match more than was asked.
   if (!yes || approval.prompt.includes('*')) return offered;
   return [...offered, { label: 'Allow for this project', hint: 'writes a rule for this folder', effect: 'project', option: yes, scope: /** @type {const} */ ('project') }];
@@ -227,7 +255,7 @@ function draw() {
   fill(body,
     approval.reason ? el('p', { class: 'reason' }, shown(approval.reason, { limit: 1_000 })) : null,
     el('section', { class: 'action', 'aria-label': 'What will run' },
-      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(action.title, { limit: 120 })), action.target ? el('code', null, shown(action.target, { limit: 400 })) : null, summary(approval)),
+      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(action.title, { limit: 120 })), action.target ? el('code', null, shown(action.target, { limit: 400 })) : null, action.about ? el('span', { class: 'faint about' }, shown(action.about, { limit: 200 })) : null, summary(approval)),
       action.notes.map((note) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(note, { limit: 600 })))),
       action.body.length ? diff(action.body) : null,
       action.fields.length ? el('dl', { class: 'fields' }, action.fields.flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use super::index::{Block, Index, Position};
 use super::query::{Files, Filter, Ready};
 use super::{FeedError, Shared};
-use crate::wire::Decided;
+use crate::wire::{Decided, question_id};
 
 /// A question that was decided, with what a record about it needs.
 #[derive(Clone, Debug)]
@@ -58,16 +58,16 @@ impl Shared {
         Ok(decided)
     }
 
-    /// What became of the question of that id, `SESSION.N`, if it was decided. Of several with the same id (a session that was resumed
-    /// counts anew), the last one is meant.
+    /// What became of the question of that id, `SESSION.RUN.N`, if it was decided.
     pub(super) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
-        let Some((session, text)) = id.rsplit_once('.') else { return Ok(None) };
+        let Some((run_of, text)) = id.rsplit_once('.') else { return Ok(None) };
+        let Some((session, run)) = run_of.rsplit_once('.') else { return Ok(None) };
         // There is one way to write a number.
         let number = text.parse::<u64>().ok().filter(|number| number.to_string() == text);
         let Some(number) = number else { return Ok(None) };
         let (known, has_all) = {
             let index = self.index();
-            let found = index.decision_of(session, number).map(|position| {
+            let found = index.decision_of(session, run, number).map(|position| {
                 (position, block_of(&index, position.seq), position.asked.and_then(|seq| block_of(&index, seq)))
             });
             (found, index.has_all_decisions())
@@ -75,7 +75,7 @@ impl Shared {
         let found = match known {
             Some(found) => Some(found),
             None if has_all => None,
-            None => self.search(session, number)?,
+            None => self.search(session, run, number)?,
         };
         let Some((position, Some(block), asked)) = found else { return Ok(None) };
         let mut files = Files::new(&self.folder);
@@ -95,6 +95,7 @@ impl Shared {
     fn search(
         &self,
         session: &str,
+        run: &str,
         number: u64,
     ) -> Result<Option<(Position, Option<Block>, Option<Block>)>, FeedError> {
         let filter =
@@ -106,7 +107,7 @@ impl Shared {
         let mut last = None;
         while at < end {
             let read = self.scan(&ready, at, |record| {
-                let body = read_body::<DecisionBody>(record, &self.folder);
+                let body = read_body::<DecisionBody>(record, &self.folder).filter(|_| record.writer == run);
                 if body.is_some_and(|body| body.id == Some(number)) {
                     last = Some(record.seq);
                 }
@@ -119,7 +120,8 @@ impl Shared {
         }
         let Some(seq) = last else { return Ok(None) };
         let index = self.index();
-        let position = Position { seq, asked: None, number: Some(number), session: index.hash(session), hook: 0 };
+        let (session, run) = (index.hash(session), index.hash(run));
+        let position = Position { seq, asked: None, number: Some(number), session, run, hook: 0 };
         Ok(Some((position, block_of(&index, seq), None)))
     }
 
@@ -174,7 +176,7 @@ fn decision(record: &Record<'_>, asked: Option<(String, String)>, folder: &Folde
     let session = record.session.as_deref().unwrap_or_default().to_owned();
     let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
     Some(Decided {
-        id: id.map(|id| format!("{session}.{id}")),
+        id: id.map(|id| question_id(&session, &record.writer, id)),
         session,
         hook,
         event: record.event.as_deref().unwrap_or_default().to_owned(),

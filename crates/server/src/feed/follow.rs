@@ -35,11 +35,16 @@ struct Place {
 
 /// Follows the log until it is told to stop.
 pub(super) fn follow(shared: &Arc<Shared>) {
-    let mut follower = Follower { shared, place: Place::default(), again: None };
+    let mut follower = Follower { shared, place: Place::default(), again: None, is_anew: false };
     let mut wait = SOON;
     while !shared.is_stopped() {
+        follower.is_anew = false;
         let looked = follower.look();
-        shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+        // One that has begun anew has not read to the end yet.
+        shared.ready.send_if_modified(|ready| std::mem::replace(ready, !follower.is_anew) == follower.is_anew);
+        if follower.is_anew {
+            continue;
+        }
         match looked {
             Ok(true) => wait = SOON,
             Ok(false) => wait = (wait * 2).min(LATER),
@@ -57,6 +62,8 @@ struct Follower<'a> {
     place: Place,
     /// Where the log was begun anew because what follows does not fit: once is enough.
     again: Option<(u64, u64)>,
+    /// Whether the last look has found that everything has to be read again.
+    is_anew: bool,
 }
 
 impl Follower<'_> {
@@ -194,6 +201,8 @@ impl Follower<'_> {
 
     fn begin_anew(&mut self) {
         self.place = Place::default();
+        self.is_anew = true;
+        self.shared.ready.send_replace(false);
         *self.shared.index_mut() = Index::default();
         // Those of another log are not those of this one.
         self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner).clear();

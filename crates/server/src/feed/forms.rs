@@ -161,7 +161,7 @@ pub struct Told {
 /// A question that is not decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenQuestion {
-    /// `SESSION.N`.
+    /// `SESSION.RUN.N`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The hook that asks.

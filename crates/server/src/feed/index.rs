@@ -59,6 +59,8 @@ pub(super) struct Position {
     /// The number of the question in its session; none if nobody had to be asked.
     pub(super) number: Option<u64>,
     pub(super) session: u64,
+    /// Who wrote it: the run of the session.
+    pub(super) run: u64,
     pub(super) hook: u64,
 }
 
@@ -305,10 +307,11 @@ impl Index {
         heard.into_iter().filter_map(|(_, id)| self.session(id)).collect()
     }
 
-    /// The last decision about the question of that number, in a session or in one of its sub-agents.
-    pub(super) fn decision_of(&self, session: &str, number: u64) -> Option<Position> {
+    /// The decision about the question of that number, in a run of a session or in one of its sub-agents.
+    pub(super) fn decision_of(&self, session: &str, run: &str, number: u64) -> Option<Position> {
+        let run = self.hash(run);
         let find = |family: &[u64]| {
-            let fits = |one: &&Position| one.number == Some(number) && family.contains(&one.session);
+            let fits = |one: &&Position| one.number == Some(number) && one.run == run && family.contains(&one.session);
             self.decisions.iter().rev().find(fits).copied()
         };
         find(&[self.hash(session)]).or_else(|| find(&self.sub_agents(session)))
@@ -433,8 +436,9 @@ impl Index {
                     facts.is_running &= event != "prompt:submit";
                 }
                 let asked = decision.id.and_then(|number| self.asked.remove(&(id.clone(), number)));
-                let (session, hook) = (self.hash(id), self.hash(&decision.hook));
-                self.decisions.push_back(Position { seq: record.seq, asked, number: decision.id, session, hook });
+                let (session, run, hook) = (self.hash(id), self.hash(&record.writer), self.hash(&decision.hook));
+                let (seq, number) = (record.seq, decision.id);
+                self.decisions.push_back(Position { seq, asked, number, session, run, hook });
                 if self.decisions.len() > MOST_DECISIONS {
                     self.decisions.pop_front();
                 }

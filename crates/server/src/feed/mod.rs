@@ -301,7 +301,7 @@ impl Feed {
         self.shared.decisions(session, hook, before, limit)
     }
 
-    /// What became of the question of that id, `SESSION.N`, if it was decided. Blocks while it reads.
+    /// What became of the question of that id, `SESSION.RUN.N`, if it was decided. Blocks while it reads.
     pub(crate) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
         self.shared.past(id)
     }

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use amplifier_audit::{Emissions, Kind, RecordedApproval, RecordedEmission, StrayRecord, Traced};
+use amplifier_audit::{Emissions, Kind, Record, RecordedApproval, RecordedEmission, StrayRecord, Traced};
 use serde_json::Value;
 
 use super::forms::{Ended, HookSaid, Injected, OpenQuestion, Timeline, TimelineItem, Told};
 use super::query::{Filter, Ready};
 use super::{FeedError, Shared};
-use crate::wire::Decided;
+use crate::wire::{Decided, question_id};
 
 /// Longer texts are cut.
 const LONGEST: usize = 4 << 10;
@@ -25,19 +25,23 @@ impl Shared {
             (Ready::new(&filter, &index), index.cursor)
         };
         let mut emissions = Emissions::new();
+        let mut runs = Runs::default();
         let mut items = Vec::new();
         let mut problem = None;
         let mut from = after;
         // A scan stops after much was read; the emissions that are open then go on with the next.
         loop {
-            let read_to = self.scan(&ready, from, |record| match emissions.see(record, &self.folder) {
-                Ok(traced) => {
-                    items.extend(traced.into_iter().filter_map(item));
-                    if items.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                }
-                Err(error) => {
-                    problem = Some(error);
-                    ControlFlow::Break(())
+            let read_to = self.scan(&ready, from, |record| {
+                runs.see(record);
+                match emissions.see(record, &self.folder) {
+                    Ok(traced) => {
+                        items.extend(traced.into_iter().filter_map(|traced| item(traced, &runs)));
+                        if items.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    }
+                    Err(error) => {
+                        problem = Some(error);
+                        ControlFlow::Break(())
+                    }
                 }
             })?;
             match read_to {
@@ -54,7 +58,7 @@ impl Shared {
             let open = emissions.finish();
             // What is not closed may change, so it comes again.
             cursor = open.first().map_or(end, |emission| emission.seq);
-            items.extend(open.into_iter().map(event));
+            items.extend(open.into_iter().map(|emission| event(emission, &runs)));
         }
         if items.len() >= limit {
             // There may be more after them: only who has come to the end sees what is open again.
@@ -65,16 +69,36 @@ impl Shared {
     }
 }
 
-fn item(traced: Traced) -> Option<TimelineItem> {
+/// Which run of the session wrote its events, and from which record on.
+#[derive(Default)]
+struct Runs(Vec<(u64, String)>);
+
+impl Runs {
+    fn see(&mut self, record: &Record<'_>) {
+        // Others write about a session, too; its events are its own.
+        let is_known = self.0.last().is_some_and(|(_, run)| *run == record.writer);
+        if record.kind == Kind::Event && !is_known {
+            self.0.push((record.seq, record.writer.to_string()));
+        }
+    }
+
+    fn of(&self, seq: u64) -> &str {
+        let after = self.0.partition_point(|(from, _)| *from <= seq);
+        after.checked_sub(1).and_then(|at| self.0.get(at)).map_or("", |(_, run)| run)
+    }
+}
+
+fn item(traced: Traced, runs: &Runs) -> Option<TimelineItem> {
     match traced {
-        Traced::Emission(emission) => Some(event(*emission)),
+        Traced::Emission(emission) => Some(event(*emission, runs)),
         // What belongs to an emission before the one that was begun with says nothing alone.
         Traced::Stray(stray) if matches!(stray.kind, Kind::Seal | Kind::Gap) => Some(alone(stray)),
         Traced::Stray(_) => None,
     }
 }
 
-fn event(emission: RecordedEmission) -> TimelineItem {
+fn event(emission: RecordedEmission, runs: &Runs) -> TimelineItem {
+    let run = runs.of(emission.seq);
     let mut cut = false;
     let took_ms = emission.data.as_ref().and_then(|data| data.get("duration_ms")).and_then(Value::as_u64);
     let data = emission.data.map_or(Value::Null, |data| shortened(Value::Object(data), &mut cut));
@@ -123,7 +147,7 @@ fn event(emission: RecordedEmission) -> TimelineItem {
         open: open
             .into_iter()
             .map(|asked| OpenQuestion {
-                id: asked.id.map(|id| format!("{session}.{id}")),
+                id: asked.id.map(|id| question_id(&session, run, id)),
                 hook: asked.hook,
                 prompt: asked.prompt.map(|prompt| text(prompt, &mut cut)),
                 asked_at: asked.asked,
@@ -131,7 +155,7 @@ fn event(emission: RecordedEmission) -> TimelineItem {
             .collect(),
         approvals: decided
             .into_iter()
-            .map(|approval| decision(approval, &session, &emission.event, &emission.time, &mut cut))
+            .map(|approval| decision(approval, &session, run, &emission.event, &emission.time, &mut cut))
             .collect(),
         outcome: emission.outcome.map(|outcome| Ended { success: outcome.success, took_ms }),
         failures: emission.failures.into_iter().map(|one| format!("{}: {}", one.part, one.error)).collect(),
@@ -140,9 +164,9 @@ fn event(emission: RecordedEmission) -> TimelineItem {
     }
 }
 
-fn decision(approval: RecordedApproval, session: &str, event: &str, time: &str, cut: &mut bool) -> Decided {
+fn decision(approval: RecordedApproval, session: &str, run: &str, event: &str, time: &str, cut: &mut bool) -> Decided {
     Decided {
-        id: approval.id.map(|id| format!("{session}.{id}")),
+        id: approval.id.map(|id| question_id(session, run, id)),
         session: session.to_owned(),
         hook: approval.hook,
         event: event.to_owned(),

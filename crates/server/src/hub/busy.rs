@@ -14,6 +14,8 @@ const MANY: usize = 5;
 const MOST: usize = 10_000;
 /// How many questions a pattern is made of, at most.
 const LOOKED_AT: usize = 50;
+/// Longer questions are no patterns that a person could judge.
+const LONGEST: usize = 1024;
 /// A pattern has to begin or end with that much of the questions: less would be as good as a yes to everything.
 const SPECIFIC: usize = 4;
 
@@ -29,7 +31,8 @@ pub(super) struct Flood {
 struct Asked {
     id: String,
     at: Timestamp,
-    prompt: String,
+    /// The question, if it can be answered for longer than once: one that shows a part of what it is about cannot.
+    prompt: Option<String>,
 }
 
 impl Flood {
@@ -48,7 +51,8 @@ impl Flood {
             asked.pop_front().map(|oldest| self.ids.remove(&oldest.id));
         }
         let place = asked.partition_point(|known| known.at <= at);
-        asked.insert(place, Asked { id: approval.id.clone(), at, prompt: approval.prompt.clone() });
+        let prompt = (approval.lasts(true) && approval.prompt.len() <= LONGEST).then(|| approval.prompt.clone());
+        asked.insert(place, Asked { id: approval.id.clone(), at, prompt });
     }
 
     /// The hook that asks too much, if there is one: the one that asks most.
@@ -58,7 +62,7 @@ impl Flood {
         let (hook, asked) = many.max_by_key(|(hook, asked)| (asked.len(), std::cmp::Reverse(*hook)))?;
         // Spread over all of them: those that follow each other are often alike.
         let prompts: Vec<&str> =
-            asked.iter().step_by(1 + asked.len() / LOOKED_AT).map(|asked| asked.prompt.as_str()).collect();
+            asked.iter().step_by(1 + asked.len() / LOOKED_AT).filter_map(|asked| asked.prompt.as_deref()).collect();
         Some(Busy {
             asked: asked.len() as u64,
             seconds: WINDOW.as_secs().unsigned_abs(),

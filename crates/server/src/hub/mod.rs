@@ -226,12 +226,12 @@ impl Hub {
     pub async fn answer(&self, id: &str, answering: Answering) -> Result<Decided, Refused> {
         let (tell, told) = oneshot::channel();
         let delivery = self.state().answer(id, &answering)?;
-        let Delivery { link, connection, number, reference, decided, session } = delivery;
+        let Delivery { link, connection, number, digest, reference, decided, session } = delivery;
         self.waiting().answers.insert(reference, (connection, tell));
         let Answering { option, by, scope, .. } = answering;
         // Nobody waits any more when this ends, however it ends.
         let _forget = Forget(|| _ = self.waiting().answers.remove(&reference));
-        if link.try_send(ToSession::Answer { id: number, reference, option, by, scope }).is_err() {
+        if link.try_send(ToSession::Answer { id: number, digest, reference, option, by, scope }).is_err() {
             let refused = decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided));
             return Err(refused.unheard());
         }

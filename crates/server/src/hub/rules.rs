@@ -31,6 +31,9 @@ pub trait RuleBook: Send + Sync + 'static {
     /// If they cannot be read; in words.
     fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String>;
 
+    /// Changes whenever the files change that hold in a folder, whoever changes them. Cheap: nothing is read.
+    fn stamp(&self, workspace: &Path) -> u64;
+
     /// Records a change that is kept nowhere else.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Who is connected and what is asked, without I/O.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use amplifier_core::Answerer;
@@ -11,12 +11,24 @@ use subtle::ConstantTimeEq;
 use super::busy::Flood;
 use super::{Answering, Change, Connected, Refused};
 use crate::link::protocol::{Hello, Outcome, Reception};
-use crate::wire::{Approval, Busy, Decided, Place, Rule, Scope};
+use crate::wire::{Approval, Busy, Decided, Place, Rule, Scope, question_id};
 
 /// How many closed questions are remembered, so that who answers them learns what became of them.
 const REMEMBERED: usize = 10_000;
+/// How much room they take together.
+const REMEMBERED_BYTES: usize = 32 << 20;
+/// How much room the open questions of one session take, and those of all. Beyond that, they are kept without what will run; and beyond
+/// the last limit, not at all.
+const ROOM: usize = 8 << 20;
+const ROOM_OF_ALL: usize = 256 << 20;
+const ROOM_AT_MOST: usize = 320 << 20;
+/// One that is smaller would not become much smaller by that.
+const SMALL: usize = 2 << 10;
 /// How many questions of one session can be open.
 const OPEN: usize = 20_000;
+
+/// What is said of questions whose session has gone: nothing is decided by that.
+const DISCONNECTED: &str = "disconnected";
 
 /// Who is connected and what is asked. `L` is the way to a session.
 pub(super) struct State<L> {
@@ -30,7 +42,11 @@ pub(super) struct State<L> {
     places: HashMap<String, (Timestamp, u64)>,
     /// Those that are closed, and the nonces that they had.
     closed: HashMap<String, Closed>,
-    forgotten_next: VecDeque<String>,
+    /// The order in which they are forgotten.
+    forgotten_next: BTreeMap<u64, String>,
+    /// How much room those take that are open, and those that are closed.
+    open_bytes: usize,
+    closed_bytes: usize,
     flood: Flood,
     /// What was last told about too many questions.
     busy: Option<Busy>,
@@ -39,7 +55,9 @@ pub(super) struct State<L> {
 
 struct Member<L> {
     connection: u64,
-    peer: Option<i32>,
+    process: Process,
+    /// How much room its open questions take.
+    bytes: usize,
     about: Connected,
     link: L,
     is_idle: bool,
@@ -47,10 +65,20 @@ struct Member<L> {
     hooks: Vec<Value>,
 }
 
+/// Who asks: a process, and the run of the session in it. Only that one is told an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Process {
+    peer: Option<i32>,
+    run: String,
+}
+
 struct Closed {
-    nonce: String,
-    options: Vec<String>,
+    /// The question, without what would have run.
+    asked: Approval,
+    process: Process,
     decided: Decided,
+    /// Its place in the order in which they are forgotten.
+    place: u64,
 }
 
 /// An answer that the session is to be told of.
@@ -59,12 +87,22 @@ pub(super) struct Delivery<L> {
     /// Where what becomes of it is heard.
     pub(super) connection: u64,
     pub(super) session: String,
-    /// The number of the question in the session.
+    /// The number of the question in the run.
     pub(super) number: u64,
+    /// The digest of what it is about.
+    pub(super) digest: String,
     /// What tells this answer from others.
     pub(super) reference: u64,
     /// What is known already, if the question is closed.
     pub(super) decided: Option<Decided>,
+}
+
+impl Closed {
+    /// How much room it takes, about.
+    fn weight(&self) -> usize {
+        // The question stands in both.
+        self.asked.weight() + self.decided.prompt.len()
+    }
 }
 
 impl<L> Default for State<L> {
@@ -76,7 +114,9 @@ impl<L> Default for State<L> {
             order: BTreeMap::new(),
             places: HashMap::new(),
             closed: HashMap::new(),
-            forgotten_next: VecDeque::new(),
+            forgotten_next: BTreeMap::new(),
+            open_bytes: 0,
+            closed_bytes: 0,
             flood: Flood::default(),
             busy: None,
             next: 0,
@@ -98,19 +138,23 @@ impl<L: Clone> State<L> {
     ) -> Result<(u64, Vec<Change>), String> {
         let mut changes = Vec::new();
         if let Some(known) = self.sessions.get(&hello.session) {
-            if known.peer != peer {
+            if known.process.peer != peer {
                 return Err(format!("the session `{}` is connected already, from another process", hello.session));
             }
             changes = self.leave(known.connection, now);
         }
         self.next += 1;
-        let Hello { session, name, pid, workspace, takes_prompts, idle, begun_at, .. } = hello;
+        let Hello { session, run, name, pid, workspace, takes_prompts, idle, begun_at, .. } = hello;
         let about =
             Connected { session: session.clone(), name, pid, workspace, place, takes_prompts, begun_at, pending: 0 };
         let connection = self.next;
         self.connections.insert(connection, session.clone());
         let (rules, hooks) = (Vec::new(), Vec::new());
-        self.sessions.insert(session.clone(), Member { connection, peer, about, link, is_idle: idle, rules, hooks });
+        let process = Process { peer, run };
+        self.sessions.insert(
+            session.clone(),
+            Member { connection, process, bytes: 0, about, link, is_idle: idle, rules, hooks },
+        );
         changes.push(Change::Session(session));
         Ok((connection, changes))
     }
@@ -120,16 +164,17 @@ impl<L: Clone> State<L> {
         let Some(session) = self.connections.remove(&connection) else { return Vec::new() };
         let of_it: Vec<String> =
             self.open.iter().filter(|(_, asked)| asked.session == session).map(|(id, _)| id.clone()).collect();
-        let had_rules = self.sessions.remove(&session).is_some_and(|member| !member.rules.is_empty());
+        let Some(member) = self.sessions.remove(&session) else { return Vec::new() };
+        let had_rules = !member.rules.is_empty();
         let mut changes = Vec::new();
         for id in of_it {
             let outcome = Outcome {
                 granted: false,
-                basis: "disconnected".to_owned(),
+                basis: DISCONNECTED.to_owned(),
                 reason: "the session is no longer connected, so it cannot be answered here".to_owned(),
                 by: None,
             };
-            changes.extend(self.close(&id, outcome, now));
+            changes.extend(self.close(&id, member.process.clone(), outcome, now));
         }
         changes.push(Change::Session(session));
         changes.extend(had_rules.then_some(Change::Rules));
@@ -137,22 +182,45 @@ impl<L: Clone> State<L> {
     }
 
     /// A session asks. Its number stands in the id; the nonce is new.
+    ///
+    /// An id never stands for something else: what is announced again has to be what was asked, by the process that asked it.
     pub(super) fn asked(&mut self, connection: u64, approval: Approval, nonce: String, now: Timestamp) -> Vec<Change> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         if member.about.pending >= OPEN as u64 {
             return Vec::new();
         }
-        let session = member.about.session.clone();
-        let id = format!("{session}.{}", approval.id);
+        let (session, process) = (member.about.session.clone(), member.process.clone());
+        let Ok(number) = approval.id.parse() else { return Vec::new() };
+        let id = question_id(&session, &process.run, number);
         if self.open.contains_key(&id) {
             return Vec::new();
         }
+        let approval = Approval { id: id.clone(), session: session.clone(), nonce, ..approval };
+        if let Some(closed) = self.closed.get(&id) {
+            // It may be open again if it was closed because the connection broke.
+            let asked = &closed.asked;
+            let is_same = asked.is_same_as(&approval) || asked.is_same_as(&approval.withheld());
+            let is_same = is_same && closed.process == process;
+            if !is_same || closed.decided.basis != DISCONNECTED {
+                tracing::warn!(session.id = session, "a question is announced that was closed, or was another one");
+                return Vec::new();
+            }
+            self.forget(&id);
+        }
+        let taken = self.member(connection).map_or(0, |member| member.bytes);
+        let weight = approval.weight();
+        let has_room = weight <= SMALL || taken + weight <= ROOM && self.open_bytes + weight <= ROOM_OF_ALL;
+        let approval = Arc::new(if has_room { approval } else { approval.withheld() });
+        let weight = approval.weight();
+        if self.open_bytes + weight > ROOM_AT_MOST {
+            tracing::warn!(session.id = session, "a question is not announced: too much is open");
+            return Vec::new();
+        }
+        self.open_bytes += weight;
         if let Some(member) = self.member(connection) {
             member.about.pending += 1;
+            member.bytes += weight;
         }
-        let approval = Arc::new(Approval { id: id.clone(), session: session.clone(), nonce, ..approval });
-        // It was closed because the connection broke.
-        self.closed.remove(&id);
         self.next += 1;
         let place = (approval.asked_at, self.next);
         self.order.insert(place, id.clone());
@@ -166,8 +234,10 @@ impl<L: Clone> State<L> {
 
     /// A question of a session is no longer open.
     pub(super) fn closed(&mut self, connection: u64, number: u64, outcome: Outcome, now: Timestamp) -> Vec<Change> {
-        let Some(session) = self.session_of(connection) else { return Vec::new() };
-        let mut changes: Vec<Change> = self.close(&format!("{session}.{number}"), outcome, now).into_iter().collect();
+        let Some(member) = self.member(connection) else { return Vec::new() };
+        let (session, process) = (member.about.session.clone(), member.process.clone());
+        let id = question_id(&session, &process.run, number);
+        let mut changes: Vec<Change> = self.close(&id, process, outcome, now).into_iter().collect();
         if !changes.is_empty() {
             if let Some(member) = self.sessions.get_mut(&session) {
                 member.about.pending = member.about.pending.saturating_sub(1);
@@ -177,8 +247,13 @@ impl<L: Clone> State<L> {
         changes
     }
 
-    fn close(&mut self, id: &str, outcome: Outcome, now: Timestamp) -> Option<Change> {
+    fn close(&mut self, id: &str, process: Process, outcome: Outcome, now: Timestamp) -> Option<Change> {
         let asked = self.open.remove(id)?;
+        let weight = asked.weight();
+        self.open_bytes = self.open_bytes.saturating_sub(weight);
+        if let Some(member) = self.sessions.get_mut(&asked.session) {
+            member.bytes = member.bytes.saturating_sub(weight);
+        }
         if let Some(place) = self.places.remove(id) {
             self.order.remove(&place);
         }
@@ -197,62 +272,56 @@ impl<L: Clone> State<L> {
             decided_at: now.to_string(),
             seq: 0,
         };
-        let options = asked.options.iter().map(|option| option.label.clone()).collect();
-        let closed = Closed { nonce: asked.nonce.clone(), options, decided: decided.clone() };
+        self.next += 1;
+        let closed = Closed { asked: asked.without_action(), process, decided: decided.clone(), place: self.next };
+        self.closed_bytes += closed.weight();
         self.closed.insert(id.to_owned(), closed);
-        self.forgotten_next.push_back(id.to_owned());
-        if self.forgotten_next.len() > REMEMBERED {
-            self.forgotten_next.pop_front().map(|oldest| self.closed.remove(&oldest));
+        self.forgotten_next.insert(self.next, id.to_owned());
+        while self.closed.len() > REMEMBERED || self.closed_bytes > REMEMBERED_BYTES {
+            let Some(oldest) = self.forgotten_next.first_key_value().map(|(_, id)| id.clone()) else { break };
+            self.forget(&oldest);
         }
         Some(Change::Closed { id: id.to_owned(), decided })
     }
 
-    /// Checks an answer, and says whom to tell of it. One to a question that is closed is told as well if its session is still there: it is
-    /// recorded where the question was.
+    /// Forgets a closed question.
+    fn forget(&mut self, id: &str) {
+        if let Some(closed) = self.closed.remove(id) {
+            self.forgotten_next.remove(&closed.place);
+            self.closed_bytes = self.closed_bytes.saturating_sub(closed.weight());
+        }
+    }
+
+    /// Checks an answer, and says whom to tell of it: the process that asked, and no other. An answer to a question that is closed is told as
+    /// well if that process is still there: it is recorded where the question was.
     pub(super) fn answer(&mut self, id: &str, answering: &Answering) -> Result<Delivery<L>, Refused> {
-        let (asked, closed) = (self.open.get(id), self.closed.get(id));
-        let (nonce, options, prompt) = match (asked, closed) {
-            (Some(asked), _) => {
-                (&asked.nonce, asked.options.iter().map(|option| option.label.clone()).collect(), &asked.prompt)
-            }
-            (None, Some(closed)) => (&closed.nonce, closed.options.clone(), &closed.decided.prompt),
+        let (asked, closed) = match (self.open.get(id), self.closed.get(id)) {
+            (Some(asked), _) => (&**asked, None),
+            (None, Some(closed)) => (&closed.asked, Some(closed)),
             (None, None) => return Err(Refused::unknown(id).unheard()),
         };
-        if !bool::from(nonce.as_bytes().ct_eq(answering.nonce.as_bytes())) {
+        if !bool::from(asked.nonce.as_bytes().ct_eq(answering.nonce.as_bytes())) {
             return Err(Refused::new(
                 "nonce",
                 "the nonce is not the one of this question; look at the question again and answer what you see",
             ));
         }
-        let options: Vec<String> = options;
-        if !options.contains(&answering.option) {
-            return Err(Refused::not_offered(&answering.option, options.iter().map(String::as_str)));
+        if let Some(why) = asked.refuses(&answering.option, answering.scope) {
+            return Err(Refused::new("not_offered", why));
         }
-        match answering.scope {
-            None => {}
-            Some(Scope::Project) if prompt.contains('*') => {
-                return Err(Refused::new(
-                    "not_offered",
-                    "the question has a `*` in it, which would stand for any text in a rule; answer for once",
-                ));
-            }
-            Some(Scope::Project) => {}
-            Some(Scope::Session | Scope::Person) => {
-                return Err(Refused::new("not_offered", "an answer holds once, or for the project"));
-            }
-        }
-        let decided = closed.filter(|_| asked.is_none()).map(|closed| closed.decided.clone());
-        let session = asked.map(|asked| asked.session.clone());
-        let session = session.or_else(|| decided.as_ref().map(|decided| decided.session.clone())).unwrap_or_default();
-        let Some(member) = self.sessions.get(&session) else {
+        let (session, digest) = (asked.session.clone(), asked.digest.clone());
+        let decided = closed.map(|closed| closed.decided.clone());
+        let member = self.sessions.get(&session);
+        // What is open was asked by whoever is connected.
+        let Some(member) = member.filter(|member| closed.is_none_or(|closed| closed.process == member.process)) else {
             let refused = decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided));
             return Err(refused.unheard());
         };
-        let number = id.strip_prefix(&session).and_then(|rest| rest.strip_prefix('.')?.parse().ok());
+        let number = id.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
         let Some(number) = number else { return Err(Refused::unknown(id)) };
         self.next += 1;
         let (link, connection) = (member.link.clone(), member.connection);
-        Ok(Delivery { link, connection, session, number, reference: self.next, decided })
+        Ok(Delivery { link, connection, session, number, digest, reference: self.next, decided })
     }
 
     /// What becomes of an answer by what the session says to it. What became of the question is taken over at once, so that whoever looks
@@ -265,10 +334,10 @@ impl<L: Clone> State<L> {
         outcome: Option<Outcome>,
         now: Timestamp,
     ) -> (Result<Decided, Refused>, Vec<Change>) {
-        let Some(session) = self.session_of(connection) else {
+        let Some(member) = self.member(connection) else {
             return (Err(Refused::gone("")), Vec::new());
         };
-        let id = format!("{session}.{number}");
+        let id = question_id(&member.about.session, &member.process.run, number);
         // What a session does not know any more, it does not record.
         let is_unheard = result == Reception::Closed && outcome.is_none();
         let changes = outcome.map(|outcome| self.closed(connection, number, outcome, now)).unwrap_or_default();
@@ -403,10 +472,6 @@ impl<L: Clone> State<L> {
         Some(Change::Busy(busy))
     }
 
-    fn session_of(&self, connection: u64) -> Option<String> {
-        self.connections.get(&connection).cloned()
-    }
-
     fn member(&mut self, connection: u64) -> Option<&mut Member<L>> {
         self.sessions.get_mut(self.connections.get(&connection)?)
     }
@@ -450,7 +515,7 @@ impl Refused {
             "answer" | "not_offered" => Self::faster(decided.by.clone()),
             // Nobody says that it was recorded.
             "timeout" => Self::new("late", "the time for an answer is over; the answer changes nothing"),
-            "disconnected" => Self::gone(&decided.session),
+            DISCONNECTED => Self::gone(&decided.session),
             _ => Self::new("closed", format!("the question is no longer open: {}", decided.reason)),
         }
     }

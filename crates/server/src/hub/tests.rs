@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::state::State;
 use super::{Answering, Change, Hub, Refused};
 use crate::link::protocol::{Hello, Outcome, Reception, ToServer, ToSession, VERSION};
-use crate::wire::{Action, Approval, Choice, Place, Reload, Reloaded, Rule, Scope};
+use crate::wire::{Action, Approval, Choice, Place, Reload, Reloaded, Row, RowKind, Rule, Scope};
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -20,6 +20,7 @@ fn hello(session: &str) -> Hello {
     Hello {
         version: VERSION,
         session: session.to_owned(),
+        run: "r".to_owned(),
         name: None,
         pid: 7,
         workspace: "/work".to_owned(),
@@ -40,13 +41,14 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> Approval {
         event: "tool:pre".to_owned(),
         prompt: prompt.to_owned(),
         reason: None,
-        options: vec![option("Allow", "allow_once"), option("Deny", "deny")],
+        options: vec![option("Allow", "allow_once"), option("Always", "allow_always"), option("Deny", "deny")],
         asked_at: at,
         deadline: at + SignedDuration::from_secs(300),
         timeout_s: 300.0,
         default: "deny".to_owned(),
         digest: "d".to_owned(),
         action: Action::default(),
+        cut: false,
         nonce: "forged".to_owned(),
     }
 }
@@ -81,7 +83,7 @@ fn refused(state: &mut State<&'static str>, id: &str, answer: &Answering) -> (&'
 fn what_a_session_says_about_itself_in_a_question_does_not_count() {
     let (mut state, connection) = with_session();
     state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
-    let asked = state.approval("s.1").unwrap();
+    let asked = state.approval("s.r.1").unwrap();
     assert_eq!((asked.session.as_str(), asked.nonce.as_str()), ("s", "n1"));
     assert_eq!(state.session("s").unwrap().pending, 1);
 }
@@ -93,14 +95,14 @@ fn an_answer_needs_the_nonce_and_an_option() {
     let mut check = |id: &str, option: &str, nonce: &str, scope, expected: &str| {
         assert_eq!(refused(&mut state, id, &answering(option, nonce, scope)).0, expected, "{id} {option} {nonce}");
     };
-    check("s.2", "Allow", "n1", None, "unknown");
-    check("t.1", "Allow", "n1", None, "unknown");
-    check("s.1", "Allow", "", None, "nonce");
-    check("s.1", "Allow", "n2", None, "nonce");
-    check("s.1", "allow", "n1", None, "not_offered");
-    check("s.1", "Allow", "n1", Some(Scope::Project), "not_offered");
-    check("s.1", "Allow", "n1", Some(Scope::Person), "not_offered");
-    let delivery = state.answer("s.1", &answering("Allow", "n1", None)).unwrap();
+    check("s.r.2", "Allow", "n1", None, "unknown");
+    check("t.r.1", "Allow", "n1", None, "unknown");
+    check("s.r.1", "Allow", "", None, "nonce");
+    check("s.r.1", "Allow", "n2", None, "nonce");
+    check("s.r.1", "allow", "n1", None, "not_offered");
+    check("s.r.1", "Allow", "n1", Some(Scope::Project), "not_offered");
+    check("s.r.1", "Allow", "n1", Some(Scope::Person), "not_offered");
+    let delivery = state.answer("s.r.1", &answering("Allow", "n1", None)).unwrap();
     assert_eq!((delivery.link, delivery.number, delivery.decided), ("link", 1, None));
 }
 
@@ -111,10 +113,10 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     let (taken, changes) =
         state.answered(connection, 1, Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
     assert_eq!(taken.unwrap().by, Some(ann()));
-    assert!(matches!(&changes[0], Change::Closed { id, .. } if id == "s.1"), "{changes:?}");
+    assert!(matches!(&changes[0], Change::Closed { id, .. } if id == "s.r.1"), "{changes:?}");
     assert!(state.pending().is_empty());
     // The second one is told to the session all the same, which records it.
-    let second = state.answer("s.1", &answering("Deny", "n1", None)).unwrap();
+    let second = state.answer("s.r.1", &answering("Deny", "n1", None)).unwrap();
     assert!(second.decided.is_some());
     let (second, changes) =
         state.answered(connection, 1, Reception::Answered, Some(outcome("answer", Some(ann()))), after(2));
@@ -122,8 +124,8 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     assert_eq!((second.code, second.by, changes.len()), ("answered", Some(ann()), 0));
     // When the session is gone, nobody has to be told.
     state.leave(connection, after(3));
-    assert_eq!(refused(&mut state, "s.1", &answering("Deny", "n1", None)), ("answered", Some(ann())));
-    assert_eq!(refused(&mut state, "s.1", &answering("Deny", "other", None)).0, "nonce");
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "n1", None)), ("answered", Some(ann())));
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "other", None)).0, "nonce");
 }
 
 #[test]
@@ -144,13 +146,128 @@ fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
         |change: &Change| matches!(change, Change::Closed { decided, .. } if decided.basis == "disconnected");
     assert!(changes.iter().any(is_closed), "{changes:?}");
     assert_eq!((state.pending().len(), state.connected().len()), (0, 0));
-    assert_eq!(refused(&mut state, "s.1", &answering("Allow", "n1", None)).0, "unreachable");
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", None)).0, "unreachable");
     let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
     state.asked(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
-    assert_eq!(refused(&mut state, "s.1", &answering("Allow", "n1", None)).0, "nonce");
-    assert!(state.answer("s.1", &answering("Allow", "n2", None)).is_ok());
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", None)).0, "nonce");
+    assert!(state.answer("s.r.1", &answering("Allow", "n2", None)).is_ok());
     // What the old connection says no longer counts.
     assert!(state.closed(connection, 1, outcome("answer", None), after(3)).is_empty());
+}
+
+#[test]
+fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
+    let resumed = || Hello { run: "r2".to_owned(), ..hello("s") };
+    let (mut state, connection) = with_session();
+    state.asked(connection, asks(1, "guard", "Run `ls`?", BEGIN), "n1".to_owned(), BEGIN);
+    state.leave(connection, after(1));
+    // The session is resumed in another process, which counts from one again.
+    let (again, _) = state.join(resumed(), Place::Process, Some(8), "other", after(2)).unwrap();
+    let late = answering("Allow", "n1", None);
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
+    state.asked(again, asks(1, "guard", "Run `rm`?", after(2)), "n2".to_owned(), after(2));
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
+    assert_eq!(refused(&mut state, "s.r2.1", &late).0, "nonce");
+    assert_eq!(state.pending().iter().map(|asked| asked.id.as_str()).collect::<Vec<_>>(), ["s.r2.1"]);
+    // One that says it is the same run is told nothing either, and cannot put another question in the place of the first.
+    state.leave(again, after(3));
+    let (forged, _) = state.join(hello("s"), Place::Process, Some(9), "forged", after(3)).unwrap();
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
+    assert!(state.asked(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
+    state.leave(forged, after(4));
+    let (own, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(4)).unwrap();
+    assert!(state.asked(own, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
+    // The process itself, connected again, has its question back, until it is closed for good.
+    assert!(!state.asked(own, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
+    assert_eq!(state.answer("s.r.1", &answering("Allow", "n5", None)).unwrap().digest, "d");
+    state.closed(own, 1, outcome("answer", Some(ann())), after(5));
+    assert!(state.asked(own, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
+}
+
+#[test]
+fn what_was_announced_again_is_remembered_from_its_last_close() {
+    let (mut state, mut connection) = with_session();
+    for round in 0..2 {
+        state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
+        if round == 0 {
+            state.leave(connection, BEGIN);
+            connection = state.join(hello("s"), Place::Process, Some(7), "link", BEGIN).unwrap().0;
+        }
+    }
+    // As many as are remembered, of which the first is closed before the question.
+    for number in 2..=10_001 {
+        state.asked(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.closed(connection, number, outcome("answer", None), after(1));
+        if number == 2 {
+            state.closed(connection, 1, outcome("timeout", None), after(1));
+        }
+    }
+    assert_eq!(state.decided("s.r.1").map(|decided| decided.basis).as_deref(), Some("timeout"));
+    assert_eq!(state.decided("s.r.2"), None);
+}
+
+#[test]
+fn an_answer_lasts_only_where_the_question_offers_one_that_does() {
+    let (mut state, connection) = with_session();
+    let without = |effect: &str, number| {
+        let mut asks = asks(number, "guard", "Run `make`?", BEGIN);
+        asks.options.push(Choice { label: "Never".to_owned(), effect: "deny_always".to_owned() });
+        asks.options.retain(|option| option.effect != effect);
+        asks
+    };
+    state.asked(connection, without("allow_always", 1), "n".to_owned(), BEGIN);
+    state.asked(connection, without("deny_always", 2), "n".to_owned(), BEGIN);
+    let mut check = |id: &str, option: &str, is_taken: bool| {
+        let answer = answering(option, "n", Some(Scope::Project));
+        let code = state.answer(id, &answer).err().map(|refused| refused.code);
+        assert_eq!(code, (!is_taken).then_some("not_offered"), "{id} {option}");
+    };
+    check("s.r.1", "Allow", false);
+    check("s.r.1", "Deny", true);
+    check("s.r.2", "Allow", true);
+    check("s.r.2", "Deny", false);
+}
+
+#[test]
+fn a_question_that_is_cut_is_not_proposed_as_a_rule() {
+    let (mut state, connection) = with_session();
+    for number in 1..=6 {
+        let mut cut = asks(number, "guard", "Run `make aaaa… (cut)`?", BEGIN);
+        cut.options.retain(|option| option.effect != "allow_always");
+        state.asked(connection, cut, "n".to_owned(), BEGIN);
+    }
+    let busy = state.busy(BEGIN).unwrap();
+    assert_eq!((busy.asked, busy.pattern.as_str()), (6, ""));
+}
+
+#[test]
+fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
+    let (mut state, connection) = with_session();
+    let long = |number| {
+        let mut asks = asks(number, "guard", &"x".repeat(16 << 10), BEGIN);
+        asks.action.body = vec![Row::new(RowKind::Plain, "y".repeat(15_000)); 66];
+        asks
+    };
+    for number in 1..=2_000 {
+        assert!(!state.asked(connection, long(number), "n".to_owned(), BEGIN).is_empty(), "{number}");
+    }
+    let pending = state.pending();
+    let whole = pending.iter().filter(|asked| !asked.action.body.is_empty()).count();
+    assert_eq!((pending.len(), whole), (2_000, 8));
+    let held: usize = pending.iter().map(|asked| asked.weight()).sum();
+    assert!(held < 12 << 20, "{held}");
+    let listed: usize = pending.iter().map(|asked| serde_json::to_vec(&asked.brief()).unwrap().len()).sum();
+    assert!(listed < 4 << 20, "{listed}");
+    // What is not shown can be denied.
+    let last = &pending[1_999];
+    assert!(last.action.notes[0].contains("no room"), "{last:?}");
+    assert_eq!(refused(&mut state, "s.r.2000", &answering("Allow", "n", None)).0, "not_offered");
+    assert!(state.answer("s.r.2000", &answering("Deny", "n", None)).is_ok());
+    // It is the same question when the session comes back, and there is room again for what was closed.
+    state.leave(connection, after(1));
+    let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
+    assert!(!state.asked(again, long(2_000), "n".to_owned(), after(2)).is_empty());
+    assert_eq!(state.pending()[0].action.body.len(), 66);
 }
 
 #[test]
@@ -169,7 +286,7 @@ fn questions_are_listed_by_age_whatever_order_they_come_in() {
         state.asked(connection, asks(number, "guard", "Go?", after(seconds)), "n".to_owned(), after(40));
     }
     let ids: Vec<String> = state.pending().iter().map(|asked| asked.id.clone()).collect();
-    assert_eq!(ids, ["s.2", "s.3", "s.1"]);
+    assert_eq!(ids, ["s.r.2", "s.r.3", "s.r.1"]);
 }
 
 #[test]
@@ -252,7 +369,7 @@ fn ten_thousand_questions_are_no_trouble() {
     }
     assert_eq!(state.pending().len(), MANY as usize);
     for number in 0..MANY {
-        assert!(state.answer(&format!("s.{number}"), &answering("Allow", &number.to_string(), None)).is_ok());
+        assert!(state.answer(&format!("s.r.{number}"), &answering("Allow", &number.to_string(), None)).is_ok());
         state.closed(connection, number, outcome("answer", None), after(1));
     }
     assert!(state.pending().is_empty());

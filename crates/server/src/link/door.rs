@@ -205,7 +205,7 @@ fn check(hello: &Hello) -> io::Result<()> {
     let is_id = |id: &str| {
         !id.is_empty() && id.len() <= 128 && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
     };
-    if !is_id(&hello.session) {
+    if !is_id(&hello.session) || !is_id(&hello.run) {
         return Err(io::Error::other("its id is none"));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Questions that are too large for a line.
 
 use super::protocol::LONGEST;
-use crate::wire::{Approval, Row, RowKind};
+use crate::wire::{ALLOW_ALWAYS, Approval, Row, RowKind};
 
 /// How much of an action is shown elsewhere, in bytes. The person is told that there is more.
 const MOST: usize = 1 << 20;
@@ -25,7 +25,12 @@ pub(super) fn fit(mut approval: Approval) -> Approval {
             is_cut = true;
         }
     };
+    let whole = approval.prompt.len();
     cut(&mut approval.prompt);
+    if approval.prompt.len() != whole {
+        // What lasts would be about more than is shown.
+        approval.options.retain(|option| option.effect != ALLOW_ALWAYS);
+    }
     approval.reason.iter_mut().for_each(&mut cut);
     let action = &mut approval.action;
     action.target.iter_mut().for_each(&mut cut);

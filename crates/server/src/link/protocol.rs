@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 use crate::wire::{Approval, Reloaded, Rule, Scope};
 
 /// The version of the messages. Both ends say theirs; a server refuses a session with another one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest line, in bytes.
 pub const LONGEST: usize = 4 << 20;
 
@@ -23,7 +23,7 @@ pub const LONGEST: usize = 4 << 20;
 pub enum ToServer {
     /// Who it is. The first line.
     Hello(Hello),
-    /// A question is open. The `id` of the approval is its number in the session; the nonce is the server's.
+    /// A question is open. The `id` of the approval is its number in the run; the nonce is the server's.
     Asked {
         /// The question.
         approval: Box<Approval>,
@@ -99,6 +99,8 @@ pub struct Hello {
     pub version: u32,
     /// Its id.
     pub session: String,
+    /// What tells this run of it from others: a session that is resumed counts its questions anew.
+    pub run: String,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -142,7 +144,7 @@ pub enum Reception {
     Answered,
     /// The question is closed for another reason, or there is none of that number.
     Closed,
-    /// It is none of the options; the question is still open.
+    /// It is none of the options, or not for that long; the question is still open.
     NotOffered,
 }
 
@@ -160,6 +162,8 @@ pub enum ToSession {
     Answer {
         /// The number of the question.
         id: u64,
+        /// The digest of what was shown. An answer to anything else is none.
+        digest: String,
         /// Tells this answer from others.
         #[serde(rename = "ref")]
         reference: u64,

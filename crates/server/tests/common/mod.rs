@@ -102,6 +102,7 @@ pub(crate) fn read_to(feed: &Feed, size: u64) {
 pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Link) {
     let (participant, _) = Participant::new(ParticipantOptions {
         workspace: "/".into(),
+        run: log.map_or("run", Log::writer).to_owned(),
         name: None,
         takes_prompts: false,
         show: Arc::new(|_: &ApprovalRequest| Action {

@@ -112,6 +112,63 @@ describe('questions', () => {
     await answered(mock, 1);
   });
 
+  test('another question under the same id is shown anew, and nothing of the one before can be sent', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const first = question(7);
+    mock.ask(first);
+    await dialog(page).waitFor();
+    await page.waitForTimeout(SETTLED);
+    // The same question with another nonce stays as it is.
+    mock.say({ type: 'asked', approval: { ...first, nonce: 'again' } });
+    await page.waitForTimeout(100);
+    assert.equal(await dialog(page).getByRole('button', { name: /^Allow once/ }).getAttribute('aria-disabled'), 'false');
+    const other = question(7, { prompt: 'Allow rm -rf /srv?', digest: 'sha256:other', nonce: 'other' });
+    mock.state.approvals = [other];
+    mock.say({ type: 'asked', approval: other });
+    await page.getByRole('heading', { name: 'Allow rm -rf /srv?' }).waitFor();
+    await page.keyboard.press('1');
+    await dialog(page).getByRole('button', { name: /^Allow once/ }).click({ force: true });
+    await page.waitForTimeout(100);
+    assert.deepEqual(mock.state.answers, []);
+    await page.waitForTimeout(SETTLED);
+    await page.keyboard.press('3');
+    await answered(mock, 1);
+    assert.equal(mock.state.answers[0].nonce, 'other');
+  });
+
+  test('a rule for the project is offered only where an answer that lasts is', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const asked = question(7);
+    mock.ask({ ...asked, options: asked.options.filter((one) => one.effect !== 'allow_always'), action: { ...asked.action, about: 'a new file' } });
+    await dialog(page).waitFor();
+    await dialog(page).getByRole('button', { name: /^Allow once/ }).waitFor();
+    assert.equal(await dialog(page).getByRole('button', { name: /for this project/ }).count(), 0);
+    assert.ok((await dialog(page).innerText()).includes('a new file'));
+  });
+
+  test('a question that is cut in the list is read in full before it can be answered', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const whole = question(7);
+    let isReadable = false;
+    await page.route('**/api/approvals/s-harbour.7', async (route) => {
+      while (!isReadable) await new Promise((resolve) => setTimeout(resolve, 20));
+      await route.fulfill({ json: whole });
+    });
+    mock.ask({ ...whole, cut: true, action: { ...whole.action, body: [] } });
+    await dialog(page).waitFor();
+    await page.waitForTimeout(SETTLED);
+    await page.keyboard.press('1');
+    assert.deepEqual(mock.state.answers, []);
+    isReadable = true;
+    await dialog(page).getByText('requests_a_minute = 6000').waitFor();
+    await page.waitForTimeout(SETTLED);
+    await page.keyboard.press('1');
+    await answered(mock, 1);
+  });
+
   test('Escape closes and answers nothing; the question stays open and can be opened again', async (t) => {
     const { page, sent } = await visit(t, { mock: { open: 1 } });
     await dialog(page).waitFor();

@@ -484,7 +484,20 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
     }
     let project = with("scope", json!("project"));
     add("a rule for any text".to_owned(), answer(&open.id, &project), 422, "not_offered");
-    for id in ["s-1.99", "s-1.0", "s-1.01", "s-1", "s-2.1", "1", ".1", "s-1.-1", "S-1.1", "s-1.1%00", "%2e%2e"] {
+    for id in [
+        "s-1.run.99",
+        "s-1.run.0",
+        "s-1.run.01",
+        "s-1.1",
+        "s-1",
+        "s-2.run.1",
+        "1",
+        ".1",
+        "s-1.run.-1",
+        "S-1.run.1",
+        "s-1.run.1%00",
+        "%2e%2e",
+    ] {
         add("there is no such question".to_owned(), answer(id, &right(&open)), 404, "not_found");
     }
     for (question, code) in [(&answered, "answered"), (&late, "late"), (&withdrawn, "closed")] {

@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Place;
 use crate::commands::output::print;
+use crate::config::{Config, Flags};
 use crate::home::Home;
 
 /// Checks every byte, every link and every signature, and says what that proves.
@@ -23,7 +24,8 @@ pub(crate) struct Verify {
     /// The public key that the log must be signed with; without one, the log is believed which it is.
     #[arg(long, value_name = "PUBLIC_KEY")]
     key: Option<PublicKey>,
-    /// Checkpoints that were kept elsewhere: the file of an anchor. Can be given several times.
+    /// Checkpoints that were kept elsewhere: the file of an anchor. Can be given several times. Without, those of the anchors in the
+    /// configuration are used for the person's own log.
     #[arg(long, value_name = "FILE")]
     checkpoints: Vec<PathBuf>,
     /// Prints the report as JSON.
@@ -37,7 +39,13 @@ impl Verify {
         if let Some(key) = self.key {
             verifier = verifier.key(key);
         }
-        for file in &self.checkpoints {
+        // Those of the configuration are of the person's own log. One that is missing may have been removed, so it is no reason to go on
+        // without it.
+        let checkpoints = match self.checkpoints.is_empty() && self.place.folder.is_none() {
+            true => Config::load(&Flags::default(), home)?.anchors,
+            false => self.checkpoints,
+        };
+        for file in &checkpoints {
             let context = || format!("`{}`", file.display());
             verifier = verifier.checkpoints(&std::fs::read(file).with_context(context)?).with_context(context)?;
         }

@@ -19,7 +19,7 @@ use crate::access::Role;
 use crate::action::masked;
 use crate::api::sessions::joined_one;
 use crate::hub::Change;
-use crate::wire::{Approval, AuditStatus};
+use crate::wire::AuditStatus;
 
 /// How often the clients are told about records that come one after another, and about sessions.
 const PACE: Duration = Duration::from_millis(50);
@@ -167,7 +167,7 @@ impl Telling {
             Change::Session(id) => _ = self.changed.insert(id),
             Change::Asked(approval) => {
                 self.changed.insert(approval.session.clone());
-                let shown = |role| Approval::clone(&self.board.app.hub.shown(&approval, role));
+                let shown = |role| self.board.app.hub.shown(&approval, role).brief();
                 self.say_by_role(Some(&approval.session), |role| StreamMessage::Asked { approval: shown(role) });
             }
             Change::Closed { id, decided } => {

@@ -41,7 +41,7 @@ use crate::action::masked;
 use crate::feed::Filter;
 use crate::hub::Answering;
 use crate::server::Stopping;
-use crate::wire::{Approval, Explained, Failure, Me, Scope};
+use crate::wire::{Explained, Failure, Me, Scope};
 
 /// How many sessions and questions the first message has; `GET /api/sessions` and `GET /api/approvals` have all of them.
 const FIRST_SESSIONS: usize = 200;
@@ -228,9 +228,10 @@ impl Visit {
         let Self { app, board, who, filter, after, mut stopping } = self;
         let _watcher = app.feed.watcher();
         let heard = board.watch();
+        app.feed.ready().await;
         let now = app.feed.cursor();
-        // One from beyond the end is of another log.
-        let cursor = after.map_or(now, |after| if after > now { 0 } else { after });
+        // What is beyond the end is of another log, or of what was cut off: it goes on at the end, as the first message says.
+        let cursor = after.map_or(now, |after| after.min(now));
         let only = filter.session.clone();
         let staying = who.clone();
         let client = Client { line: &mut line, app: &app, who, filter, only, cursor };
@@ -291,6 +292,12 @@ impl Client<'_> {
         let mut next = Instant::now();
         self.hello().await?;
         loop {
+            if self.app.feed.cursor() < self.cursor {
+                // Another log has begun, or some of this one is gone. What it was told is not told again as if it were new.
+                self.app.feed.ready().await;
+                self.cursor = self.app.feed.cursor().min(self.cursor);
+                self.hello().await?;
+            }
             let until = *pace.borrow_and_update();
             let is_behind = until > self.cursor;
             tokio::select! {
@@ -307,13 +314,7 @@ impl Client<'_> {
                     let is_read = self.events(until).await?;
                     next = Instant::now() + if is_read { Duration::ZERO } else { AGAIN };
                 }
-                grown = pace.changed(), if !is_behind => {
-                    grown.map_err(|_| Over::Gone)?;
-                    if self.app.feed.cursor() < self.cursor {
-                        // Another log has begun.
-                        self.cursor = 0;
-                    }
-                }
+                grown = pace.changed(), if !is_behind => grown.map_err(|_| Over::Gone)?,
                 note = notes.recv() => match note {
                     Ok(note) => {
                         self.note(note).await?;
@@ -364,11 +365,8 @@ impl Client<'_> {
         let mut open = self.app.hub.pending_shared();
         open.retain(|approval| self.concerns(&approval.session));
         let pending = open.len() as u64;
-        let approvals = open
-            .iter()
-            .take(FIRST_APPROVALS)
-            .map(|approval| Approval::clone(&self.app.hub.shown(approval, self.who.role)))
-            .collect();
+        let shown = |approval| self.app.hub.shown(approval, self.who.role).brief();
+        let approvals = open.iter().take(FIRST_APPROVALS).map(shown).collect();
         let hello = StreamMessage::Hello {
             me: Me { name: self.who.name.clone(), role: self.who.role.as_str().to_owned() },
             cursor: self.cursor,

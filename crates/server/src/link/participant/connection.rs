@@ -32,6 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct Link {
     participant: Participant,
     task: JoinHandle<()>,
+    rules: JoinHandle<()>,
 }
 
 impl Participant {
@@ -82,7 +83,8 @@ impl Participant {
                 keep_up.await;
             }
         });
-        Link { participant: self.clone(), task }
+        let rules = tokio::spawn(self.shared.clone().follow_rules());
+        Link { participant: self.clone(), task, rules }
     }
 }
 
@@ -105,6 +107,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.task.abort();
+        self.rules.abort();
         let mut state = self.participant.shared.state();
         state.link = None;
         // The session's coordinator holds its approval system: without this, neither would ever end.
@@ -130,7 +133,7 @@ impl Shared {
         }
         // Standing answers may have been taken back while nobody could say so.
         let shared = self.clone();
-        tokio::task::spawn_blocking(move || shared.put_in_force());
+        tokio::task::spawn_blocking(move || _ = shared.put_in_force());
         let (open, mut said) = self.announce();
         let writing = async {
             for message in open {
@@ -159,6 +162,7 @@ impl Shared {
         Hello {
             version: VERSION,
             session: self.session.borrow().clone().unwrap_or_default(),
+            run: self.options.run.clone(),
             name: self.options.name.clone(),
             pid: std::process::id(),
             workspace: self.workspace.clone(),
@@ -186,10 +190,10 @@ impl Shared {
 
     fn heard(self: &Arc<Self>, message: ToSession) {
         let command = match message {
-            ToSession::Answer { id, reference, option, by, scope } => {
+            ToSession::Answer { id, digest, reference, option, by, scope } => {
                 let shared = self.clone();
                 tokio::spawn(async move {
-                    let (result, outcome, note) = shared.take(id, option, by, scope).await;
+                    let (result, outcome, note) = shared.take(id, &digest, option, by, scope).await;
                     shared.state().say(ToServer::Answered { id, reference, result, outcome, note });
                 });
                 return;
@@ -204,7 +208,8 @@ impl Shared {
             ToSession::ReadRules => {
                 let shared = self.clone();
                 tokio::task::spawn_blocking(move || {
-                    shared.put_in_force();
+                    // What is wrong with them is in the log, and whoever has changed them knows.
+                    let _ = shared.put_in_force();
                     shared.tell_rules();
                 });
                 return;

@@ -30,6 +30,9 @@ const COMMANDS: usize = 64;
 pub struct ParticipantOptions {
     /// The folder that the session works in.
     pub workspace: PathBuf,
+    /// What tells this run of the session from others of it, in letters, digits, `-` and `_`: the writer of its records, so that the record
+    /// of a question is found by its id.
+    pub run: String,
     /// The name of the session.
     pub name: Option<String>,
     /// Whether it takes prompts from the server.
@@ -71,6 +74,8 @@ struct State {
     closed: VecDeque<Closed>,
     /// The standing answers in files, as far as they are in force.
     kept: ApprovalRules,
+    /// The state of the files that they were read in.
+    stamp: Option<u64>,
     /// Standing answers for the session that were not given to a question.
     given: Vec<Given>,
     /// The way to the server, while there is one.
@@ -142,6 +147,8 @@ impl ApprovalSystem for Participant {
         tokio::select! {
             biased;
             Ok(answer) = answered => {
+                // Whoever answered may have taken rules back before.
+                self.shared.look_at_rules().await;
                 is_delivered.store(true, Ordering::SeqCst);
                 Ok(answer)
             }

@@ -111,6 +111,7 @@ impl Shared {
             default: decision(request.default == DefaultDecision::Allow).to_owned(),
             digest: request.digest.to_string(),
             action,
+            cut: false,
             nonce: String::new(),
         }
     }
@@ -119,12 +120,13 @@ impl Shared {
     pub(super) async fn take(
         self: &Arc<Self>,
         id: u64,
+        digest: &str,
         option: String,
         by: Answerer,
         scope: Option<Scope>,
     ) -> (Reception, Option<Outcome>, Option<String>) {
         let answer = Answer { label: option.clone(), by: Some(by.clone()) };
-        let (request, settled) = match self.fate(id, &option) {
+        let (request, settled) = match self.fate(id, digest, &option, scope) {
             Fate::First(kernel, request, is_delivered) => {
                 // If nobody takes it, somebody else was faster, and the question closes.
                 let _ = kernel.send(answer.clone());
@@ -164,12 +166,12 @@ impl Shared {
         (result, Some(outcome(&settled)), None)
     }
 
-    fn fate(&self, id: u64, option: &str) -> Fate {
+    fn fate(&self, id: u64, digest: &str, option: &str, scope: Option<Scope>) -> Fate {
         let mut state = self.state();
-        let is_offered = |request: &ApprovalRequest| request.options.iter().any(|offered| offered.label == option);
-        if let Some(question) = state.open.get_mut(&id) {
+        let is_meant = |request: &ApprovalRequest| request.id == id && request.digest.to_string() == digest;
+        if let Some(question) = state.open.get_mut(&id).filter(|question| is_meant(&question.request)) {
             let request = question.request.clone();
-            if !is_offered(&request) {
+            if question.approval.refuses(option, scope).is_some() {
                 return Fate::NotOffered;
             }
             return match question.answer.take() {
@@ -177,7 +179,7 @@ impl Shared {
                 None => Fate::Second(request),
             };
         }
-        let closed = state.closed.iter().find(|closed| closed.request.id == id);
+        let closed = state.closed.iter().find(|closed| is_meant(&closed.request));
         closed.map_or(Fate::Unknown, |closed| Fate::Over(closed.request.clone(), closed.settled.clone()))
     }
 }

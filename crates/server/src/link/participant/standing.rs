@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amplifier_core::{
     Answerer, ApprovalRequest, ApprovalRules, Coordinator, DefaultDecision, InvalidRules, StandingAnswer,
@@ -13,6 +14,9 @@ use super::{Shared, State};
 use crate::hub::{KeptRule, decision, explain};
 use crate::link::protocol::ToServer;
 use crate::wire::{Rule, Scope};
+
+/// How often is looked whether somebody has changed the rules in files.
+const LOOKS: Duration = Duration::from_millis(100);
 
 /// A standing answer for the rest of the session that was not given to a question.
 #[derive(Clone)]
@@ -44,8 +48,7 @@ impl Shared {
         let shared = self.clone();
         let kept = tokio::task::spawn_blocking(move || {
             book.add(&rule, &by)?;
-            shared.put_in_force();
-            Ok::<_, String>(())
+            shared.put_in_force()
         });
         let kept = kept.await.unwrap_or_else(|error| Err(error.to_string()));
         kept.err().map(|error| format!("it counts once, because the rule cannot be kept: {error}"))
@@ -73,8 +76,7 @@ impl Shared {
             &json!({ "rule": format!("{hook}:{pattern}"), "decision": decision(*allows), "change": "added", "by": by }),
         )?;
         self.state().given.push(given);
-        self.put_in_force();
-        Ok(())
+        self.put_in_force().map_err(|error| format!("the rule is in force, but {error}"))
     }
 
     pub(super) fn revoke(&self, id: &str, by: &Answerer) -> Result<(), String> {
@@ -97,8 +99,7 @@ impl Shared {
             coordinator.forget_answer(answer);
         }
         self.state().given.retain(|given| given.id() != id);
-        self.put_in_force();
-        Ok(())
+        self.put_in_force().map_err(|error| format!("the rule is taken back, but {error}"))
     }
 
     /// Records a change of the session's rules before it counts.
@@ -110,15 +111,24 @@ impl Shared {
 
     /// Puts the rules in force as they stand in the files now, with those of the session. Where the files cannot be read, a no that was in
     /// force stays, and what was allowed is asked: that yes may have been taken back.
-    pub(super) fn put_in_force(&self) {
-        let read = self.options.book.as_ref().map(|book| book.in_force(Path::new(&self.workspace)));
+    ///
+    /// # Errors
+    /// If the files cannot be read; in words. The rules of the session are in force all the same.
+    pub(super) fn put_in_force(&self) -> Result<(), String> {
+        let workspace = Path::new(&self.workspace);
+        // The stamp first: what changes while it is read is read again.
+        let read = self.options.book.as_ref().map(|book| (book.stamp(workspace), book.in_force(workspace)));
         let mut state = self.state();
-        match read {
-            None => {}
-            Some(Ok(rules)) => state.kept = rules,
-            Some(Err(error)) => {
-                tracing::warn!(%error, "the approval rules cannot be read; of those in force, only denials stay");
-                state.kept = denials(&state.kept);
+        let mut done = Ok(());
+        if let Some((stamp, rules)) = read {
+            state.stamp = Some(stamp);
+            match rules {
+                Ok(rules) => state.kept = rules,
+                Err(error) => {
+                    tracing::warn!(%error, "the approval rules cannot be read; of those in force, only denials stay");
+                    state.kept = denials(&state.kept);
+                    done = Err(format!("those in files cannot be read, so nothing that they allow is: {error}"));
+                }
             }
         }
         // Each was one when it was given.
@@ -126,6 +136,33 @@ impl Shared {
         let rules = given.fold(state.kept.clone(), ApprovalRules::and);
         if let Some(coordinator) = &state.coordinator {
             coordinator.set_approval_rules(rules);
+        }
+        done
+    }
+
+    /// Reads the rules in files again whenever somebody has changed them: not everybody who does is connected to a server.
+    pub(super) async fn follow_rules(self: Arc<Self>) {
+        loop {
+            self.look_at_rules().await;
+            tokio::time::sleep(LOOKS).await;
+        }
+    }
+
+    /// Reads the rules in files again if they have changed.
+    pub(super) async fn look_at_rules(self: &Arc<Self>) {
+        let Some(book) = self.options.book.clone() else { return };
+        let shared = self.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let stamp = book.stamp(Path::new(&shared.workspace));
+            if shared.state().stamp == Some(stamp) {
+                return;
+            }
+            // What is wrong with them is in the log; nobody waits for it here.
+            let _ = shared.put_in_force();
+            shared.tell_rules();
+        });
+        if looked.await.is_err() {
+            tracing::error!("the approval rules cannot be looked at");
         }
     }
 
