@@ -5,7 +5,30 @@ They are like those that `crates/modules/tests/wasm/mod.rs` has as text.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import os
+
+import pytest
+
+from amplifier_core.bundles import mount, parse
+from amplifier_core.hooks import HookRegistry
+
+#: What a package says that was built without components.
+WITHOUT = "this program was built without `wasm` hooks; build it with `--features wasm`"
+
+
+def are_built_in() -> bool:
+    """Whether the package was built with components, or has to be."""
+    try:
+        asyncio.run(mount(HookRegistry(), parse("hooks: [{wasm: none.wasm, on: 'tool:pre'}]")))
+    except ValueError as error:
+        return WITHOUT not in str(error) or "NEEDS_COMPONENTS" in os.environ
+    raise AssertionError("there is no component")
+
+
+needs_components = pytest.mark.skipif(not are_built_in(), reason="the package was built without components")
+
 
 #: Answers `{"action": "deny", "reason": "the component says no"}`, whatever it is asked.
 DENIES = base64.b64decode(

@@ -190,6 +190,14 @@ def test_a_server_is_asked() -> None:
     assert sorted(int(one["data"]["tool_input"]["command"]) for one in asked) == list(range(20))
 
 
+@pytest.mark.skipif(components.are_built_in(), reason="the package was built with components")
+def test_a_package_without_components_says_so(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "deny.wasm").write_bytes(components.DENIES)
+    with pytest.raises(ValueError, match=f"bundle.yaml:1:9: {components.WITHOUT}"):
+        emit("hooks: [{wasm: deny.wasm, on: 'tool:pre'}]", "tool:pre", {}, tmp_path)
+
+
+@components.needs_components
 def test_a_component_is_asked_in_its_sandbox(tmp_path: pathlib.Path) -> None:
     (tmp_path / "deny.wasm").write_bytes(components.DENIES)
 

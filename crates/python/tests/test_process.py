@@ -154,6 +154,7 @@ def test_a_process_that_was_forked_has_sessions_of_its_own() -> None:
     )
 
 
+@components.needs_components
 def test_components_are_stopped_in_time_in_a_process_that_was_forked(tmp_path: pathlib.Path) -> None:
     (tmp_path / "denies.wasm").write_bytes(components.DENIES)
     (tmp_path / "loops.wasm").write_bytes(components.LOOPS)
@@ -181,6 +182,7 @@ def test_components_are_stopped_in_time_in_a_process_that_was_forked(tmp_path: p
     )
 
 
+@components.needs_components
 def test_webassembly_is_not_there_before_a_bundle_with_a_component_is_mounted(tmp_path: pathlib.Path) -> None:
     (tmp_path / "denies.wasm").write_bytes(components.DENIES)
     printed = succeeds(
