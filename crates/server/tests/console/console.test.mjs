@@ -113,25 +113,21 @@ describe('questions', () => {
   });
 
   test('another question under the same id is shown anew, and nothing of the one before can be sent', async (t) => {
-    const { page, mock } = await visit(t, { mock: { open: 0 } });
-    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
     const first = question(7);
     mock.ask(first);
     await dialog(page).waitFor();
-    await page.waitForTimeout(SETTLED);
-    // The same question with another nonce stays as it is.
-    mock.say({ type: 'asked', approval: { ...first, nonce: 'again' } });
-    await page.waitForTimeout(100);
-    assert.equal(await dialog(page).getByRole('button', { name: /^Allow once/ }).getAttribute('aria-disabled'), 'false');
+    await page.clock.runFor(1_000);
+    await settled(page);
     const other = question(7, { prompt: 'Allow rm -rf /srv?', digest: 'sha256:other', nonce: 'other' });
     mock.state.approvals = [other];
     mock.say({ type: 'asked', approval: other });
     await page.getByRole('heading', { name: 'Allow rm -rf /srv?' }).waitFor();
     await page.keyboard.press('1');
     await dialog(page).getByRole('button', { name: /^Allow once/ }).click({ force: true });
-    await page.waitForTimeout(100);
-    assert.deepEqual(mock.state.answers, []);
-    await page.waitForTimeout(SETTLED);
+    await nothingSent(page, sent);
+    await page.clock.runFor(1_000);
+    await settled(page);
     await page.keyboard.press('3');
     await answered(mock, 1);
     assert.equal(mock.state.answers[0].nonce, 'other');
@@ -149,8 +145,7 @@ describe('questions', () => {
   });
 
   test('a question that is cut in the list is read in full before it can be answered', async (t) => {
-    const { page, mock } = await visit(t, { mock: { open: 0 } });
-    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
     const whole = question(7);
     let isReadable = false;
     await page.route('**/api/approvals/s-harbour.7', async (route) => {
@@ -159,12 +154,13 @@ describe('questions', () => {
     });
     mock.ask({ ...whole, cut: true, action: { ...whole.action, body: [] } });
     await dialog(page).waitFor();
-    await page.waitForTimeout(SETTLED);
+    await page.clock.runFor(1_000);
     await page.keyboard.press('1');
-    assert.deepEqual(mock.state.answers, []);
+    await nothingSent(page, sent);
     isReadable = true;
     await dialog(page).getByText('requests_a_minute = 6000').waitFor();
-    await page.waitForTimeout(SETTLED);
+    await page.clock.runFor(1_000);
+    await settled(page);
     await page.keyboard.press('1');
     await answered(mock, 1);
   });
@@ -837,7 +833,8 @@ describe('the connection', () => {
     await page.getByRole('heading', { name: 'Something else answers at this address' }).waitFor();
     assert.equal(await page.evaluate(() => localStorage.getItem('amplifier.key')), null);
     await page.evaluate(() => window.dispatchEvent(new Event('online')));
-    await page.waitForTimeout(SETTLED);
+    // What is not sent cannot be waited for; this is longer than a page takes to try again.
+    await page.waitForTimeout(1_000);
     assert.equal(heard.length, 1);
     assert.match(heard[0].url, /^\/proof\?challenge=[A-Za-z0-9_-]{43}$/);
     assert.ok(!heard[0].text.includes(KEY));
