@@ -829,7 +829,7 @@ describe('the connection', () => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"proof":"none","name":"ada","role":"admin"}');
     });
     await new Promise((resolve) => stranger.listen(mock.port, '127.0.0.1', resolve));
-    t.after(() => stranger.close());
+    t.after(() => { stranger.close(); stranger.closeAllConnections(); });
     await page.getByRole('heading', { name: 'Something else answers at this address' }).waitFor();
     assert.equal(await page.evaluate(() => localStorage.getItem('amplifier.key')), null);
     await page.evaluate(() => window.dispatchEvent(new Event('online')));
