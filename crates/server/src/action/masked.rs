@@ -53,7 +53,7 @@ impl Masks {
 }
 
 /// Whether that role sees questions as they are.
-fn sees_all(role: Role) -> bool {
+pub(crate) fn sees_all(role: Role) -> bool {
     role >= Role::Approver
 }
 

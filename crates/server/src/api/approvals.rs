@@ -136,7 +136,12 @@ async fn history(
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
     responses((status = 200, body = Question), (status = 401, body = Failure), (status = 404, body = Failure),
         (status = 500, body = Failure)))]
-async fn one(Viewer(who): Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Question>, ApiError> {
+async fn one(
+    Viewer(who): Viewer,
+    reading: Reading,
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Told<Question>, Refusal> {
     if let Some(open) = app.hub.approval(&id) {
         let shown = Approval::clone(&app.hub.shown(&open, who.role));
         return Ok(Told(Question::Open(Box::new(shown))));
@@ -145,13 +150,12 @@ async fn one(Viewer(who): Viewer, State(app): State<App>, Path(id): Path<String>
         Some(decided) => Some(decided),
         None => {
             let wanted = id.clone();
-            let past = tokio::task::spawn_blocking(move || app.feed.past(&wanted)).await;
-            past.map_err(ApiError::internal)??.map(|past| past.decided)
+            reading.read(move || app.feed.past(&wanted)).await?.map(|past| past.decided)
         }
     };
     decided
         .map(|decided| Told(Question::Decided(Box::new(masked::decided(decided, who.role)))))
-        .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")))
+        .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")).into())
 }
 
 /// Answers a question.

@@ -62,7 +62,7 @@ impl Text {
     /// As somebody of that role sees it.
     pub(super) fn shown(self, role: Role) -> Utf8Bytes {
         match self.masked {
-            Some(masked) if role < Role::Approver => masked,
+            Some(text) if !masked::sees_all(role) => text,
             _ => self.whole,
         }
     }
