@@ -110,10 +110,6 @@ pub async fn prepare(
         tools.extend(server.tools());
         servers.push(server);
     }
-    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name).chain([TASK.to_owned()]).collect();
-    if let Some(unknown) = config.only.iter().flatten().find(|name| !names.contains(name)) {
-        bail!("a bundle has `{unknown}` under `tools`, but there are only {}", names.join(", "));
-    }
     let files = Shown(workspace.clone());
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());

@@ -35,7 +35,7 @@ fn an_agent_has_the_tools_that_its_bundles_leave_it() {
     place.write("home/bundle.yaml", "tools: { only: [Read, Grpe] }\n");
     let failed = place.run(&["Make it"]);
     failed.check_failed(
-        "amplifier: a bundle has `Grpe` under `tools`, but there are only Read, Write, Edit, MultiEdit, Bash, Glob, Grep, Todo, Task",
+        "amplifier: `only` names the tool `Grpe`, but there are only Bash, Edit, Glob, Grep, MultiEdit, Read, Task, Todo, Write",
     );
 }
 

@@ -131,7 +131,7 @@ fn not_begun(error: SessionError) -> PyErr {
                 Err(error) => error,
             }
         }),
-        SessionError::Store(_) => PyValueError::new_err(text),
+        SessionError::Store(_) | SessionError::UnknownTool { .. } => PyValueError::new_err(text),
         _ => PyRuntimeError::new_err(text),
     }
 }
@@ -169,7 +169,7 @@ impl AgentSession {
         provider: &Bound<'_, PyAny>,
         tools: Vec<ToolParts<'_>>,
         workspace: Option<PathBuf>,
-        only: Option<Vec<String>>,
+        only: Vec<Vec<String>>,
         system: Option<String>,
         approvals: Option<Part>,
         display: Option<Part>,
@@ -222,8 +222,8 @@ impl AgentSession {
             .cancel(cancel.clone())
             .background(in_background)
             .mount_plan(encode::to_map(mount_plan)?);
-        if let Some(only) = only {
-            builder = builder.only(only);
+        for names in only {
+            builder = builder.only(names);
         }
         if let Some(system) = system {
             builder = builder.system(system);

@@ -430,6 +430,18 @@ def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: path
     assert person.requests == []
 
 
+def test_what_a_session_and_its_bundle_leave_is_left_and_has_to_be_there(tmp_path: pathlib.Path) -> None:
+    async def left(bundle: str, only: list[str]) -> list[str]:
+        async with Session(ScriptedProvider([]), bundle=parse(bundle), workspace=tmp_path, only=only) as session:
+            return session.tools
+
+    assert run(left("tools: {only: [Read, Grep]}", ["Grep", "Bash"])) == ["Grep"]
+    with pytest.raises(ValueError, match="^`only` names the tool `Grpe`, but there are only Bash, Edit"):
+        run(left("tools: {only: [Read, Grpe]}", ["Read"]))
+    with pytest.raises(ValueError, match="^`only` names the tool `Baash`"):
+        run(left("tools: {only: [Read]}", ["Read", "Baash"]))
+
+
 def test_a_bundle_brings_the_tools_of_a_server(tmp_path: pathlib.Path) -> None:
     server = pathlib.Path(__file__).parents[2] / "agent" / "tests" / "mcp" / "server.py"
     bundle = parse(json.dumps({"tools": {"mcp": {"local": {"command": sys.executable, "args": [str(server)]}}}}))

@@ -34,6 +34,14 @@ pub enum SessionError {
     /// Somebody stopped it.
     #[error("the session does not start: it was interrupted")]
     Interrupted,
+    /// There is no tool of a name that [`SessionBuilder::only`] was given.
+    #[error("`only` names the tool `{name}`, but there are only {}", known.join(", "))]
+    UnknownTool {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
     /// What is stored cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -50,7 +58,7 @@ pub struct SessionBuilder {
     coordinator: CoordinatorBuilder,
     context: Context,
     tools: Vec<Arc<dyn Tool>>,
-    only: Option<Vec<String>>,
+    only: Vec<Vec<String>>,
     system: Option<String>,
     orchestrator: Orchestrator,
     options: SessionOptions,
@@ -69,7 +77,7 @@ impl SessionBuilder {
             coordinator: Coordinator::builder(HookRegistry::new()).context(context.clone()).tokens(Tokenizer),
             context,
             tools: Vec::new(),
-            only: None,
+            only: Vec::new(),
             system: None,
             orchestrator: Orchestrator::default(),
             options: SessionOptions::default(),
@@ -93,9 +101,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Leaves out every tool but these, by name.
+    /// Leaves out every tool but these, by name. What is left by one call can be left out by another.
     pub fn only(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.only = Some(names.into_iter().collect());
+        self.only.push(names.into_iter().collect());
         self
     }
 
@@ -191,10 +199,11 @@ impl SessionBuilder {
     /// Starts a new session.
     ///
     /// # Errors
-    /// If a hook does not allow it, or it cannot be stored. Nothing is left of it then but its record.
+    /// If there is no tool of a name that is to be left, a hook does not allow it, or it cannot be stored. Nothing is left of it then
+    /// but its record.
     pub async fn start(self) -> Result<Session, SessionError> {
         let (store, meta, system) = (self.store.clone(), self.meta(), self.system.clone());
-        let mut core = self.core(&meta);
+        let mut core = self.core(&meta)?;
         if let Some(system) = system {
             core.context.conversation.push(Message::system(system));
         }
@@ -208,12 +217,12 @@ impl SessionBuilder {
     /// Goes on with a stored session: by its id, the beginning of it, or `last`.
     ///
     /// # Errors
-    /// If there is none of that id, somebody else goes on with it, a hook does not allow it, or it cannot be stored. It is left as it
-    /// was then.
+    /// If there is none of that id, somebody else goes on with it, there is no tool of a name that is to be left, a hook does not allow
+    /// it, or it cannot be stored. It is left as it was then.
     pub async fn resume(self, id: &str) -> Result<Session, SessionError> {
         let (journal, stored, history) = self.stored()?.reopen(id)?;
         let Meta { provider, model, .. } = self.meta();
-        let mut core = self.core(&stored);
+        let mut core = self.core(&stored)?;
         core.context.conversation.restore(with_all_results(history.clone()));
         let resumed = SessionResume::new(stored.id).with("messages_count", core.context.conversation.history().len());
         let opened = match core.opened("resume").await {
@@ -232,14 +241,14 @@ impl SessionBuilder {
     /// Starts a session that branches off a stored one: after all of it, or after one of its turns.
     ///
     /// # Errors
-    /// If there is none of that id or no such turn, a hook does not allow it, or it cannot be stored. Nothing is left of it then but
-    /// its record.
+    /// If there is none of that id, no such turn or no tool of a name that is to be left, a hook does not allow it, or it cannot be
+    /// stored. Nothing is left of it then but its record.
     pub async fn fork(self, id: &str, turn: Option<u64>) -> Result<Session, SessionError> {
         let store = self.stored()?;
         let (parent, lines) = store.load(id, turn)?;
         let turns = turn.unwrap_or(parent.turns);
         let meta = Meta { turns, parent: Some(parent.id.clone()), ..self.meta() };
-        let mut core = self.core(&meta);
+        let mut core = self.core(&meta)?;
         core.context.conversation.restore(with_all_results(replay(&lines)));
         let forked = SessionFork::new(parent.id).with("turn", turns);
         let opened = match core.opened("startup").await {
@@ -263,11 +272,14 @@ impl SessionBuilder {
         Meta { provider, model, ..Meta::new(&new_id()) }
     }
 
-    fn core(self, meta: &Meta) -> Core {
+    fn core(self, meta: &Meta) -> Result<Core, SessionError> {
         let task: Arc<dyn Tool> = Arc::new(Task);
         let tools = self.tools.into_iter().chain([task]).map(|tool| (tool.spec().name, tool));
-        let is_left = |name: &str| self.only.as_ref().is_none_or(|only| only.iter().any(|left| left == name));
-        let tools: BTreeMap<String, Arc<dyn Tool>> = tools.filter(|(name, _)| is_left(name)).collect();
+        let mut tools: BTreeMap<String, Arc<dyn Tool>> = tools.collect();
+        if let Some(unknown) = self.only.iter().flatten().find(|&name| !tools.contains_key(name)) {
+            return Err(SessionError::UnknownTool { name: unknown.clone(), known: tools.into_keys().collect() });
+        }
+        tools.retain(|name, _| self.only.iter().all(|only| only.contains(name)));
         let mut plan = self.mount_plan;
         let defaults = json!({
             "orchestrator": self.orchestrator.as_str(),
@@ -278,7 +290,7 @@ impl SessionBuilder {
         if let Value::Object(defaults) = defaults {
             defaults.into_iter().for_each(|(key, value)| _ = plan.entry(key).or_insert(value));
         }
-        Core {
+        Ok(Core {
             coordinator: self.coordinator.session_id(meta.id.as_str()).build(),
             id: meta.id.clone(),
             context: self.context,
@@ -299,7 +311,7 @@ impl SessionBuilder {
             put_off: false.into(),
             delegating: tokio::sync::Mutex::default(),
             journal: Mutex::default(),
-        }
+        })
     }
 }
 

@@ -329,7 +329,7 @@ class AgentSession:
         provider: Any,
         tools: list[tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]],
         workspace: _Path | None,
-        only: list[str] | None,
+        only: list[list[str]],
         system: str | None,
         approvals: _Part | None,
         display: _Part | None,

@@ -201,7 +201,7 @@ class Session:
 
     ``workspace`` is a folder: with it come the tools ``Read``, ``Write``, ``Edit``, ``MultiEdit``, ``Bash``, ``Glob``, ``Grep`` and
     ``Todo``, confined to it. ``tools`` are your own: a :class:`Tool`, an object with ``name`` and ``execute(input)``, or a function.
-    ``only`` leaves out every tool but these.
+    ``only`` leaves out every tool but these; a name that no tool has is a `ValueError` when it starts.
 
     ``hooks``, ``approval_system``, ``display_system``, ``config`` and ``approval_rules`` are those of a ``SessionCoordinator``;
     ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings count
@@ -268,7 +268,7 @@ class Session:
             provider=_provider(provider, settings),
             tools=[_tool(tool) for tool in tools],
             workspace=workspace,
-            only=_only(only, settings.get("only")),
+            only=[list(names) for names in (only, settings.get("only")) if names is not None],
             system=settings.get("system") if system is None else system,
             approvals=(approval_system, _takes_request(approval_system)) if asks else None,
             display=None if display_system is None else (display_system, False),
@@ -424,13 +424,6 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session: {self._state}>"
-
-
-def _only(given: Iterable[str] | None, of_bundle: list[str] | None) -> list[str] | None:
-    """The tools that both leave."""
-    if given is None or of_bundle is None:
-        return of_bundle if given is None else list(given)
-    return [name for name in given if name in of_bundle]
 
 
 def _provider(given: Any, settings: dict[str, Any]) -> Any:
