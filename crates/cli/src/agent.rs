@@ -19,7 +19,7 @@ use crate::config::{Approvals, Config, Who, audit_word};
 use crate::confine::Protection;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
-use crate::rules;
+use crate::rules::InForce;
 use crate::serving::{Reach, Serving, Several};
 use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
@@ -123,7 +123,7 @@ pub async fn prepare(
         .hooks(hooks)
         .tools(tools)
         .system(config.system.as_deref().unwrap_or(SYSTEM))
-        .approval_rules(rules::in_force(home, &config.workspace)?)
+        .approval_rules(InForce::at(home, &config.workspace)?)
         .display(TerminalDisplay::new(screen.clone()))
         .watch(watcher.clone())
         .audit(log.clone())

@@ -2,14 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
-use amplifier_core::{Answerer, ApprovalRules};
+use amplifier_core::{Answerer, ApprovalRules, PortError, RuleSource};
 use amplifier_server::hub::{Kept, KeptRule, RuleBook};
 use amplifier_server::wire::Unreadable;
 use anyhow::{Context, Result, bail};
@@ -27,21 +26,45 @@ const FILE: &str = "approvals.json";
 const PATH: &str = "path";
 
 /// What holds in a folder: the person's answers, and those for the project.
-///
-/// # Errors
-/// If they cannot be read: a file that cannot be read may hold a no.
-pub fn in_force(home: &Home, workspace: &Path) -> Result<ApprovalRules> {
-    let person = agent::rules(home)?;
-    let Ok(project) = workspace.canonicalize() else { return Ok(person) };
-    let folder = folder_of(home, &project);
-    if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-        return Ok(person);
+#[derive(Clone, Debug)]
+pub struct InForce {
+    home: Home,
+    project: PathBuf,
+}
+
+impl InForce {
+    /// Those that hold in this folder, by the path that it has now.
+    ///
+    /// # Errors
+    /// If they cannot be read, or there is no such folder.
+    pub fn at(home: &Home, workspace: &Path) -> Result<Self> {
+        let project = workspace.canonicalize().with_context(|| format!("the folder `{}`", workspace.display()))?;
+        let rules = Self { home: home.clone(), project };
+        rules.read()?;
+        Ok(rules)
     }
-    check_path(&folder, &project)?;
-    let file = folder.join(FILE);
-    let text = read_if_there(&file)?.unwrap_or_else(|| "{}".to_owned());
-    let own = ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
-    Ok(person.and(own))
+
+    /// What stands in the files now.
+    fn read(&self) -> Result<ApprovalRules> {
+        let person = agent::rules(&self.home)?;
+        let folder = folder_of(&self.home, &self.project);
+        if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Ok(person);
+        }
+        check_path(&folder, &self.project)?;
+        let file = folder.join(FILE);
+        let text = read_if_there(&file)?.unwrap_or_else(|| "{}".to_owned());
+        let own = ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
+        Ok(person.and(own))
+    }
+}
+
+impl RuleSource for InForce {
+    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+        let rules = self.clone();
+        // A file that cannot be read may hold a no.
+        Ok(tokio::task::spawn_blocking(move || rules.read()).await?.map_err(words)?)
+    }
 }
 
 /// The answers in one file.
@@ -245,21 +268,6 @@ impl RuleBook for Rules {
 
     fn revoke(&self, rule: &KeptRule, by: &Answerer) -> Result<bool, String> {
         self.take_back(rule, by).map_err(words)
-    }
-
-    fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String> {
-        in_force(&self.home, workspace).map_err(words)
-    }
-
-    fn stamp(&self, workspace: &Path) -> u64 {
-        let project = workspace.canonicalize().ok().map(|project| folder_of(&self.home, &project));
-        let files = [Some(self.home.approval_rules()), project.as_ref().map(|folder| folder.join(FILE))];
-        let mut hash = DefaultHasher::new();
-        for file in files.into_iter().flatten() {
-            let about = fs::metadata(file).ok();
-            about.map(|about| (about.mtime(), about.mtime_nsec(), about.size(), about.ino())).hash(&mut hash);
-        }
-        hash.finish()
     }
 
     fn record(&self, change: &Value) -> Result<(), String> {

@@ -132,18 +132,17 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     };
     let given = hub.add_rule(rule(true), ann()).await.unwrap();
     std::fs::write(home.approval_rules(), "{ \"x\": ").unwrap();
-    let told = hub.revoke(&given.id, ann()).await.unwrap_err().message;
-    assert!(told.starts_with("the rule is taken back, but those in files cannot be read"), "{told}");
+    hub.revoke(&given.id, ann()).await.unwrap();
     hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
     // The next one is asked, because the rule is gone.
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
-    let told = hub.add_rule(rule(false), ann()).await.unwrap_err().message;
-    assert!(told.starts_with("the rule is in force, but those in files cannot be read"), "{told}");
+    hub.add_rule(rule(false), ann()).await.unwrap();
     hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
     let Ran { code, error, .. } = ran.await.unwrap();
     assert_eq!(code, 0, "{error}");
     assert!(error.contains("Denied by rule: Run `touch three`?"), "{error}");
+    assert!(error.contains("standing answers cannot be read, so nothing that they allow is: "), "{error}");
     let made = ["one", "two", "three"].map(|name| place.at("workspace").join(name).exists());
     assert_eq!(made, [true, true, false]);
 }
@@ -163,6 +162,45 @@ async fn a_rule_that_is_taken_back_on_the_command_line_does_not_count_in_a_runni
     assert_eq!(question.prompt, "Run `touch two`?");
     hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
     assert_eq!(ran.await.unwrap().code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_without_a_server_goes_by_the_rules_as_they_are_when_a_hook_asks() {
+    let bash = |command: &str| json!({ "tools": [{ "name": "Bash", "input": { "command": command } }] });
+    let touch = || bash("touch made");
+    let place = Place::with(
+        json!([bash("read x < one"), touch(), bash("rm made; read x < two"), touch(), { "text": "Done." }]),
+    );
+    place.rules(json!({ "confirm:Run `*read x < *`?": "allow" }));
+    let pipes = ["one", "two"].map(|name| format!("workspace/{name}"));
+    pipes.iter().for_each(|pipe| place.make_pipe(pipe));
+    let alone = runs(&place, &["Make it"]);
+    // Whoever writes to a pipe waits until the tool reads from it, and the tool waits until something is written.
+    let [one, two] = pipes.map(|pipe| place.at(&pipe));
+    let one = tokio::task::spawn_blocking(|| std::fs::File::create(one)).await.unwrap().unwrap();
+
+    // In another session, somebody allows it for the project.
+    place.answers(json!([touch(), { "text": "Done." }]));
+    let hub = Hub::new();
+    let door = Door::open(&Home::at(place.at("home")).server_folder(), hub.clone()).unwrap();
+    let other = runs(&place, &["--serve", "Make it"]);
+    let question = asked(&hub).await;
+    hub.answer(&question.id, answering(&question, "Allow once", Some(Scope::Project))).await.unwrap();
+    assert_eq!(other.await.unwrap().code, 0);
+    drop(door);
+    std::fs::remove_file(place.at("workspace/made")).unwrap();
+    drop(one);
+    let two = tokio::task::spawn_blocking(|| std::fs::File::create(two)).await.unwrap().unwrap();
+    assert!(!place.at("workspace/made").exists(), "it was made, and taken away");
+
+    place.amplifier(&["approvals", "revoke", "confirm:Run `touch made`?"]).fine();
+    drop(two);
+    let Ran { code, error, .. } = alone.await.unwrap();
+    assert!(code == 0 && error.contains("there is no terminal to ask on"), "{error}");
+    assert!(!place.at("workspace/made").exists(), "{error}");
+    let decisions = place.amplifier(&["audit", "export", "--kind", "approval_decision"]).fine();
+    let by_rule = decisions.lines().filter(|line| line.contains("Allowed by rule: Run `touch made`?"));
+    assert_eq!(by_rule.count(), 1, "{decisions}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

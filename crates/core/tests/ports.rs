@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_core::testing::CollectingDisplay;
+use amplifier_core::testing::{CollectingDisplay, ScriptedApprovals};
 use amplifier_core::{
-    Answer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditLog, AuditRecord, ContextManager,
-    Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData, HookRegistry, HookResult, InjectedMessage,
-    Level, Map, MemoryAudit, PortError, Receipt, SESSION_END, SessionConfig, TOOL_PRE, ToolPre, Verdict,
+    Answer, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, AuditEntry, AuditLog, AuditRecord,
+    ContextManager, Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData, HookRegistry, HookResult,
+    InjectedMessage, Level, Map, MemoryAudit, PortError, Receipt, RuleSource, SESSION_END, SessionConfig, TOOL_PRE,
+    ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -103,6 +104,12 @@ impl ApprovalSystem for Broken {
     }
 }
 
+impl RuleSource for Broken {
+    fn in_force(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send {
+        self.act()
+    }
+}
+
 fn failures(audit: &MemoryAudit) -> Vec<(&'static str, String)> {
     let failed = audit.records().into_iter().filter_map(|record| match record.entry {
         AuditEntry::Failure { part, error } => Some((part, error)),
@@ -151,6 +158,17 @@ async fn check_approvals(broken: Broken, reason: &str) {
     assert_eq!(verdict, Verdict::Denied { by: "hook".into(), reason: reason.to_owned() }, "{broken:?}");
 }
 
+async fn check_rules(broken: Broken) {
+    let (audit, display, person) = (MemoryAudit::new(), CollectingDisplay::new(), ScriptedApprovals::new(["Allow"]));
+    let builder = answering(HookResult::ask("Go?")).approval_rules(broken).approvals(person.clone());
+    let session = builder.audit(audit.clone()).display(display.clone()).build();
+    assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
+    assert_eq!(person.requests().len(), 1, "{broken:?}");
+    let text = format!("standing answers cannot be read, so nothing that they allow is: {}", broken.problem());
+    assert_eq!(display.messages(), [DisplayMessage { text, level: Level::Error, source: "kernel".to_owned() }]);
+    assert_eq!(failures(&audit), [("approval_rules", broken.problem().to_owned())], "{broken:?}");
+}
+
 const USUAL: [Broken; 3] = [Broken::Failing, Broken::Panicking, Broken::Hanging];
 
 #[tokio::test(start_paused = true)]
@@ -180,6 +198,13 @@ async fn a_broken_approval_system_denies() {
     check_approvals(Broken::Panicking, "Approval failed (panicked: boom): Go?").await;
     check_approvals(Broken::PanickingEarly, "Approval failed (panicked: boom): Go?").await;
     check_approvals(Broken::Hanging, "Approval timed out, denied by default: Go?").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_rules_cannot_be_read_the_person_is_asked() {
+    for broken in USUAL.into_iter().chain([Broken::PanickingEarly]) {
+        check_rules(broken).await;
+    }
 }
 
 #[tokio::test]

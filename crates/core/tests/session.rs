@@ -4,15 +4,15 @@
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
 use amplifier_core::{
     Answer, Answerer, Approval, ApprovalOption, ApprovalRules, AuditEntry, Contribution, ContributorRegistration,
     Conversation, Coordinator, CoordinatorBuilder, Display, DisplayMessage, Effect, FailedContribution, HookRegistry,
-    HookResult, InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError, SessionConfig, Settled, TOOL_PRE,
-    TokenCounter, ToolPre, Verdict, approval_channel, data,
+    HookResult, InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError, RuleSource, SessionConfig, Settled,
+    TOOL_PRE, TokenCounter, ToolPre, Verdict, approval_channel, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -451,6 +451,58 @@ fn rules_can_be_put_in_force_while_a_session_runs() {
     let allowed = |session: &Coordinator| session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed();
     assert!(!allowed(&session), "nobody can be asked");
     let child = session.child().build();
-    session.set_approval_rules(ApprovalRules::from_json(r#"{ "hook:Really?": "allow" }"#).unwrap());
+    session.set_session_rules(ApprovalRules::from_json(r#"{ "hook:Really?": "allow" }"#).unwrap());
     assert!(allowed(&session) && allowed(&child));
+}
+
+/// Rules that somebody changes while a session runs.
+#[derive(Clone, Default)]
+struct Changing(Arc<Mutex<Option<ApprovalRules>>>);
+
+impl Changing {
+    fn set(&self, rules: Value) {
+        *self.0.lock().unwrap() = Some(ApprovalRules::from_json(&rules.to_string()).unwrap());
+    }
+
+    fn spoil(&self) {
+        *self.0.lock().unwrap() = None;
+    }
+}
+
+impl RuleSource for Changing {
+    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+        self.0.lock().unwrap().clone().ok_or_else(|| "it is cut off".into())
+    }
+}
+
+#[test]
+fn a_rule_counts_from_when_it_is_given_until_it_is_taken_back() {
+    let rules = Changing::default();
+    let person = ScriptedApprovals::new(["Allow"]);
+    let session = answering(HookResult::ask("Really?")).approval_rules(rules.clone()).approvals(person.clone()).build();
+    let child = session.child().build();
+    // Whether it runs, and how many questions the person has had by then.
+    let check = |expected: (bool, usize)| {
+        for session in [&session, &child] {
+            let proceeds = session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed();
+            assert_eq!(proceeds, expected.0);
+        }
+        assert_eq!(person.requests().len(), expected.1);
+    };
+    rules.set(json!({ "hook:Really?": "allow" }));
+    check((true, 0));
+    rules.set(json!({}));
+    check((true, 2));
+    rules.set(json!({ "hook:*": "deny", "hook:Really?": "allow" }));
+    check((false, 2));
+    // What was denied stays denied while nobody can say whether it still is.
+    rules.spoil();
+    check((false, 2));
+    rules.set(json!({ "hook:Really?": "allow" }));
+    check((true, 2));
+    rules.spoil();
+    check((true, 4));
+    // What holds for the session holds all the same.
+    session.set_session_rules(ApprovalRules::from_json(r#"{ "hook:*": "deny" }"#).unwrap());
+    check((false, 4));
 }

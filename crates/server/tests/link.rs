@@ -3,13 +3,13 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::{
     Answer, Answerer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, AuditEntry,
-    Coordinator, HookRegistry, HookResult, MemoryAudit, TOOL_PRE, Verdict, data,
+    Coordinator, HookRegistry, HookResult, MemoryAudit, PortError, RuleSource, TOOL_PRE, Verdict, data,
 };
 use amplifier_server::Hub;
 use amplifier_server::hub::{Answering, Change, Command, Kept, KeptRule, NewRule, Refused, RuleBook};
@@ -30,8 +30,6 @@ struct Book {
     recorded: Mutex<Vec<Value>>,
     /// Whether the files cannot be read.
     is_broken: AtomicBool,
-    /// How often somebody else has changed them.
-    changes: AtomicU64,
 }
 
 impl RuleBook for Book {
@@ -51,27 +49,28 @@ impl RuleBook for Book {
         Ok(rules.len() < before)
     }
 
-    fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String> {
-        if self.is_broken.load(Ordering::SeqCst) {
-            return Err("the file is broken".to_owned());
-        }
-        let holds = |rule: &&KeptRule| rule.project.as_deref().is_none_or(|project| Path::new(project) == workspace);
-        let rules = self.rules.lock().unwrap();
-        let rules: serde_json::Map<String, Value> = rules
-            .iter()
-            .filter(holds)
-            .map(|rule| (format!("{}:{}", rule.hook, rule.pattern), json!(if rule.allows { "allow" } else { "deny" })))
-            .collect();
-        ApprovalRules::from_json(&Value::Object(rules).to_string()).map_err(|error| error.to_string())
-    }
-
-    fn stamp(&self, _: &Path) -> u64 {
-        self.changes.load(Ordering::SeqCst)
-    }
-
     fn record(&self, change: &Value) -> Result<(), String> {
         self.recorded.lock().unwrap().push(change.clone());
         Ok(())
+    }
+}
+
+/// What holds in a folder.
+struct InForce(Arc<Book>, String);
+
+impl RuleSource for InForce {
+    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+        let Self(book, workspace) = self;
+        if book.is_broken.load(Ordering::SeqCst) {
+            return Err("the file is broken".into());
+        }
+        let rules = book.rules.lock().unwrap();
+        let rules: serde_json::Map<String, Value> = rules
+            .iter()
+            .filter(|rule| rule.project.as_ref().is_none_or(|project| project == workspace))
+            .map(|rule| (format!("{}:{}", rule.hook, rule.pattern), json!(if rule.allows { "allow" } else { "deny" })))
+            .collect();
+        Ok(ApprovalRules::from_json(&Value::Object(rules).to_string())?)
     }
 }
 
@@ -114,13 +113,14 @@ impl Session {
             HookResult::ask(asking.timeout(timeout))
         });
         let audit = MemoryAudit::new();
+        let workspace = folder.path().canonicalize().unwrap().display().to_string();
         let coordinator = Coordinator::builder(hooks)
             .session_id(id)
             .approvals(around(participant.clone()))
+            .approval_rules(InForce(book.clone(), workspace.clone()))
             .audit(audit.clone())
             .build();
         participant.begin(id, coordinator.clone());
-        let workspace = folder.path().canonicalize().unwrap().display().to_string();
         Self { coordinator, participant, commands, audit, book, workspace, _folder: folder }
     }
 
@@ -360,49 +360,6 @@ async fn a_cancelled_operation_takes_its_question_away() {
     assert_eq!(refused.code, "closed");
 }
 
-/// Runs something that was allowed so far until it is asked: the session is told of what has changed, and reads the rules a moment later.
-async fn until_asked(hub: &Hub, session: &Session, command: &str) -> (JoinHandle<Verdict>,) {
-    let asking = async {
-        loop {
-            let operation = session.run(command);
-            if tokio::time::timeout(Duration::from_millis(200), until(|| hub.pending().pop())).await.is_ok() {
-                return (operation,);
-            }
-            assert!(done(operation).await.is_proceed());
-        }
-    };
-    tokio::time::timeout(LIMIT, asking).await.unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rules_that_somebody_else_changes_reach_a_session_that_nobody_tells() {
-    let folder = tempfile::tempdir().unwrap();
-    let session = Session::new("one", LIMIT);
-    let rule = KeptRule { project: None, hook: "guard".to_owned(), pattern: "Run `ls`?".to_owned(), allows: true };
-    // There is no server yet.
-    let _link = connect(&session, &folder);
-    let change = |rules: Vec<KeptRule>| {
-        *session.book.rules.lock().unwrap() = rules;
-        session.book.changes.fetch_add(1, Ordering::SeqCst);
-    };
-    change(vec![rule.clone()]);
-    let allowed = async {
-        loop {
-            let operation = session.run("ls");
-            let abort = operation.abort_handle();
-            if let Ok(verdict) = tokio::time::timeout(Duration::from_millis(50), operation).await {
-                assert!(verdict.unwrap().is_proceed());
-                return;
-            }
-            abort.abort();
-        }
-    };
-    tokio::time::timeout(LIMIT, allowed).await.unwrap();
-    change(vec![KeptRule { allows: false, ..rule }]);
-    let denied = async { while done(session.run("ls")).await.is_proceed() {} };
-    tokio::time::timeout(LIMIT, denied).await.unwrap();
-}
-
 /// Whatever a server says, a session takes an answer to what it has asked, for as long as was offered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_takes_no_answer_to_something_else_and_none_that_lasts_longer_than_was_offered() {
@@ -483,7 +440,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     // Taken back, it is asked again.
     hub.revoke(&rule.id, ann()).await.unwrap();
     assert!(hub.rules().rules.is_empty());
-    let (operation,) = until_asked(&hub, &session, "ls").await;
+    let operation = session.run("ls");
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
     assert!(!done(operation).await.is_proceed());
@@ -635,26 +592,11 @@ async fn while_rules_cannot_be_read_what_they_allowed_is_asked_and_what_they_den
     };
     hub.add_rule(rule("Run `ls`?", true), ann()).await.unwrap();
     hub.add_rule(rule("Run `rm *`?", false), ann()).await.unwrap();
-    // The session is told of them, and reads them a moment later: until then, it asks.
-    let in_force = async {
-        loop {
-            let operation = session.run("rm x");
-            let asked = tokio::time::timeout(Duration::from_millis(200), until(|| hub.pending().pop())).await;
-            match asked {
-                Ok(question) => {
-                    _ = hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await;
-                    assert!(!done(operation).await.is_proceed());
-                }
-                Err(_) => return done(operation).await,
-            }
-        }
-    };
-    assert!(!tokio::time::timeout(LIMIT, in_force).await.unwrap().is_proceed());
+    assert!(!done(session.run("rm x")).await.is_proceed());
     assert!(done(session.run("ls")).await.is_proceed());
 
     session.book.is_broken.store(true, Ordering::SeqCst);
-    hub.add_rule(rule("Run `make`?", true), ann()).await.unwrap();
-    let (operation,) = until_asked(&hub, &session, "ls").await;
+    let operation = session.run("ls");
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
     assert!(!done(operation).await.is_proceed());

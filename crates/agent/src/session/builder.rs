@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use amplifier_audit::{AuditError, Log};
 use amplifier_core::{
-    ApprovalRules, ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message,
+    ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message, RuleSource,
     SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume, SessionStart,
 };
 use serde_json::{Value, json};
@@ -119,8 +119,8 @@ impl SessionBuilder {
         self
     }
 
-    /// The person's standing answers.
-    pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
+    /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
+    pub fn approval_rules(mut self, rules: impl RuleSource) -> Self {
         self.coordinator = self.coordinator.approval_rules(rules);
         self
     }

@@ -16,7 +16,7 @@ use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
 use crate::confine::Protection;
 use crate::home::Home;
-use crate::rules;
+use crate::rules::InForce;
 use crate::terminal::{Reading, visible};
 
 /// Say what is configured and what is missing.
@@ -132,7 +132,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
     let standing = home.approval_rules();
-    let rules = match rules::in_force(home, &config.workspace) {
+    let rules = match InForce::at(home, &config.workspace) {
         Ok(_) if standing.exists() => Ok(standing.display().to_string()),
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(format!("{error:#}")),

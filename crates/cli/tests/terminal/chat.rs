@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::common::{Place, send_signal};
-use crate::{FRAMES, Terminal};
+use crate::{FRAMES, Terminal, WAITS};
 
 fn chat(place: &Place) -> Terminal {
     begin(place, &["chat"])
@@ -138,6 +138,33 @@ fn a_question_is_answered_in_a_conversation_too() {
     chat.answer("1");
     assert!(chat.until_prompt().contains("Done.\r\n"));
     assert!(place.at("workspace/made").exists());
+    chat.keys("\x04");
+    assert_eq!(chat.end(), 0);
+}
+
+#[test]
+fn a_rule_that_is_given_or_taken_back_elsewhere_counts_from_the_next_question_on() {
+    let touch = || json!({ "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] });
+    let done = || json!({ "text": "Done." });
+    let place = Place::with(json!([touch(), done(), touch(), done(), touch(), done(), touch(), done()]));
+    let rule = json!({ "confirm:Run `touch made`?": "allow" });
+    place.rules(rule.clone());
+    let mut chat = chat(&place);
+    let is_made = || std::fs::remove_file(place.at("workspace/made")).is_ok();
+    assert!(chat.line("Make it").contains("Done.") && is_made());
+    place.amplifier(&["approvals", "revoke", "1"]).fine();
+    chat.keys("Make it\r");
+    chat.answer("d");
+    assert!(chat.until_prompt().contains("Done.") && !is_made());
+    place.rules(rule);
+    assert!(chat.line("Make it").contains("Done.") && is_made());
+    // A file that cannot be read allows nothing.
+    place.write("home/approvals.json", "{ \"confirm:");
+    chat.keys("Make it\r");
+    let seen = chat.until(WAITS);
+    assert!(seen.contains("standing answers cannot be read, so nothing that they allow is"), "{seen}");
+    chat.keys("d");
+    assert!(chat.until_prompt().contains("Done.") && !is_made());
     chat.keys("\x04");
     assert_eq!(chat.end(), 0);
 }

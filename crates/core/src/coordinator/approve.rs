@@ -1,15 +1,12 @@
 //! Approvals, decided without I/O: who has to be asked, and what an answer means.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::EventName;
 use crate::ports::approval::{Answer, Answerer, ApprovalError, Settled};
+use crate::ports::rules::ApprovalRules;
 use crate::result::{Approval, DefaultDecision};
-use crate::wildcard;
 
 /// What became of one approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +52,14 @@ impl Ruling {
             }
             Err(error) => Self::failed(prompt, &error),
         }
+    }
+
+    /// What the rules say, if they say something.
+    pub(super) fn by_rules(rules: &ApprovalRules, Question { hook, prompt, .. }: &Question) -> Option<Self> {
+        Some(match rules.answer(hook, prompt)? {
+            DefaultDecision::Allow => Self::new(true, "rule", format!("Allowed by rule: {prompt}")),
+            DefaultDecision::Deny => Self::new(false, "rule", format!("Denied by rule: {prompt}")),
+        })
     }
 
     fn by_person(granted: bool, prompt: &str) -> Self {
@@ -147,118 +152,5 @@ impl Ledger {
 
     pub(super) fn clear(&mut self) {
         self.lasting.clear();
-    }
-}
-
-/// The person's own standing answers, from a file that the person owns.
-///
-/// Each rule is `"<hook>:<pattern>": "allow"` or `"deny"`; the pattern is compared with the whole prompt, and `*` stands
-/// for any text. Where several match, deny wins.
-///
-/// ```
-/// let rules = amplifier_core::ApprovalRules::from_json(
-///     r#"{ "production-guard:Allow write to staging/*": "allow", "cost-control:*": "deny" }"#,
-/// )?;
-/// # Ok::<(), amplifier_core::InvalidRules>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApprovalRules {
-    // A list: a rule that stands twice in the file, once with each answer, counts as both, so that deny wins.
-    rules: Vec<(String, DefaultDecision)>,
-}
-
-impl<'de> Deserialize<'de> for ApprovalRules {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Rules;
-
-        impl<'de> Visitor<'de> for Rules {
-            type Value = ApprovalRules;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of rules")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
-                let mut rules = Vec::new();
-                while let Some((rule, decision)) = map.next_entry::<String, _>()? {
-                    // A `*` in the place of the hook would look like "every hook" and match none.
-                    if rule.split_once(':').is_none_or(|(hook, _)| hook.is_empty() || hook.contains('*')) {
-                        return Err(A::Error::custom(format!("the rule `{rule}` names no hook")));
-                    }
-                    rules.push((rule, decision));
-                }
-                Ok(ApprovalRules { rules })
-            }
-        }
-
-        deserializer.deserialize_map(Rules)
-    }
-}
-
-/// Rules that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidRules {
-    /// The file cannot be read.
-    #[error("the approval rules `{}` cannot be read: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The text is no set of rules.
-    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}: {0}")]
-    Form(#[from] serde_json::Error),
-}
-
-impl ApprovalRules {
-    /// Reads rules from JSON.
-    ///
-    /// # Errors
-    /// If the text is no set of rules; nothing of it is used then.
-    pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
-        Ok(serde_json::from_str(text)?)
-    }
-
-    /// Reads rules from a file.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is no set of rules.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path);
-        Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
-    }
-
-    /// These and others. Where both answer a question, deny wins.
-    #[must_use]
-    pub fn and(mut self, others: Self) -> Self {
-        self.rules.extend(others.rules);
-        self
-    }
-
-    /// Each rule, as `<hook>:<pattern>`, with what it answers.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, DefaultDecision)> {
-        self.rules.iter().map(|(rule, decision)| (rule.as_str(), *decision))
-    }
-
-    pub(super) fn answer(&self, question: &Question) -> Option<Ruling> {
-        let subject = format!("{}:{}", question.hook, question.prompt);
-        // The hook is compared letter by letter: a `*` must not let one hook's rule speak for another.
-        let hook_part = question.hook.len() + 1;
-        let applies = |rule: &str| {
-            rule.get(..hook_part) == subject.get(..hook_part) && wildcard::matches(&rule[hook_part..], &question.prompt)
-        };
-        let matching = self.rules.iter().filter(|(rule, _)| applies(rule)).map(|(_, decision)| *decision);
-        let decisions: Vec<_> = matching.collect();
-        let prompt = &question.prompt;
-        if decisions.contains(&DefaultDecision::Deny) {
-            Some(Ruling::new(false, "rule", format!("Denied by rule: {prompt}")))
-        } else if decisions.is_empty() {
-            None
-        } else {
-            Some(Ruling::new(true, "rule", format!("Allowed by rule: {prompt}")))
-        }
     }
 }

@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::approve::{Question, Ruling};
 use super::record::Recording;
-use super::{Coordinator, Verdict};
+use super::{Coordinator, Standing, Verdict};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
     USER_NOTIFICATION, UserNotification,
@@ -20,8 +20,9 @@ use crate::guard::{Contained, Waited, wait};
 use crate::ports::BoxFuture;
 use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settled};
 use crate::ports::audit::AuditEntry;
+use crate::ports::rules::ApprovalRules;
 use crate::registry::{self, FromHook};
-use crate::result::{Approval, DefaultDecision};
+use crate::result::{Approval, DefaultDecision, Level};
 use crate::sync::lock;
 
 /// How long after its time limit a question is watched for a late answer.
@@ -68,7 +69,7 @@ impl Coordinator {
     /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
     async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
         let question = asked.question;
-        let known = lock(&self.shared.rules).answer(question);
+        let known = Ruling::by_rules(&self.rules(recording).await, question);
         let known = known.or_else(|| lock(&self.shared.ledger).recall(question));
         let (id, ruling) = match known {
             Some(ruling) => (None, ruling),
@@ -76,6 +77,24 @@ impl Coordinator {
         };
         recording.record(decision(id, question, &ruling));
         ruling
+    }
+
+    /// The person's rules, as they are now. If they cannot be read, what they denied before: what they allowed may have been taken back.
+    async fn rules(&self, recording: &mut Recording<'_>) -> ApprovalRules {
+        let Standing { source, read, session } = &*self.shared.rules;
+        let mut rules = ApprovalRules::default();
+        if let Some(source) = source {
+            rules = match recording.call("approval_rules", source.rules()).await {
+                Ok(rules) => rules,
+                Err(error) => {
+                    let text = format!("standing answers cannot be read, so nothing that they allow is: {error}");
+                    self.show(recording, Level::Error, "kernel".to_owned(), text).await;
+                    lock(read).denials()
+                }
+            };
+            lock(read).clone_from(&rules);
+        }
+        rules.and(lock(session).clone())
     }
 
     async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> (Option<u64>, Ruling) {

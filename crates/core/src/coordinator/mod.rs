@@ -9,7 +9,7 @@ mod record;
 mod route;
 mod verdict;
 
-pub use approve::{ApprovalRules, InvalidRules, StandingAnswer};
+pub use approve::StandingAnswer;
 pub use channels::{
     Contribution, Contributions, ContributorAnswer, ContributorRegistration, FailedContribution, IntoContribution,
 };
@@ -34,6 +34,7 @@ use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
+use crate::ports::rules::{AnyRuleSource, ApprovalRules, RuleSource};
 use crate::registry::{Denial, Emission, FromHook, HookRegistry, Outcome};
 use crate::result::{Action, HookResult, Injection};
 use crate::sync::{Mutex, lock};
@@ -75,7 +76,7 @@ struct Shared {
     tokens: Arc<dyn TokenCounter>,
     config: SessionConfig,
     // Std locks: nothing awaits while they are held. What is in an `Arc` is shared with sub-sessions.
-    rules: Arc<Mutex<ApprovalRules>>,
+    rules: Arc<Standing>,
     ledger: Arc<Mutex<Ledger>>,
     budget: Arc<Mutex<Budget>>,
     channels: Arc<Channels>,
@@ -85,6 +86,16 @@ struct Shared {
     late: Mutex<JoinSet<()>>,
     /// Who watches them where tokio does not.
     background: Option<Background>,
+}
+
+/// The person's standing answers.
+#[derive(Default)]
+struct Standing {
+    source: Option<Box<dyn AnyRuleSource>>,
+    /// What the source said last.
+    read: Mutex<ApprovalRules>,
+    /// Those that hold for this session alone.
+    session: Mutex<ApprovalRules>,
 }
 
 type Background = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
@@ -125,9 +136,9 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// The person's standing answers.
-    pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
-        self.shared.rules = Arc::new(Mutex::new(rules));
+    /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
+    pub fn approval_rules(mut self, rules: impl RuleSource) -> Self {
+        self.shared.rules = Arc::new(Standing { source: Some(Box::new(rules)), ..Standing::default() });
         self
     }
 
@@ -237,9 +248,10 @@ impl Coordinator {
         &self.shared.hooks
     }
 
-    /// Puts other standing answers of the person in force, for sub-sessions as well.
-    pub fn set_approval_rules(&self, rules: ApprovalRules) {
-        *lock(&self.shared.rules) = rules;
+    /// Puts standing answers in force for this session and its sub-sessions, beside the person's and in the place of those that were put in
+    /// force so before.
+    pub fn set_session_rules(&self, rules: ApprovalRules) {
+        *lock(&self.shared.rules.session) = rules;
     }
 
     /// The answers that last for this session.

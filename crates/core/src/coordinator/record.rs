@@ -42,11 +42,11 @@ impl<'a> Recording<'a> {
     }
 
     /// Waits for a part of the system. If it fails, that is logged and recorded; if it hung before, it is not asked again.
-    pub(super) async fn call(
+    pub(super) async fn call<T>(
         &mut self,
         part: &'static str,
-        call: BoxFuture<'_, Result<(), PortError>>,
-    ) -> Result<(), PortError> {
+        call: BoxFuture<'_, Result<T, PortError>>,
+    ) -> Result<T, PortError> {
         let result = match self.has_hung(part) {
             true => Err("it hung before, and was not asked again".into()),
             false => guard::port(self.session.clock(), call).await,

@@ -256,7 +256,7 @@ impl Hub {
         Rules { rules, unreadable }
     }
 
-    /// Adds a standing answer, and puts it in force where it holds.
+    /// Adds a standing answer. Sessions go by those in files as they are when a hook asks.
     ///
     /// # Errors
     /// If it is none, or cannot be kept or recorded.
@@ -285,7 +285,7 @@ impl Hub {
         let kept = KeptRule { project, hook, pattern, allows };
         let shown = kept.shown();
         self.in_book(move |book| book.add(&kept, &by)).await?;
-        self.reload_rules();
+        self.told(vec![Change::Rules]);
         Ok(shown)
     }
 
@@ -322,7 +322,7 @@ impl Hub {
                 return Err(Refused::new("unknown", message));
             }
         }
-        self.reload_rules();
+        self.told(vec![Change::Rules]);
         Ok(())
     }
 
@@ -483,17 +483,6 @@ impl Hub {
         };
         let done = tokio::task::spawn_blocking(move || act(&*book)).await;
         done.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| Refused::new("failed", error))
-    }
-
-    /// Tells everyone that standing answers in files have changed.
-    fn reload_rules(&self) {
-        let everyone = self.state().everyone();
-        for (session, link, _) in everyone {
-            if link.try_send(ToSession::ReadRules).is_err() {
-                tracing::warn!(session.id = session, "a session is not told that standing answers have changed");
-            }
-        }
-        self.told(vec![Change::Rules]);
     }
 
     fn told(&self, changes: Vec<Change>) {

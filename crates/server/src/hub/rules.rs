@@ -1,8 +1,6 @@
 //! Standing answers: those that are kept in files, and what they mean in words.
 
-use std::path::Path;
-
-use amplifier_core::{Answerer, ApprovalRules};
+use amplifier_core::Answerer;
 
 use crate::wire::{Rule, Scope, Unreadable};
 
@@ -24,15 +22,6 @@ pub trait RuleBook: Send + Sync + 'static {
     /// # Errors
     /// If it cannot be recorded or written; in words. Nothing has changed then.
     fn revoke(&self, rule: &KeptRule, by: &Answerer) -> Result<bool, String>;
-
-    /// What holds in a folder: the person's, and those of the project.
-    ///
-    /// # Errors
-    /// If they cannot be read; in words.
-    fn in_force(&self, workspace: &Path) -> Result<ApprovalRules, String>;
-
-    /// Changes whenever the files change that hold in a folder, whoever changes them. Cheap: nothing is read.
-    fn stamp(&self, workspace: &Path) -> u64;
 
     /// Records a change that is kept nowhere else.
     ///

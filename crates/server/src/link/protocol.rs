@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 use crate::wire::{Approval, Reloaded, Rule, Scope};
 
 /// The version of the messages. Both ends say theirs; a server refuses a session with another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest line, in bytes.
 pub const LONGEST: usize = 4 << 20;
 
@@ -208,8 +208,6 @@ pub enum ToSession {
         /// Who takes it back.
         by: Answerer,
     },
-    /// The standing answers in files have changed.
-    ReadRules,
     /// The bundles are to be looked at, at once.
     Reload {
         /// Tells this look from others.

@@ -32,7 +32,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct Link {
     participant: Participant,
     task: JoinHandle<()>,
-    rules: JoinHandle<()>,
 }
 
 impl Participant {
@@ -83,8 +82,7 @@ impl Participant {
                 keep_up.await;
             }
         });
-        let rules = tokio::spawn(self.shared.clone().follow_rules());
-        Link { participant: self.clone(), task, rules }
+        Link { participant: self.clone(), task }
     }
 }
 
@@ -107,7 +105,6 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.task.abort();
-        self.rules.abort();
         let mut state = self.participant.shared.state();
         state.link = None;
         // The session's coordinator holds its approval system: without this, neither would ever end.
@@ -131,9 +128,6 @@ impl Shared {
             Some(ToSession::Welcome { version: VERSION }) => *is_welcome = true,
             _ => return Err(io::Error::other("the server does not say welcome")),
         }
-        // Standing answers may have been taken back while nobody could say so.
-        let shared = self.clone();
-        tokio::task::spawn_blocking(move || _ = shared.put_in_force());
         let (open, mut said) = self.announce();
         let writing = async {
             for message in open {
@@ -204,15 +198,6 @@ impl Shared {
             }
             ToSession::Revoke { reference, rule, by } => {
                 return self.change_rules(reference, move |shared| shared.revoke(&rule, &by));
-            }
-            ToSession::ReadRules => {
-                let shared = self.clone();
-                tokio::task::spawn_blocking(move || {
-                    // What is wrong with them is in the log, and whoever has changed them knows.
-                    let _ = shared.put_in_force();
-                    shared.tell_rules();
-                });
-                return;
             }
             ToSession::Reload { reference } => return self.look_at_bundles(reference),
             ToSession::Prompt { text } => Command::Prompt(text),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, Coordinator};
+use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem, Coordinator};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -39,7 +39,7 @@ pub struct ParticipantOptions {
     pub takes_prompts: bool,
     /// Tells what will run from a question. It may block.
     pub show: Arc<dyn Fn(&ApprovalRequest) -> Action + Send + Sync>,
-    /// The standing answers in files. Without, answers for the project are taken for once.
+    /// Keeps standing answers in files. Without, answers for the project are taken for once.
     pub book: Option<Arc<dyn RuleBook>>,
     /// Looks at the bundles of the session at once, and says what came of it. It may block. Without, there are none that could change.
     pub reload: Option<Arc<dyn Fn() -> Reloaded + Send + Sync>>,
@@ -72,10 +72,6 @@ struct State {
     is_over: bool,
     open: BTreeMap<u64, Question>,
     closed: VecDeque<Closed>,
-    /// The standing answers in files, as far as they are in force.
-    kept: ApprovalRules,
-    /// The state of the files that they were read in.
-    stamp: Option<u64>,
     /// Standing answers for the session that were not given to a question.
     given: Vec<Given>,
     /// The way to the server, while there is one.
@@ -90,15 +86,13 @@ impl Participant {
     pub fn new(options: ParticipantOptions) -> (Self, mpsc::Receiver<Command>) {
         let (commands, wanted) = mpsc::channel(COMMANDS);
         let workspace = options.workspace.canonicalize().unwrap_or_else(|_| options.workspace.clone());
-        // A session does not begin where these cannot be read.
-        let kept = options.book.as_ref().and_then(|book| book.in_force(&workspace).ok()).unwrap_or_default();
         let shared = Shared {
             workspace: workspace.to_string_lossy().into_owned(),
             options,
             begun_at: Timestamp::now(),
             commands,
             session: watch::Sender::new(None),
-            state: Mutex::new(State { kept, ..State::default() }),
+            state: Mutex::default(),
         };
         (Self { shared: Arc::new(shared) }, wanted)
     }
@@ -106,6 +100,7 @@ impl Participant {
     /// The session has begun. Before that, it is known by its first question.
     pub fn begin(&self, session: &str, coordinator: Coordinator) {
         self.shared.state().coordinator = Some(coordinator);
+        self.shared.put_in_force();
         self.shared.known(session);
         self.refresh();
     }
@@ -147,8 +142,6 @@ impl ApprovalSystem for Participant {
         tokio::select! {
             biased;
             Ok(answer) = answered => {
-                // Whoever answered may have taken rules back before.
-                self.shared.look_at_rules().await;
                 is_delivered.store(true, Ordering::SeqCst);
                 Ok(answer)
             }

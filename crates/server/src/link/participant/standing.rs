@@ -1,22 +1,15 @@
-//! Standing answers, as a session has them: those in files, and its own.
+//! Standing answers of a session: its own, and those that are kept for its project.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use amplifier_core::{
-    Answerer, ApprovalRequest, ApprovalRules, Coordinator, DefaultDecision, InvalidRules, StandingAnswer,
-};
-use serde_json::{Map, Value, json};
+use amplifier_core::{Answerer, ApprovalRequest, ApprovalRules, Coordinator, InvalidRules, StandingAnswer};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Shared, State};
 use crate::hub::{KeptRule, decision, explain};
 use crate::link::protocol::ToServer;
 use crate::wire::{Rule, Scope};
-
-/// How often is looked whether somebody has changed the rules in files.
-const LOOKS: Duration = Duration::from_millis(100);
 
 /// A standing answer for the rest of the session that was not given to a question.
 #[derive(Clone)]
@@ -30,7 +23,7 @@ pub(super) struct Given {
 impl Shared {
     /// Keeps an answer for the project. What keeps it from being kept is given back: the answer counts all the same, for once.
     pub(super) async fn keep_for_project(
-        self: &Arc<Self>,
+        &self,
         request: &ApprovalRequest,
         option: &str,
         by: Answerer,
@@ -45,12 +38,8 @@ impl Shared {
             return Some("it counts once, because a rule would stand for more than this question".to_owned());
         }
         let rule = KeptRule { project: Some(self.workspace.clone()), hook, pattern, allows };
-        let shared = self.clone();
-        let kept = tokio::task::spawn_blocking(move || {
-            book.add(&rule, &by)?;
-            shared.put_in_force()
-        });
-        let kept = kept.await.unwrap_or_else(|error| Err(error.to_string()));
+        let kept = tokio::task::spawn_blocking(move || book.add(&rule, &by)).await;
+        let kept = kept.unwrap_or_else(|error| Err(error.to_string()));
         kept.err().map(|error| format!("it counts once, because the rule cannot be kept: {error}"))
     }
 
@@ -76,7 +65,8 @@ impl Shared {
             &json!({ "rule": format!("{hook}:{pattern}"), "decision": decision(*allows), "change": "added", "by": by }),
         )?;
         self.state().given.push(given);
-        self.put_in_force().map_err(|error| format!("the rule is in force, but {error}"))
+        self.put_in_force();
+        Ok(())
     }
 
     pub(super) fn revoke(&self, id: &str, by: &Answerer) -> Result<(), String> {
@@ -99,7 +89,8 @@ impl Shared {
             coordinator.forget_answer(answer);
         }
         self.state().given.retain(|given| given.id() != id);
-        self.put_in_force().map_err(|error| format!("the rule is taken back, but {error}"))
+        self.put_in_force();
+        Ok(())
     }
 
     /// Records a change of the session's rules before it counts.
@@ -109,60 +100,13 @@ impl Shared {
         book.record(&json!({ "session": session, "approval_rule": change }))
     }
 
-    /// Puts the rules in force as they stand in the files now, with those of the session. Where the files cannot be read, a no that was in
-    /// force stays, and what was allowed is asked: that yes may have been taken back.
-    ///
-    /// # Errors
-    /// If the files cannot be read; in words. The rules of the session are in force all the same.
-    pub(super) fn put_in_force(&self) -> Result<(), String> {
-        let workspace = Path::new(&self.workspace);
-        // The stamp first: what changes while it is read is read again.
-        let read = self.options.book.as_ref().map(|book| (book.stamp(workspace), book.in_force(workspace)));
-        let mut state = self.state();
-        let mut done = Ok(());
-        if let Some((stamp, rules)) = read {
-            state.stamp = Some(stamp);
-            match rules {
-                Ok(rules) => state.kept = rules,
-                Err(error) => {
-                    tracing::warn!(%error, "the approval rules cannot be read; of those in force, only denials stay");
-                    state.kept = denials(&state.kept);
-                    done = Err(format!("those in files cannot be read, so nothing that they allow is: {error}"));
-                }
-            }
-        }
+    /// Puts the rules in force that were given to the session.
+    pub(super) fn put_in_force(&self) {
+        let state = self.state();
         // Each was one when it was given.
         let given = state.given.iter().filter_map(|given| given.rule().ok());
-        let rules = given.fold(state.kept.clone(), ApprovalRules::and);
         if let Some(coordinator) = &state.coordinator {
-            coordinator.set_approval_rules(rules);
-        }
-        done
-    }
-
-    /// Reads the rules in files again whenever somebody has changed them: not everybody who does is connected to a server.
-    pub(super) async fn follow_rules(self: Arc<Self>) {
-        loop {
-            self.look_at_rules().await;
-            tokio::time::sleep(LOOKS).await;
-        }
-    }
-
-    /// Reads the rules in files again if they have changed.
-    pub(super) async fn look_at_rules(self: &Arc<Self>) {
-        let Some(book) = self.options.book.clone() else { return };
-        let shared = self.clone();
-        let looked = tokio::task::spawn_blocking(move || {
-            let stamp = book.stamp(Path::new(&shared.workspace));
-            if shared.state().stamp == Some(stamp) {
-                return;
-            }
-            // What is wrong with them is in the log; nobody waits for it here.
-            let _ = shared.put_in_force();
-            shared.tell_rules();
-        });
-        if looked.await.is_err() {
-            tracing::error!("the approval rules cannot be looked at");
+            coordinator.set_session_rules(given.fold(ApprovalRules::default(), ApprovalRules::and));
         }
     }
 
@@ -219,14 +163,6 @@ impl Given {
         let rule = json!({ format!("{}:{}", self.hook, self.pattern): decision(self.allows) });
         ApprovalRules::from_json(&rule.to_string())
     }
-}
-
-/// What they deny.
-fn denials(rules: &ApprovalRules) -> ApprovalRules {
-    let denied = rules.iter().filter(|(_, answer)| *answer == DefaultDecision::Deny);
-    let denied: Map<String, Value> = denied.map(|(rule, _)| (rule.to_owned(), json!(decision(false)))).collect();
-    // They were rules before. Without any, everything is asked.
-    ApprovalRules::from_json(&Value::Object(denied).to_string()).unwrap_or_default()
 }
 
 fn standing_id(answer: &StandingAnswer) -> String {
