@@ -109,8 +109,7 @@ class Client:
 
     def answer(self, approval: Json, option: str, *, scope: str | None = None) -> Json:
         """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409."""
-        body = {"option": option, "nonce": approval["nonce"], **({"scope": scope} if scope else {})}
-        return self._post(f"/api/approvals/{_part(approval['id'])}/answer", body)
+        return self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval["nonce"], "scope": scope})
 
     def history(self, **query: Any) -> list[Json]:
         return list(self._get("/api/approvals/history", query)["decisions"])
@@ -133,7 +132,11 @@ class Client:
         return self._post("/api/hooks/reload", {})
 
     def test(self, bundle: str | None = None) -> Json:
-        return self._post("/api/hooks/test", {"bundle": bundle} if bundle is not None else {})
+        return self._post("/api/hooks/test", {"bundle": bundle})
+
+    def try_event(self, event: str, data: Json | None = None, **more: Any) -> Json:
+        """What would come of an event, hook by hook: of the hooks of a session in ``workspace``, or of those of a ``bundle`` alone."""
+        return self._post("/api/hooks/try", {"event": event, "data": data, **more})
 
     def audit(self) -> Json:
         return self._get("/api/audit")

@@ -30,8 +30,12 @@ export interface Decided {
     id?: string; session: string; hook: string; event: string; prompt: string; granted: boolean; basis: string; reason: string; by?: Person;
     asked_at?: string; decided_at: string; seq: number;
 }
-export interface Reloaded {
-    session: string; result: "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer"; message?: string;
+export interface Reloaded { session: string; result: "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer"; message?: string }
+export interface Tried {
+    decision: string; by: string; says: string; data: Record<string, unknown>; warning?: string;
+    hooks: { hook: string; answer: string; took_us: number; reason: string | null; error: string | null }[];
+    approvals: { hook: string; prompt: string; options: string[] }[]; messages: { hook: string; level: string; text: string }[];
+    injections: { hook: string; role: string; placement: string; text: string }[];
 }
 export interface Rule {
     id: string; scope: "session" | "project" | "person"; session?: string; project?: string; hook: string; pattern: string;
@@ -153,6 +157,10 @@ export class Client {
     }
     test(bundle?: string): Promise<unknown> {
         return this.#post("/api/hooks/test", { bundle });
+    }
+    /** What would come of an event: of the hooks of a session in `workspace`, or of those of a `bundle` alone. */
+    try(event: string, data: object = {}, more: { workspace?: string; bundle?: string } = {}): Promise<Tried> {
+        return this.#post("/api/hooks/try", { event, data, ...more });
     }
     audit(): Promise<AuditStatus> {
         return this.#get("/api/audit");

@@ -1,4 +1,4 @@
-//! What the server gets from the command: sessions that run in it, and the tests of bundles.
+//! What the server gets from the command: sessions that run in it, the tests of bundles, and trials of hooks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,12 +6,15 @@ use std::sync::Arc;
 use amplifier_agent::{Cancel, Session};
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
-use amplifier_modules::bundle::load;
+use amplifier_modules::bundle::{Loaded, load};
 use amplifier_server::hub::Command;
+use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::{BoxFuture, Host, Hub};
 use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
 
 use crate::agent::{self, Prepared, Watcher};
+use crate::bundles;
 use crate::commands::hooks;
 use crate::config::{Config, Flags};
 use crate::home::Home;
@@ -90,11 +93,31 @@ impl Hosting {
         let Some(text) = bundle else {
             return hooks::tested(&hooks::chosen(None, &config, &self.home)?, &config.workspace, &self.home).await;
         };
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("bundle.yaml");
-        std::fs::write(&file, text)?;
-        hooks::tested(&load(&file)?, &config.workspace, &self.home).await
+        let (_folder, bundle) = written(&text)?;
+        hooks::tested(&bundle, &config.workspace, &self.home).await
     }
+
+    async fn try_out(&self, trial: Trial) -> Result<Tried> {
+        let Trial { event, data, workspace, bundle } = trial;
+        let config = self.config(workspace)?;
+        let Some(text) = bundle else {
+            let (hooks, _, warning) = hooks::registered(&config, &self.home)?;
+            return Ok(Tried { warning, ..hooks::tried(&hooks, &event, data).await? });
+        };
+        let (_folder, bundle) = written(&text)?;
+        let hooks = HookRegistry::new();
+        bundles::register_alone(&bundle, &config.workspace, &self.home, &hooks)?;
+        hooks::tried(&hooks, &event, data).await
+    }
+}
+
+/// A bundle from its text, and the folder that it stands in, which is gone when that is dropped.
+fn written(text: &str) -> Result<(TempDir, Loaded)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("bundle.yaml");
+    std::fs::write(&file, text)?;
+    let bundle = load(&file)?;
+    Ok((folder, bundle))
 }
 
 /// Takes prompts until the session is told to end.
@@ -158,5 +181,9 @@ impl Host for Hosting {
 
     fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<serde_json::Value, String>> {
         Box::pin(async move { self.test(bundle).await.map_err(|error| format!("{error:#}")) })
+    }
+
+    fn try_event(&self, trial: Trial) -> BoxFuture<'_, Result<Tried, String>> {
+        Box::pin(async move { self.try_out(trial).await.map_err(|error| format!("{error:#}")) })
     }
 }

@@ -13,6 +13,7 @@ use amplifier::hosting::Hosting;
 use amplifier_core::Answerer;
 use amplifier_server::hub::{Answering, Command, NewRule};
 use amplifier_server::link::Door;
+use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::wire::{Approval, Place as Where, Reload, Reloaded, Scope};
 use amplifier_server::{Host, Hub};
 use serde_json::{Value, json};
@@ -350,6 +351,54 @@ async fn the_tests_of_a_bundle_run_for_the_server() {
         (&json!(1), &json!(0), &json!("it denies"))
     );
     assert!(hosting.test_bundle(Some("hooks: 7".to_owned())).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_tried_out_for_the_server() {
+    let place = touch();
+    let hosting = Hosting::new(Flags::default(), Home::at(place.at("home")));
+    let trial = |bundle: Option<&str>| {
+        let data = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } });
+        let workspace = place.at("workspace").display().to_string();
+        let trial = json!({ "event": "tool:pre", "data": data, "workspace": workspace, "bundle": bundle });
+        serde_json::from_value::<Trial>(trial).unwrap()
+    };
+    let called = |tried: &Tried| {
+        let hooks = tried.hooks.iter().map(|hook| (hook.hook.clone(), hook.answer.clone()));
+        (tried.decision.clone(), hooks.collect::<Vec<_>>())
+    };
+    let says = |decision: &str, hooks: &[(&str, &str)]| {
+        let hooks = hooks.iter().map(|(hook, answer)| ((*hook).to_owned(), (*answer).to_owned()));
+        (decision.to_owned(), hooks.collect::<Vec<_>>())
+    };
+
+    // Those that a session would have, and nobody is asked.
+    place.write("home/bundle.yaml", "hooks:\n  - rule: notice\n    on: tool:pre\n    message: \"I saw it\"\n");
+    let tried = hosting.try_event(trial(None)).await.unwrap();
+    assert_eq!(called(&tried), says("ask_user", &[("notice", "continue"), ("confirm", "ask_user")]));
+    assert_eq!((tried.approvals[0].prompt.as_str(), tried.messages[0].text.as_str()), ("Run `ls`?", "I saw it"));
+    assert_eq!(tried.warning, None);
+    std::fs::create_dir(place.at("workspace/.amplifier")).unwrap();
+    place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - rule: mine\n    on: tool:pre\n    deny: never\n");
+    let tried = hosting.try_event(trial(None)).await.unwrap();
+    assert_eq!(called(&tried).0, "ask_user", "the project is not trusted");
+    assert!(tried.warning.unwrap().contains("amplifier hooks trust"));
+
+    // Those of a bundle alone.
+    let bundle = "hooks:\n  - command: [sleep, '0.02']\n    on: tool:pre\n    name: slow\n  - rule: never\n    on: tool:pre\n    deny: never\n";
+    let tried = hosting.try_event(trial(Some(bundle))).await.unwrap();
+    assert_eq!(called(&tried), says("deny", &[("slow", "continue"), ("never", "deny")]));
+    assert!(tried.hooks[0].took_us >= 20_000, "{tried:?}");
+    assert_eq!((tried.by.as_str(), tried.says.as_str()), ("never", "never"));
+
+    for (wrong, why) in [
+        (Trial { event: "tool".to_owned(), ..trial(None) }, "`amplifier events` lists all events"),
+        (Trial { workspace: Some("nowhere".to_owned()), ..trial(None) }, "please give its whole path"),
+        (trial(Some("hooks: 7")), "bundle.yaml"),
+    ] {
+        let told = hosting.try_event(wrong).await.unwrap_err();
+        assert!(told.contains(why), "{told}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod hub;
 mod late;
 pub mod link;
 mod server;
+pub mod trial;
 pub mod wire;
 
 use std::sync::Arc;
@@ -55,4 +56,10 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// If the bundle cannot be read.
     fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<serde_json::Value, String>>;
+
+    /// Says what would come of an event, hook by hook: what `amplifier hooks try --json` prints.
+    ///
+    /// # Errors
+    /// If it is no event, or a bundle cannot be read.
+    fn try_event(&self, trial: trial::Trial) -> BoxFuture<'_, Result<trial::Tried, String>>;
 }

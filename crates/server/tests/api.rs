@@ -23,6 +23,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
+use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::{App, BoxFuture, Host, Hub, Running, Server, ServerOptions};
 
 use common::{asked, asking, call};
@@ -38,6 +39,10 @@ impl Host for NoHost {
 
     fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async { bundle.map(|text| json!({ "tested": text })).ok_or_else(|| "there is no bundle".to_owned()) })
+    }
+
+    fn try_event(&self, trial: Trial) -> BoxFuture<'_, Result<Tried, String>> {
+        Box::pin(async move { Err(format!("nobody hears `{}` in `{:?}`", trial.event, trial.workspace)) })
     }
 }
 
@@ -364,6 +369,9 @@ async fn the_rest_of_the_record_is_offered() {
     );
     assert_eq!(served.request("POST", "/api/hooks/test", Some(json!({ "bundle": "b" }))).await.1, "{\"tested\":\"b\"}");
     assert_eq!(served.request("POST", "/api/hooks/test", Some(json!({}))).await.0, 422);
+    let (status, told) =
+        served.request("POST", "/api/hooks/try", Some(json!({ "event": "a:b", "workspace": "/w" }))).await;
+    assert!(status == 422 && told.contains("nobody hears `a:b` in `Some(\\\"/w\\\")`"), "{told}");
     let mut socket = served.watch("").await;
     next(&mut socket).await.unwrap();
     let (_, metrics) = served.request("GET", "/metrics", None).await;

@@ -16,6 +16,7 @@ use amplifier_server::access::{Access, AccessOptions};
 use amplifier_server::client::Address;
 use amplifier_server::feed::Feed;
 use amplifier_server::link::Door;
+use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::{App, BoxFuture, Host, Hub, Server, ServerOptions};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -93,6 +94,10 @@ impl Host for NoHost {
 
     fn test_bundle(&self, _: Option<String>) -> BoxFuture<'_, std::result::Result<Value, String>> {
         Box::pin(async { Err("there are no bundles here".to_owned()) })
+    }
+
+    fn try_event(&self, _: Trial) -> BoxFuture<'_, std::result::Result<Tried, String>> {
+        Box::pin(async { Err("there are no hooks here".to_owned()) })
     }
 }
 

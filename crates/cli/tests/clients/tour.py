@@ -72,6 +72,10 @@ refused(422, "not_offered", lambda: client.add_rule(scope="project", project=WOR
 
 check("confirm" in [hook["hook"] for hook in client.hooks()], True)
 check(client.test("hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n")["failed"], 0)
+tried = client.try_event("tool:pre", {"tool_name": "Bash", "tool_input": {"command": "ls"}}, workspace=WORKSPACE)
+check((tried["decision"], [hook["hook"] for hook in tried["hooks"]]), ("ask_user", ["confirm"]))
+check(client.try_event("tool:pre", bundle="hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n")["by"], "never")
+refused(422, "body", lambda: client.try_event("tool"))
 check([one["result"] for one in client.reload()["results"]], ["unchanged"])
 audit = client.verify()
 check((audit["sound"], audit["problems"], audit["verified_to"] > 0), (True, [], True))

@@ -1,4 +1,4 @@
-//! Hooks: what they have done, and how they are read and tested again.
+//! Hooks: what they have done, and how they are read again, tested and tried out.
 
 use axum::Json as Told;
 use axum::extract::State;
@@ -11,10 +11,11 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json, Query};
 use crate::App;
 use crate::access::{Admin, Viewer};
+use crate::trial::{Trial, Tried};
 use crate::wire::{Failure, HookStats, Reloaded};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(hooks)).routes(routes!(reload)).routes(routes!(test))
+    OpenApiRouter::new().routes(routes!(hooks)).routes(routes!(reload)).routes(routes!(test)).routes(routes!(try_out))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -98,4 +99,21 @@ async fn test(
     Json(body): Json<TestBody>,
 ) -> Result<Told<Value>, ApiError> {
     host.test_bundle(body.bundle).await.map(Told).map_err(ApiError::unusable)
+}
+
+/// Says what would come of an event, hook by hook, with times: what `amplifier hooks try --json` prints. The hooks run, and the programs that
+/// they are made of; nobody is asked.
+#[utoipa::path(
+    post,
+    path = "/api/hooks/try",
+    tag = "hooks",
+    request_body = Trial,
+    responses((status = 200, body = Tried), (status = 422, body = Failure))
+)]
+async fn try_out(
+    _: Admin,
+    State(App { host, .. }): State<App>,
+    Json(trial): Json<Trial>,
+) -> Result<Told<Tried>, ApiError> {
+    host.try_event(trial).await.map(Told).map_err(ApiError::unusable)
 }

@@ -52,6 +52,7 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
     ("get", "/api/hooks", Some(Role::Viewer)),
     ("post", "/api/hooks/reload", Some(Role::Admin)),
     ("post", "/api/hooks/test", Some(Role::Admin)),
+    ("post", "/api/hooks/try", Some(Role::Admin)),
     ("get", "/api/audit", Some(Role::Viewer)),
     ("post", "/api/audit/verify", Some(Role::Viewer)),
     ("get", "/api/audit/proof/{seq}", Some(Role::Viewer)),

@@ -282,6 +282,21 @@ fn of_places(place: &Place, cases: &mut Vec<Case>) {
     ] {
         add(&format!("the link `{body}`"), link.clone().json(body), 422, "body");
     }
+    let trial = Asked::new("POST", "/api/hooks/try").with("Authorization", &admin);
+    for body in [
+        r#"{"data": {}}"#,
+        r#"{"event": null}"#,
+        r#"{"event": 7}"#,
+        r#"{"event": "tool:pre", "data": []}"#,
+        r#"{"event": "tool:pre", "data": "{}"}"#,
+        r#"{"event": "tool:pre", "bundle": {}}"#,
+        r#"{"event": "tool:pre", "workspace": 7}"#,
+        r#"{"event": "tool:pre", "more": 1}"#,
+        // It can be read, but there is nothing to try it on.
+        r#"{"event": "tool:pre"}"#,
+    ] {
+        add(&format!("the trial `{body}`"), trial.clone().json(body), 422, "body");
+    }
 }
 
 /// Methods that a path does not have.

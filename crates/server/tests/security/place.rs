@@ -12,6 +12,7 @@ use std::time::Duration;
 use amplifier_audit::Log;
 use amplifier_server::access::{Access, AccessOptions, Rate, Role, TokenFiles};
 use amplifier_server::feed::Feed;
+use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::{App, BoxFuture, Host, Hub, Running, ServeError, Server, ServerOptions};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,6 +29,10 @@ impl Host for Nothing {
 
     fn test_bundle(&self, _: Option<String>) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async { Err("this test has no bundles".to_owned()) })
+    }
+
+    fn try_event(&self, _: Trial) -> BoxFuture<'_, Result<Tried, String>> {
+        Box::pin(async { Err("this test has no hooks".to_owned()) })
     }
 }
 

@@ -23,6 +23,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
 
 pub(crate) use self::test::tested;
+pub(crate) use self::try_out::tried;
 use super::audit::text::padded;
 use super::trust;
 use crate::agent;
@@ -173,21 +174,26 @@ pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Re
     Ok(load(&user.context("there is no bundle; please name one: --bundle FILE")?)?)
 }
 
-/// The hooks that a session would have.
-fn registered(config: &Config, home: &Home) -> Result<(HookRegistry, Levels)> {
+/// The hooks that a session would have, and why some may be missing.
+pub(crate) fn registered(config: &Config, home: &Home) -> Result<(HookRegistry, Levels, Option<String>)> {
     let hooks = HookRegistry::new();
     let bundles = Bundles::find(config, home)?;
-    if let Some(warning) = bundles.project.as_ref().and_then(|project| project.warning()) {
-        writeln!(std::io::stderr(), "warning: {}", visible(&warning, Reading::Stream))?;
-    }
+    let warning = bundles.project.as_ref().and_then(|project| project.warning());
     let levels = bundles.levels();
     bundles::register(&levels, &config.workspace, home, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
-    Ok((hooks, levels))
+    Ok((hooks, levels, warning))
+}
+
+/// Says why hooks may be missing.
+fn warn(warning: Option<String>) -> Result<()> {
+    let warning = warning.map(|warning| visible(&warning, Reading::Stream));
+    Ok(warning.map_or(Ok(()), |warning| writeln!(std::io::stderr(), "warning: {warning}"))?)
 }
 
 fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
-    let (hooks, levels) = registered(config, home)?;
+    let (hooks, levels, warning) = registered(config, home)?;
+    warn(warning)?;
     bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
     let listed = match event {

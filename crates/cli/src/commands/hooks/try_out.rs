@@ -4,12 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use amplifier_core::{FromHook, HookRegistry, Map, Outcome};
+use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::{diff, registered, said, unknown};
+use super::{diff, registered, said, unknown, warn};
 use crate::commands::audit::text::padded;
 use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
@@ -34,18 +35,18 @@ pub(super) struct Try {
 
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let (hooks, _) = registered(&Config::load(&self.flags, home)?, home)?;
+        let (hooks, _, warning) = registered(&Config::load(&self.flags, home)?, home)?;
+        warn(warning)?;
         try_out(&hooks, &self.event, read(&self.data)?, self.json).await
     }
 }
 
-/// Shows what would come of an event. Nobody is asked, and nothing runs but the hooks.
+/// Shows what would come of an event.
 async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Result<ExitCode> {
-    let outcome = hooks.emit(event, data.clone()).await;
-    let outcome = outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?;
+    let outcome = emitted(hooks, event, data.clone()).await?;
     let mut out = stdout();
     match json {
-        true => writeln!(out, "{}", line(&outcome))?,
+        true => writeln!(out, "{}", serde_json::to_string(&told(&outcome))?)?,
         false => {
             if outcome.reports().next().is_none() {
                 let hint = unknown(event).map(|hint| format!(" {hint}")).unwrap_or_default();
@@ -58,38 +59,53 @@ async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(outcome: &Outcome) -> Value {
-    let reports = outcome.reports().map(|report| {
-        json!({
-            "hook": report.hook,
-            "answer": report.answer_or_failure(),
-            "took_us": report.took.as_micros() as u64,
-            "reason": report.reason,
-            "error": report.error.map(ToString::to_string),
-        })
+/// What would come of an event: what `--json` prints.
+pub(crate) async fn tried(hooks: &HookRegistry, event: &str, data: Map) -> Result<Tried> {
+    Ok(told(&emitted(hooks, event, data).await?))
+}
+
+/// What comes of an event. Nobody is asked, and nothing runs but the hooks.
+async fn emitted(hooks: &HookRegistry, event: &str, data: Map) -> Result<Outcome> {
+    let outcome = hooks.emit(event, data).await;
+    outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))
+}
+
+fn told(outcome: &Outcome) -> Tried {
+    let hooks = outcome.reports().map(|report| TriedHook {
+        hook: report.hook.to_owned(),
+        answer: report.answer_or_failure().to_owned(),
+        took_us: report.took.as_micros() as u64,
+        reason: report.reason.map(str::to_owned),
+        error: report.error.map(ToString::to_string),
     });
-    let approvals = outcome.approvals().iter().map(|FromHook { hook, said }| {
-        let options: Vec<_> = said.offered().into_iter().map(|option| option.label).collect();
-        json!({ "hook": &**hook, "prompt": said.prompt, "options": options })
+    let approvals = outcome.approvals().iter().map(|FromHook { hook, said }| TriedApproval {
+        hook: hook.to_string(),
+        prompt: said.prompt.clone(),
+        options: said.offered().into_iter().map(|option| option.label).collect(),
     });
-    let injections = outcome.injections().iter().map(|FromHook { hook, said }| {
-        json!({ "hook": &**hook, "role": said.role, "placement": said.placement, "text": said.text })
+    let injections = outcome.injections().iter().map(|FromHook { hook, said }| TriedInjection {
+        hook: hook.to_string(),
+        role: word(&said.role),
+        placement: word(&said.placement),
+        text: said.text.clone(),
     });
-    let messages = outcome
-        .messages()
-        .iter()
-        .map(|FromHook { hook, said }| json!({ "hook": &**hook, "level": said.level, "text": said.text }));
+    let messages = outcome.messages().iter().map(|FromHook { hook, said }| TriedMessage {
+        hook: hook.to_string(),
+        level: word(&said.level),
+        text: said.text.clone(),
+    });
     let (by, says) = said(outcome);
-    json!({
-        "decision": outcome.decision.as_str(),
-        "by": by,
-        "says": says,
-        "data": outcome.data,
-        "hooks": reports.collect::<Vec<_>>(),
-        "approvals": approvals.collect::<Vec<_>>(),
-        "injections": injections.collect::<Vec<_>>(),
-        "messages": messages.collect::<Vec<_>>(),
-    })
+    Tried {
+        decision: outcome.decision.as_str().to_owned(),
+        by,
+        says,
+        data: outcome.data.clone().into_map().into(),
+        hooks: hooks.collect(),
+        approvals: approvals.collect(),
+        injections: injections.collect(),
+        messages: messages.collect(),
+        warning: None,
+    }
 }
 
 fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
