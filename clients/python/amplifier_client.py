@@ -114,8 +114,9 @@ class Client:
     def history(self, **query: Any) -> list[Json]:
         return list(self._get("/api/approvals/history", query)["decisions"])
 
-    def rules(self) -> list[Json]:
-        return list(self._get("/api/rules")["rules"])
+    def rules(self) -> Json:
+        """The ``rules``, and the files that are ``unreadable``: what they allow is asked until they are mended."""
+        return self._get("/api/rules")
 
     def add_rule(self, **rule: Any) -> Json:
         return self._post("/api/rules", rule)
@@ -160,8 +161,7 @@ class Client:
                 text = response.read()
         except (OSError, HTTPException) as error:
             raise ServerError(0, "unreachable", f"the server {self.url} cannot be reached: {error}") from error
-        found: Json = json.loads(text) if text else {}
-        return found
+        return dict(json.loads(text) if text else {})
 
     def _open(self, method: str, path: str, query: Json | None = None, body: Json | None = None) -> HTTPResponse:
         asked = {key: value for key, value in (query or {}).items() if value is not None}

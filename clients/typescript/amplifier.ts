@@ -138,8 +138,9 @@ export class Client {
     async history(query: Query = {}): Promise<Decided[]> {
         return (await this.#get<{ decisions: Decided[] }>("/api/approvals/history", query)).decisions;
     }
-    async rules(): Promise<Rule[]> {
-        return (await this.#get<{ rules: Rule[] }>("/api/rules")).rules;
+    /** The rules, and the files that cannot be read: what they allow is asked until they are mended. */
+    rules(): Promise<{ rules: Rule[]; unreadable: { file: string; why: string }[] }> {
+        return this.#get("/api/rules");
     }
     addRule(rule: Omit<Rule, "id" | "by" | "explanation">): Promise<Rule> {
         return this.#post("/api/rules", rule);

@@ -27,6 +27,8 @@ impl Served {
             { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
             { "text": "Done." },
         ]));
+        // Rules of a project that cannot be read, because nothing says which it is.
+        fs::create_dir_all(place.at("home/projects").join("0".repeat(32))).unwrap();
         let mut command = place.scripted(&["serve", "--listen", "127.0.0.1:0", "--json"]);
         let mut child = command.env("USER", "ada").stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

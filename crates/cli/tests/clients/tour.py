@@ -1,6 +1,7 @@
 """What a program does with the Python client. The last line says that all of it held."""
 
 import sys
+from pathlib import Path
 
 from amplifier_client import Client, ServerError
 
@@ -61,12 +62,14 @@ check([one["id"] for one in client.sessions()], [session["id"]])
 check(any(item["event"] == "tool:pre" for item in client.timeline(session["id"])["items"]), True)
 
 rule = client.add_rule(scope="person", hook="confirm", pattern="Run `rm *`?", decision="deny")
-check([one["id"] for one in client.rules()], [rule["id"]])
+check([one["id"] for one in client.rules()["rules"]], [rule["id"]])
 client.revoke(rule["id"])
-check(client.rules(), [])
+check(client.rules()["rules"], [])
+unreadable = [one["file"] for one in client.rules()["unreadable"]]
+check([Path(file).parent.name for file in unreadable], ["0" * 32])
 refused(404, "not_found", lambda: client.revoke(rule["id"]))
 project = client.add_rule(scope="project", project=WORKSPACE + "/.", hook="confirm", pattern="Run `ls`?", decision="allow")
-check([one["id"] for one in client.rules()], [project["id"]])
+check([one["id"] for one in client.rules()["rules"]], [project["id"]])
 client.revoke(project["id"])
 refused(422, "not_offered", lambda: client.add_rule(scope="project", project=WORKSPACE + "/none", hook="confirm", pattern="x", decision="allow"))
 

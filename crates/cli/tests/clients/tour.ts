@@ -63,9 +63,11 @@ check((await client.sessions()).map((one) => one.id), [session.id]);
 check((await client.timeline(session.id)).items.length > 0, true);
 
 const rule: Rule = await client.addRule({ scope: "person", hook: "confirm", pattern: "Run `rm *`?", decision: "deny" });
-check((await client.rules()).map((one) => one.id), [rule.id]);
+const listed = await client.rules();
+check(listed.rules.map((one) => one.id), [rule.id]);
+check(listed.unreadable.map((one) => [one.file.includes("0".repeat(32)), one.why !== ""]), [[true, true]]);
 await client.revoke(rule.id);
-check(await client.rules(), []);
+check((await client.rules()).rules, []);
 await refused(404, "not_found", () => client.revoke(rule.id));
 
 check((await client.hooks()).some((hook) => hook.hook === "confirm" && hook.asks === 1), true);
