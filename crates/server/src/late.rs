@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use amplifier_core::{AuditEntry, AuditRecord};
+use amplifier_core::{Answerer, AuditEntry, AuditRecord};
 
 use crate::App;
 use crate::feed::{FeedError, Past};
@@ -28,16 +28,10 @@ impl App {
 
     /// What to say to an answer that no session has taken notice of. It stays what it was if there is no decision: the question may be open.
     async fn too_late(&self, id: &str, given: Answering, refused: Refused) -> Refused {
-        let past = match self.past(id).await {
+        let past = match self.past(id, &given.by).await {
             Ok(Some(past)) => past,
             Ok(None) => return refused,
-            Err(error) => {
-                tracing::error!(%error, "what became of a question cannot be read");
-                return Refused::new(
-                    "failed",
-                    "the audit log cannot be read, so it is not known what became of the question",
-                );
-            }
+            Err(refused) => return refused,
         };
         if past.options.as_ref().is_some_and(|options| !options.contains(&given.option)) {
             return Refused::not_offered(&given.option, past.options.iter().flatten().map(String::as_str));
@@ -53,7 +47,7 @@ impl App {
     }
 
     /// What the record says about a question that was decided.
-    async fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
+    async fn past(&self, id: &str, by: &Answerer) -> Result<Option<Past>, Refused> {
         self.feed.ready().await;
         let known = self.hub.decided(id);
         // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
@@ -61,11 +55,8 @@ impl App {
         let mut changed = self.feed.changed();
         let until = tokio::time::Instant::now() + READING;
         loop {
-            let (feed, wanted) = (self.feed.clone(), id.to_owned());
             changed.mark_unchanged();
-            let read = tokio::task::spawn_blocking(move || feed.past(&wanted)).await;
-            let read = read.map_err(|error| FeedError::Thread(std::io::Error::other(error)))??;
-            if let Some(past) = read {
+            if let Some(past) = self.search(id, by).await? {
                 return Ok(Some(past));
             }
             if !is_certain || !matches!(tokio::time::timeout_at(until, changed.changed()).await, Ok(Ok(()))) {
@@ -73,6 +64,24 @@ impl App {
             }
         }
         Ok(known.filter(|_| is_certain).and_then(|decided| self.as_told(id, decided)))
+    }
+
+    /// Looks for a question in the log, when it is that person's turn.
+    async fn search(&self, id: &str, by: &Answerer) -> Result<Option<Past>, Refused> {
+        let Some(turn) = self.feed.searches().of(Some(by.clone())).turn().await else {
+            let message = "too many look for old questions in the audit log, so the answer is not recorded";
+            return Err(Refused::new("too_many", message));
+        };
+        let (feed, wanted) = (self.feed.clone(), id.to_owned());
+        let read = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            feed.past(&wanted)
+        });
+        let read = read.await.unwrap_or_else(|error| Err(FeedError::Thread(std::io::Error::other(error))));
+        read.map_err(|error| {
+            tracing::error!(%error, "what became of a question cannot be read");
+            Refused::new("failed", "the audit log cannot be read, so it is not known what became of the question")
+        })
     }
 
     /// What the session said about a question whose decision is not in the log, or not yet.
@@ -103,5 +112,57 @@ impl App {
             self.log.seal(&session, "late_answer").await.map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amplifier_audit::Log;
+
+    use super::*;
+    use crate::access::{Access, AccessOptions};
+    use crate::feed::Feed;
+    use crate::trial::{Trial, Tried};
+    use crate::{BoxFuture, Host, Hub};
+
+    struct NoHost;
+
+    impl Host for NoHost {
+        fn start_session(&self, _: Hub, _: Option<String>, _: Option<String>) -> BoxFuture<'_, Result<String, String>> {
+            Box::pin(async { Err(String::new()) })
+        }
+
+        fn test_bundle(&self, _: Option<String>) -> BoxFuture<'_, Result<serde_json::Value, String>> {
+            Box::pin(async { Err(String::new()) })
+        }
+
+        fn try_event(&self, _: Trial) -> BoxFuture<'_, Result<Tried, String>> {
+            Box::pin(async { Err(String::new()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_look_for_old_questions_at_a_time_and_nobody_keeps_others_from_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (audit, key) = (folder.path().join("audit"), folder.path().join("key"));
+        let log = Log::at(&audit, key).open().unwrap();
+        let access = Access::open(&folder.path().join("server"), AccessOptions::default()).unwrap();
+        let feed = Feed::open(&audit, None).unwrap();
+        let app = App { hub: Hub::new(), feed, access, log, host: Arc::new(NoHost) };
+        let person = |name: &str| Answerer { name: name.to_owned(), via: "api".to_owned() };
+        let answer = async |name: &str| {
+            let answering =
+                Answering { option: "Allow".to_owned(), nonce: String::new(), by: person(name), scope: None };
+            app.answer("session.run.1", answering).await.unwrap_err().code
+        };
+        let turn = async |name: &str| app.feed.searches().of(Some(person(name))).turn().await.unwrap();
+        let eve = (turn("eve").await, turn("eve").await);
+        assert_eq!((answer("eve").await, answer("ada").await), ("too_many", "unknown"));
+        let bob = (turn("bob").await, turn("bob").await);
+        assert_eq!(answer("ada").await, "too_many");
+        drop((eve, bob));
+        assert_eq!(answer("ada").await, "unknown");
     }
 }

@@ -10,6 +10,7 @@ mod late;
 pub mod link;
 mod server;
 pub mod trial;
+mod turns;
 pub mod wire;
 
 use std::sync::Arc;

@@ -177,7 +177,8 @@ impl Refusal {
 
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
-        Self { error, wait: None }
+        let wait = (error.status == StatusCode::TOO_MANY_REQUESTS).then_some(Duration::from_secs(1));
+        Self { error, wait }
     }
 }
 

@@ -169,10 +169,10 @@ async fn answer(
     State(app): State<App>,
     Path(id): Path<String>,
     Json(Given { option, nonce, scope }): Json<Given>,
-) -> Result<Told<Answered>, ApiError> {
+) -> Result<Told<Answered>, Refusal> {
     let answering = Answering { option, nonce, by: identity.answerer(), scope: scope.into() };
     // A client that goes away does not take its answer back half-way.
     let answered = tokio::spawn(async move { app.answer(&id, answering).await }).await;
-    let decided = answered.map_err(ApiError::internal)??;
+    let decided = answered.map_err(ApiError::internal)?.map_err(ApiError::from)?;
     Ok(Told(Answered { granted: decided.granted, reason: decided.reason }))
 }

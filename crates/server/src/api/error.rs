@@ -93,6 +93,7 @@ impl From<Refused> for ApiError {
             "closed" => (StatusCode::CONFLICT, "closed"),
             "not_offered" => (StatusCode::UNPROCESSABLE_ENTITY, "not_offered"),
             "busy" => (StatusCode::CONFLICT, "busy"),
+            "too_many" => (StatusCode::TOO_MANY_REQUESTS, "too_many"),
             "unreachable" => (StatusCode::GATEWAY_TIMEOUT, "unreachable"),
             "silent" => (StatusCode::GATEWAY_TIMEOUT, "silent"),
             "failed" => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),

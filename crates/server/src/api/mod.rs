@@ -26,9 +26,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;
 use crate::access::guard::BODY_LIMIT;
+use crate::turns::Turns;
 use error::ApiError;
 use openapi::Described;
-use reading::Turns;
 use stream::Board;
 
 /// Every route, with its description.
@@ -61,7 +61,7 @@ pub(crate) fn router(app: App) -> (Router, Value) {
         .layer(Extension(Board::new(app.clone())))
         .with_state(app)
         .layer(Extension(Arc::new(Described::new(&description))))
-        .layer(Extension(Turns::new()))
+        .layer(Extension(Turns::new(reading::AT_ONCE)))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(panicked));
     (router, description)

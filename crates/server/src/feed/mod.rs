@@ -32,6 +32,7 @@ pub use self::forms::{Ended, HookSaid, Injected, OpenQuestion, Page, SessionFact
 use self::index::Index;
 use self::proven::{Known, Waiting};
 pub use self::query::Filter;
+use crate::turns::Turns;
 use crate::wire::{AuditStatus, Decided, HookStats};
 
 /// The audit log, as it grows. A handle: clones share the same log.
@@ -88,7 +89,14 @@ struct Shared {
     watching: AtomicUsize,
     /// The newest messages of the stream, for others who watch the same.
     frames: Mutex<VecDeque<(Filter, u64, Frame)>>,
+    searches: Turns,
 }
+
+/// How many look for the question of a late answer at a time. It may be anywhere in the log, and whoever may answer can name any.
+///
+/// These turns are not those of readers: whoever only looks at the log, which takes less of a role, could keep late answers from being
+/// recorded by reading a lot. An answer to a question that is open waits for no turn, because nothing is read for it.
+const SEARCHES: usize = 4;
 
 /// So many messages are held for others, and so many bytes of them.
 const FRAMES: usize = 64;
@@ -169,6 +177,7 @@ impl Feed {
             awake: Condvar::new(),
             watching: AtomicUsize::new(0),
             frames: Mutex::default(),
+            searches: Turns::new(SEARCHES),
         });
         let feed = Self { _alive: Arc::new(Alive(shared.clone())), shared };
         let (follower, prover) = (feed.shared.clone(), feed.shared.clone());
@@ -304,6 +313,11 @@ impl Feed {
     /// What became of the question of that id, `SESSION.RUN.N`, if it was decided. Blocks while it reads.
     pub(crate) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
         self.shared.past(id)
+    }
+
+    /// Turns at looking for questions.
+    pub(crate) fn searches(&self) -> &Turns {
+        &self.shared.searches
     }
 
     /// Whether there is a late answer after the seal of a session.

@@ -98,7 +98,7 @@ pub struct Answering {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// A word for programs: `unknown`, `nonce`, `answered`, `late`, `closed`, `not_offered`, `busy`, `unreachable` (the session is not
+    /// A word for programs: `unknown`, `nonce`, `answered`, `late`, `closed`, `not_offered`, `busy`, `too_many`, `unreachable` (the session is not
     /// connected), `silent` (it is, but says nothing), `failed`.
     pub code: &'static str,
     /// What is wrong, and what to do.
