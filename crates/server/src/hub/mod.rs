@@ -4,12 +4,14 @@
 //! waits for sessions.
 
 mod busy;
+mod refused;
+mod replies;
 mod rules;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,18 +21,18 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc};
 
+pub use self::refused::Refused;
+use self::replies::{Replies, Silence};
 pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
 pub(crate) use self::rules::{decision, explain};
 use self::state::{Delivery, State};
 use crate::access::Role;
 use crate::action::masked::Masks;
 use crate::link::protocol::{Hello, ToServer, ToSession};
-use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded, Rule, Rules, Scope, Unreadable};
+use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded, Scope};
 
-/// How long a session may take to say what became of an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How many changes wait for a listener that does not keep up. It is told that it missed some, and reads all again.
 const CHANGES: usize = 4096;
 /// How often is looked whether there are still too many questions.
@@ -45,19 +47,14 @@ pub struct Hub {
 struct Shared {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State<mpsc::Sender<ToSession>>>,
-    waiting: Mutex<Waiting>,
+    /// What sessions say became of answers, of changes of their rules, and of looks at their bundles.
+    answers: Replies<Result<Decided, Refused>>,
+    rulings: Replies<Result<(), Refused>>,
+    looks: Replies<Reloaded>,
+    watches_busy: AtomicBool,
     changes: broadcast::Sender<Change>,
     book: OnceLock<Arc<dyn RuleBook>>,
     masks: Masks,
-}
-
-/// Who waits for what a session says, by reference, with the connection that it is expected from.
-#[derive(Default)]
-struct Waiting {
-    answers: HashMap<u64, (u64, oneshot::Sender<Result<Decided, Refused>>)>,
-    rulings: HashMap<u64, (u64, oneshot::Sender<Result<(), Refused>>)>,
-    looks: HashMap<u64, (u64, oneshot::Sender<Reloaded>)>,
-    watches_busy: bool,
 }
 
 /// A session that is connected.
@@ -92,21 +89,6 @@ pub struct Answering {
     pub by: Answerer,
     /// For what the answer holds beside this question: nothing, or the project.
     pub scope: Option<Scope>,
-}
-
-/// Why something was not done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refused {
-    /// A word for programs: `unknown`, `nonce`, `answered`, `late`, `closed`, `not_offered`, `busy`, `too_many`, `unreachable` (the session is not
-    /// connected), `silent` (it is, but says nothing), `failed`.
-    pub code: &'static str,
-    /// What is wrong, and what to do.
-    pub message: String,
-    /// Who was faster.
-    pub by: Option<Answerer>,
-    /// Whether no session has taken notice of the answer, so that none has recorded it.
-    pub unheard: bool,
 }
 
 /// What a session can be told.
@@ -156,7 +138,10 @@ impl Hub {
         let (changes, _) = broadcast::channel(CHANGES);
         let shared = Shared {
             state: Mutex::default(),
-            waiting: Mutex::default(),
+            answers: Replies::default(),
+            rulings: Replies::default(),
+            looks: Replies::default(),
+            watches_busy: AtomicBool::new(false),
             changes,
             book: OnceLock::new(),
             masks: Masks::new(),
@@ -224,106 +209,26 @@ impl Hub {
     /// # Cancel safety
     /// When the future is dropped, the session may have the answer, and takes it.
     pub async fn answer(&self, id: &str, answering: Answering) -> Result<Decided, Refused> {
-        let (tell, told) = oneshot::channel();
         let delivery = self.state().answer(id, &answering)?;
         let Delivery { link, connection, number, digest, reference, decided, session } = delivery;
-        self.waiting().answers.insert(reference, (connection, tell));
         let Answering { option, by, scope, .. } = answering;
-        // Nobody waits any more when this ends, however it ends.
-        let _forget = Forget(|| _ = self.waiting().answers.remove(&reference));
-        if link.try_send(ToSession::Answer { id: number, digest, reference, option, by, scope }).is_err() {
-            let refused = decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided));
-            return Err(refused.unheard());
-        }
-        match tokio::time::timeout(PATIENCE, told).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Refused::new(
-                "unreachable",
-                "the connection to the session broke; the audit log says what became of the question",
-            )),
-            Err(_) => Err(Refused::new(
-                "silent",
-                "the session has not said in time what became of the answer; the audit log will say so",
-            )),
-        }
-    }
-
-    /// The standing answers: of sessions, of projects, of the person; and the files that cannot be read. Blocks while it reads.
-    pub fn rules(&self) -> Rules {
-        let mut rules = self.state().rules();
-        let Kept { rules: kept, unreadable } = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
-        rules.extend(kept.iter().map(KeptRule::shown));
-        Rules { rules, unreadable }
-    }
-
-    /// Adds a standing answer. Sessions go by those in files as they are when a hook asks.
-    ///
-    /// # Errors
-    /// If it is none, or cannot be kept or recorded.
-    pub async fn add_rule(&self, rule: NewRule, by: Answerer) -> Result<Rule, Refused> {
-        rules::check(&rule.hook, &rule.pattern).map_err(|problem| Refused::new("not_offered", problem))?;
-        let NewRule { scope, session, project, hook, pattern, allows } = rule;
-        if scope == Scope::Session {
-            let session = session.ok_or_else(|| Refused::new("not_offered", "say for which session: `session`"))?;
-            let (hook_name, asked) = (hook.clone(), pattern.clone());
-            self.ruled(&session, |reference| {
-                let decision = decision(allows).to_owned();
-                ToSession::Rule { reference, hook, pattern, decision, by }
+        let message = ToSession::Answer { id: number, digest, reference, option, by, scope };
+        let told = self.shared.answers.ask(&link, connection, reference, message).await;
+        told.unwrap_or_else(|silence| {
+            Err(match silence {
+                Silence::Deaf => {
+                    decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided)).unheard()
+                }
+                Silence::Gone => Refused::new(
+                    "unreachable",
+                    "the connection to the session broke; the audit log says what became of the question",
+                ),
+                Silence::Slow => Refused::new(
+                    "silent",
+                    "the session has not said in time what became of the answer; the audit log will say so",
+                ),
             })
-            .await?;
-            let now = self.state().rules();
-            let added = now.into_iter().find(|rule| {
-                rule.session.as_ref() == Some(&session) && rule.hook == hook_name && rule.pattern == asked
-            });
-            return added.ok_or_else(|| Refused::new("failed", "the session does not list the rule"));
-        }
-        let project = match (scope, project) {
-            (Scope::Project, None) => return Err(Refused::new("not_offered", "say for which folder: `project`")),
-            (Scope::Project, Some(project)) => Some(folder(project).await?),
-            _ => None,
-        };
-        let kept = KeptRule { project, hook, pattern, allows };
-        let shown = kept.shown();
-        self.in_book(move |book| book.add(&kept, &by)).await?;
-        self.told(vec![Change::Rules]);
-        Ok(shown)
-    }
-
-    /// Takes a standing answer back.
-    ///
-    /// # Errors
-    /// If there is none, or that cannot be kept or recorded.
-    pub async fn revoke(&self, id: &str, by: Answerer) -> Result<(), Refused> {
-        let rules = self.state().rules();
-        if let Some(Rule { session: Some(session), .. }) = rules.into_iter().find(|rule| rule.id == id) {
-            let prefix = format!("session.{session}.");
-            let rule = id.strip_prefix(&prefix).unwrap_or(id).to_owned();
-            return self.ruled(&session, |reference| ToSession::Revoke { reference, rule, by }).await;
-        }
-        let none = || Refused::new("unknown", format!("there is no rule `{id}`"));
-        if self.shared.book.get().is_none() {
-            return Err(none());
-        }
-        let wanted = id.to_owned();
-        let (found, unreadable) = self
-            .in_book(move |book| {
-                let Kept { rules, unreadable } = book.list();
-                let kept = rules.into_iter().find(|rule| rule.id() == wanted);
-                let found = kept.map_or(Ok(false), |kept| book.revoke(&kept, &by))?;
-                Ok((found, unreadable))
-            })
-            .await?;
-        match unreadable.first() {
-            _ if found => {}
-            None => return Err(none()),
-            // It may stand there.
-            Some(Unreadable { file, why }) => {
-                let message = format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {why}");
-                return Err(Refused::new("unknown", message));
-            }
-        }
-        self.told(vec![Change::Rules]);
-        Ok(())
+        })
     }
 
     /// Tells a session something.
@@ -355,21 +260,18 @@ impl Hub {
     }
 
     async fn look(&self, link: mpsc::Sender<ToSession>, connection: u64) -> Reloaded {
-        let no_answer = |why: &str| Reloaded { result: Reload::NoAnswer, message: Some(why.to_owned()) };
-        let (tell, told) = oneshot::channel();
         let reference = self.state().next_reference();
-        self.waiting().looks.insert(reference, (connection, tell));
-        let _forget = Forget(|| _ = self.waiting().looks.remove(&reference));
-        if link.try_send(ToSession::Reload { reference }).is_err() {
-            return no_answer("the session does not listen");
-        }
-        match tokio::time::timeout(PATIENCE, told).await {
-            Ok(Ok(reloaded)) => reloaded,
-            Ok(Err(_)) => no_answer("the connection to the session broke"),
-            Err(_) => no_answer(
-                "the session has not said in time what came of it; it looks again before the next call to the model",
-            ),
-        }
+        let told = self.shared.looks.ask(&link, connection, reference, ToSession::Reload { reference }).await;
+        told.unwrap_or_else(|silence| {
+            let why = match silence {
+                Silence::Deaf => "the session does not listen",
+                Silence::Gone => "the connection to the session broke",
+                Silence::Slow => {
+                    "the session has not said in time what came of it; it looks again before the next call to the model"
+                }
+            };
+            Reloaded { result: Reload::NoAnswer, message: Some(why.to_owned()) }
+        })
     }
 
     /// The hooks of a session, if it is connected.
@@ -410,28 +312,16 @@ impl Hub {
                     Some(note) => Decided { reason: format!("{} ({note})", decided.reason), ..decided },
                     None => decided,
                 });
-                let mut waiting = self.waiting();
-                // Only the session that was asked can say what became of it.
-                let is_expected = waiting.answers.get(&reference).is_some_and(|(expected, _)| *expected == connection);
-                if let Some((_, tell)) = is_expected.then(|| waiting.answers.remove(&reference)).flatten() {
-                    // Whoever asked may have gone.
-                    let _ = tell.send(answer);
-                }
+                self.shared.answers.said(connection, reference, answer);
                 changes
             }
             ToServer::Ruled { reference, error } => {
-                let mut waiting = self.waiting();
-                if waiting.rulings.get(&reference).is_some_and(|(expected, _)| *expected == connection) {
-                    let ruled = error.map_or(Ok(()), |error| Err(Refused::new("failed", error)));
-                    drop(waiting.rulings.remove(&reference).map(|(_, tell)| tell.send(ruled)));
-                }
+                let ruled = error.map_or(Ok(()), |error| Err(Refused::new("failed", error)));
+                self.shared.rulings.said(connection, reference, ruled);
                 Vec::new()
             }
             ToServer::Reloaded { reference, reloaded } => {
-                let mut waiting = self.waiting();
-                if waiting.looks.get(&reference).is_some_and(|(expected, _)| *expected == connection) {
-                    drop(waiting.looks.remove(&reference).map(|(_, tell)| tell.send(reloaded)));
-                }
+                self.shared.looks.said(connection, reference, reloaded);
                 Vec::new()
             }
             ToServer::Rules { rules } => self.state().set_rules(connection, rules),
@@ -446,43 +336,10 @@ impl Hub {
     /// A connection is gone.
     pub(crate) fn leave(&self, connection: u64) {
         let changes = self.state().leave(connection, Timestamp::now());
-        {
-            // Whoever waits for it learns that by the closed channel.
-            let mut waiting = self.waiting();
-            waiting.answers.retain(|_, (expected, _)| *expected != connection);
-            waiting.rulings.retain(|_, (expected, _)| *expected != connection);
-            waiting.looks.retain(|_, (expected, _)| *expected != connection);
-        }
+        self.shared.answers.leave(connection);
+        self.shared.rulings.leave(connection);
+        self.shared.looks.leave(connection);
         self.told(changes);
-    }
-
-    /// Has a session change one of its standing answers, and waits until it has.
-    async fn ruled(&self, session: &str, message: impl FnOnce(u64) -> ToSession) -> Result<(), Refused> {
-        let (tell, told) = oneshot::channel();
-        let ((link, connection), reference) = {
-            let mut state = self.state();
-            (state.reach(session, false)?, state.next_reference())
-        };
-        self.waiting().rulings.insert(reference, (connection, tell));
-        let _forget = Forget(|| _ = self.waiting().rulings.remove(&reference));
-        link.try_send(message(reference)).map_err(|_| Refused::gone(session))?;
-        match tokio::time::timeout(PATIENCE, told).await {
-            Ok(Ok(ruled)) => ruled,
-            Ok(Err(_)) => Err(Refused::gone(session)),
-            Err(_) => Err(Refused::new("silent", "the session has not said in time whether the rule is changed")),
-        }
-    }
-
-    /// Looks into the book, where that may take a while.
-    async fn in_book<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&dyn RuleBook) -> Result<T, String> + Send + 'static,
-    ) -> Result<T, Refused> {
-        let Some(book) = self.shared.book.get().cloned() else {
-            return Err(Refused::new("failed", "this server keeps no rules for projects and persons"));
-        };
-        let done = tokio::task::spawn_blocking(move || act(&*book)).await;
-        done.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| Refused::new("failed", error))
     }
 
     fn told(&self, changes: Vec<Change>) {
@@ -498,7 +355,7 @@ impl Hub {
     /// Tells when there are no longer too many questions. Until then, one task looks.
     fn watch_busy(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if std::mem::replace(&mut self.waiting().watches_busy, true) {
+        if self.shared.watches_busy.swap(true, Ordering::SeqCst) {
             return;
         }
         let hub = Arc::downgrade(&self.shared);
@@ -513,7 +370,7 @@ impl Hub {
                     (state.told_busy(now), state.busy(now).is_some())
                 };
                 if !is_busy {
-                    hub.waiting().watches_busy = false;
+                    hub.shared.watches_busy.store(false, Ordering::SeqCst);
                 }
                 hub.told(change.into_iter().collect());
                 if !is_busy {
@@ -526,36 +383,11 @@ impl Hub {
     fn state(&self) -> MutexGuard<'_, State<mpsc::Sender<ToSession>>> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub").finish_non_exhaustive()
-    }
-}
-
-/// The folder that a rule holds for, as sessions name it.
-async fn folder(named: String) -> Result<String, Refused> {
-    let none = |why: String| Refused::new("not_offered", format!("`{named}` cannot be a project: {why}"));
-    let path = named.clone();
-    let found = tokio::task::spawn_blocking(move || std::path::Path::new(&path).canonicalize()).await;
-    let found = found.map_err(|error| none(error.to_string()))?.map_err(|error| none(error.to_string()))?;
-    if !found.is_dir() || !std::path::Path::new(&named).is_absolute() {
-        return Err(none("it has to be the whole path of a folder".to_owned()));
-    }
-    found.into_os_string().into_string().map_err(|_| none("its name is not text".to_owned()))
-}
-
-/// Does something when it is dropped.
-struct Forget<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for Forget<F> {
-    fn drop(&mut self) {
-        (self.0)();
     }
 }
 

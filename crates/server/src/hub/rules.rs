@@ -1,8 +1,10 @@
-//! Standing answers: those that are kept in files, and what they mean in words.
+//! Standing answers: given, taken back, and what they mean in words.
 
 use amplifier_core::Answerer;
 
-use crate::wire::{Rule, Scope, Unreadable};
+use super::{Change, Hub, Refused, Silence};
+use crate::link::protocol::ToSession;
+use crate::wire::{Rule, Rules, Scope, Unreadable};
 
 /// The standing answers that are kept in files. The command knows where they are.
 ///
@@ -69,6 +71,113 @@ pub struct NewRule {
     pub allows: bool,
 }
 
+impl Hub {
+    /// The standing answers: of sessions, of projects, of the person; and the files that cannot be read. Blocks while it reads.
+    pub fn rules(&self) -> Rules {
+        let mut rules = self.state().rules();
+        let Kept { rules: kept, unreadable } = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
+        rules.extend(kept.iter().map(KeptRule::shown));
+        Rules { rules, unreadable }
+    }
+
+    /// Adds a standing answer. Sessions go by those in files as they are when a hook asks.
+    ///
+    /// # Errors
+    /// If it is none, or cannot be kept or recorded.
+    pub async fn add_rule(&self, rule: NewRule, by: Answerer) -> Result<Rule, Refused> {
+        check(&rule.hook, &rule.pattern).map_err(|problem| Refused::new("not_offered", problem))?;
+        let NewRule { scope, session, project, hook, pattern, allows } = rule;
+        if scope == Scope::Session {
+            let session = session.ok_or_else(|| Refused::new("not_offered", "say for which session: `session`"))?;
+            let (hook_name, asked) = (hook.clone(), pattern.clone());
+            self.ruled(&session, |reference| {
+                let decision = decision(allows).to_owned();
+                ToSession::Rule { reference, hook, pattern, decision, by }
+            })
+            .await?;
+            let now = self.state().rules();
+            let added = now.into_iter().find(|rule| {
+                rule.session.as_ref() == Some(&session) && rule.hook == hook_name && rule.pattern == asked
+            });
+            return added.ok_or_else(|| Refused::new("failed", "the session does not list the rule"));
+        }
+        let project = match (scope, project) {
+            (Scope::Project, None) => return Err(Refused::new("not_offered", "say for which folder: `project`")),
+            (Scope::Project, Some(project)) => Some(folder(project).await?),
+            _ => None,
+        };
+        let kept = KeptRule { project, hook, pattern, allows };
+        let shown = kept.shown();
+        self.in_book(move |book| book.add(&kept, &by)).await?;
+        self.told(vec![Change::Rules]);
+        Ok(shown)
+    }
+
+    /// Takes a standing answer back.
+    ///
+    /// # Errors
+    /// If there is none, or that cannot be kept or recorded.
+    pub async fn revoke(&self, id: &str, by: Answerer) -> Result<(), Refused> {
+        let rules = self.state().rules();
+        if let Some(Rule { session: Some(session), .. }) = rules.into_iter().find(|rule| rule.id == id) {
+            let prefix = format!("session.{session}.");
+            let rule = id.strip_prefix(&prefix).unwrap_or(id).to_owned();
+            return self.ruled(&session, |reference| ToSession::Revoke { reference, rule, by }).await;
+        }
+        let none = || Refused::new("unknown", format!("there is no rule `{id}`"));
+        if self.shared.book.get().is_none() {
+            return Err(none());
+        }
+        let wanted = id.to_owned();
+        let (found, unreadable) = self
+            .in_book(move |book| {
+                let Kept { rules, unreadable } = book.list();
+                let kept = rules.into_iter().find(|rule| rule.id() == wanted);
+                let found = kept.map_or(Ok(false), |kept| book.revoke(&kept, &by))?;
+                Ok((found, unreadable))
+            })
+            .await?;
+        match unreadable.first() {
+            _ if found => {}
+            None => return Err(none()),
+            // It may stand there.
+            Some(Unreadable { file, why }) => {
+                let message = format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {why}");
+                return Err(Refused::new("unknown", message));
+            }
+        }
+        self.told(vec![Change::Rules]);
+        Ok(())
+    }
+
+    /// Has a session change one of its standing answers, and waits until it has.
+    async fn ruled(&self, session: &str, message: impl FnOnce(u64) -> ToSession) -> Result<(), Refused> {
+        let ((link, connection), reference) = {
+            let mut state = self.state();
+            (state.reach(session, false)?, state.next_reference())
+        };
+        let told = self.shared.rulings.ask(&link, connection, reference, message(reference)).await;
+        told.unwrap_or_else(|silence| {
+            Err(match silence {
+                Silence::Deaf | Silence::Gone => Refused::gone(session),
+                Silence::Slow => Refused::new("silent", "the session has not said in time whether the rule is changed"),
+            })
+        })
+    }
+
+    /// Looks into the book, where that may take a while.
+    async fn in_book<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&dyn RuleBook) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let Some(book) = self.shared.book.get().cloned() else {
+            return Err(Refused::new("failed", "this server keeps no rules for projects and persons"));
+        };
+        let done = tokio::task::spawn_blocking(move || act(&*book)).await;
+        done.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| Refused::new("failed", error))
+    }
+}
+
 impl KeptRule {
     /// What it is called in the API.
     pub fn id(&self) -> String {
@@ -123,7 +232,7 @@ pub(crate) fn decision(allows: bool) -> &'static str {
 }
 
 /// Fails if a rule would not be what it seems: a rule is `<hook>:<pattern>`, and the hook ends at the first colon.
-pub(super) fn check(hook: &str, pattern: &str) -> Result<(), String> {
+fn check(hook: &str, pattern: &str) -> Result<(), String> {
     if hook.is_empty() || hook.contains(['*', ':']) {
         return Err(format!("`{hook}` is no name of a hook that a rule can be about"));
     }
@@ -131,4 +240,16 @@ pub(super) fn check(hook: &str, pattern: &str) -> Result<(), String> {
         return Err("the pattern is empty; `*` stands for any text".to_owned());
     }
     Ok(())
+}
+
+/// The folder that a rule holds for, as sessions name it.
+async fn folder(named: String) -> Result<String, Refused> {
+    let none = |why: String| Refused::new("not_offered", format!("`{named}` cannot be a project: {why}"));
+    let path = named.clone();
+    let found = tokio::task::spawn_blocking(move || std::path::Path::new(&path).canonicalize()).await;
+    let found = found.map_err(|error| none(error.to_string()))?.map_err(|error| none(error.to_string()))?;
+    if !found.is_dir() || !std::path::Path::new(&named).is_absolute() {
+        return Err(none("it has to be the whole path of a folder".to_owned()));
+    }
+    found.into_os_string().into_string().map_err(|_| none("its name is not text".to_owned()))
 }

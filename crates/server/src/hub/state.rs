@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use amplifier_core::Answerer;
 use jiff::Timestamp;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
@@ -28,7 +27,7 @@ const SMALL: usize = 2 << 10;
 const OPEN: usize = 20_000;
 
 /// What is said of questions whose session has gone: nothing is decided by that.
-const DISCONNECTED: &str = "disconnected";
+pub(super) const DISCONNECTED: &str = "disconnected";
 
 /// Who is connected and what is asked. `L` is the way to a session.
 pub(super) struct State<L> {
@@ -474,49 +473,5 @@ impl<L: Clone> State<L> {
 
     fn member(&mut self, connection: u64) -> Option<&mut Member<L>> {
         self.sessions.get_mut(self.connections.get(&connection)?)
-    }
-}
-
-impl Refused {
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), by: None, unheard: false }
-    }
-
-    /// The same, where no session has taken notice of the answer.
-    pub(super) fn unheard(self) -> Self {
-        Self { unheard: true, ..self }
-    }
-
-    pub(crate) fn not_offered<'a>(option: &str, offered: impl Iterator<Item = &'a str>) -> Self {
-        let offered = offered.map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
-        Self::new("not_offered", format!("`{option}` is none of {offered}"))
-    }
-
-    pub(super) fn unknown(id: &str) -> Self {
-        Self::new("unknown", format!("there is no question `{id}`"))
-    }
-
-    pub(super) fn gone(session: &str) -> Self {
-        Self::new("unreachable", format!("the session `{session}` is not connected"))
-    }
-
-    pub(super) fn late() -> Self {
-        Self::new("late", "the time for an answer is over; the answer is recorded and changes nothing")
-    }
-
-    pub(super) fn faster(by: Option<Answerer>) -> Self {
-        let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
-        Self { by, ..Self::new("answered", format!("{who} has answered already")) }
-    }
-
-    /// What to say to an answer when the question was decided so.
-    pub(crate) fn over(decided: &Decided) -> Self {
-        match decided.basis.as_str() {
-            "answer" | "not_offered" => Self::faster(decided.by.clone()),
-            // Nobody says that it was recorded.
-            "timeout" => Self::new("late", "the time for an answer is over; the answer changes nothing"),
-            DISCONNECTED => Self::gone(&decided.session),
-            _ => Self::new("closed", format!("the question is no longer open: {}", decided.reason)),
-        }
     }
 }
