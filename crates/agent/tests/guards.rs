@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use amplifier_agent::provider::{Answer, Script};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_core::HookRegistry;
-use amplifier_modules::bundle::load;
+use amplifier_modules::bundle::{BundleLevel, Levels, Live, load};
 use amplifier_modules::{Host, MODULES, Scope};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -44,11 +44,17 @@ impl Setup {
     fn new(bundle: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("workspace")).unwrap();
+        let setup = Self { folder };
+        setup.rewrite(bundle);
+        setup
+    }
+
+    /// Another version of the bundle.
+    fn rewrite(&self, bundle: &str) {
         let lines: Vec<&str> = bundle.lines().skip_while(|line| line.trim().is_empty()).collect();
         let indent = lines.first().map_or(0, |line| line.len() - line.trim_start().len());
         let text: String = lines.iter().map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect();
-        std::fs::write(folder.path().join("bundle.yaml"), text).unwrap();
-        Self { folder }
+        std::fs::write(self.file(), text).unwrap();
     }
 
     fn workspace(&self) -> PathBuf {
@@ -76,7 +82,24 @@ impl Setup {
 
     fn world_in(&self, scope: Scope, script: Script) -> World {
         let world = World::new(script);
-        load(&self.folder.path().join("bundle.yaml")).unwrap().register(&world.hooks, &Host::new(scope)).unwrap();
+        load(&self.file()).unwrap().register(&world.hooks, &Host::new(scope)).unwrap();
+        self.with_tools(world)
+    }
+
+    /// The same, where changes of the bundle are picked up.
+    fn followed(&self, script: Script) -> World {
+        let world = World::new(script);
+        let file = self.file();
+        let load = move || Ok(Levels::new([(BundleLevel::Named, load(&file)?)], &[]));
+        Live::start(&load().unwrap(), &world.hooks, Host::new(self.scope()), load).unwrap().follow(|_| {});
+        self.with_tools(world)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("bundle.yaml")
+    }
+
+    fn with_tools(&self, world: World) -> World {
         let tools = standard(&Workspace::new(self.workspace()).unwrap());
         tools.into_iter().fold(world, World::tool)
     }

@@ -9,7 +9,7 @@ use amplifier_modules::bundle::{
     BundleError, BundleLevel, FOLLOWER, Following, Levels, Live, Loaded, Looked, load, load_pinned,
 };
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
-use amplifier_modules::{COUNTER, Host, Scope};
+use amplifier_modules::{COUNTER, Host, Scope, WAITER};
 use amplifier_server::wire::{Reload, Reloaded};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -22,7 +22,7 @@ use crate::home::Home;
 /// Where a project has its bundle.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Hooks that are there without a bundle: none of a bundle can pass for them.
-const TAKEN: [&str; 5] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, "json"];
+const TAKEN: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
 
 /// The bundles that there are.
 #[derive(Debug, Default)]

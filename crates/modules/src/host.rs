@@ -6,6 +6,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use amplifier_core::HookRegistry;
+
+use crate::builtin::Unfinished;
 use crate::bundle::Confine;
 use crate::condition::Scope;
 
@@ -14,6 +17,8 @@ use crate::condition::Scope;
 pub struct Host {
     pub(crate) scope: Arc<Scope>,
     pub(crate) name_session: Option<NameSession>,
+    /// What modules began to do and have not done yet, in whichever version of a bundle.
+    pub(crate) unfinished: Arc<Unfinished>,
     confine: Option<Launcher>,
     /// What modules count, by who they are: a new version of a bundle goes on counting. A std lock: nothing awaits while it is held.
     counted: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
@@ -27,7 +32,13 @@ type NameSession = Arc<dyn Fn(&str, &str) + Send + Sync>;
 impl Host {
     /// One with that scope, where sessions have no names.
     pub fn new(scope: Scope) -> Self {
-        Self { scope: Arc::new(scope), name_session: None, confine: None, counted: Arc::default() }
+        Self {
+            scope: Arc::new(scope),
+            name_session: None,
+            unfinished: Arc::default(),
+            confine: None,
+            counted: Arc::default(),
+        }
     }
 
     /// Where the name of a session goes, which is called with its id and the name.
@@ -57,6 +68,13 @@ impl Host {
             counted.insert(who.to_owned(), new.clone());
             new
         })
+    }
+
+    /// Registers what hooks of bundles need beside themselves: what their conditions ask about is counted from now on, and what they do beside the
+    /// agent is waited for when a session ends. Both outlast the hooks.
+    pub(crate) fn attend(&self, hooks: &HookRegistry) {
+        self.scope.count(hooks);
+        self.unfinished.register(hooks);
     }
 
     /// Whether programs can be confined at all.

@@ -14,7 +14,7 @@ mod template;
 pub mod transport;
 pub mod trust;
 
-pub use builtin::{MODULES, Module};
+pub use builtin::{MODULES, Module, WAITER};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
 pub use counts::COUNTER;
 pub use host::Host;

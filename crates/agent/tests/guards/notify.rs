@@ -2,10 +2,11 @@ use std::time::{Duration, Instant};
 
 use amplifier_agent::TurnEnd;
 use amplifier_agent::provider::{Answer, Script};
+use amplifier_core::SESSION_END;
 use serde_json::{Value, json};
 
 use super::server::Server;
-use super::{Setup, again, check_problems, program};
+use super::{Setup, again, check_problems, program, told};
 
 /// Everything that a command wrote down, without the time and the session.
 fn notes(setup: &Setup) -> Vec<Value> {
@@ -102,6 +103,27 @@ async fn the_end_of_a_session_can_be_told() {
         notes(&setup),
         [json!({ "event": "session:end", "title": "Amplifier: session:end", "message": "complete" })]
     );
+}
+
+/// What is on its way when the bundle changes was asked for by the version before, which is there no more.
+#[tokio::test]
+async fn the_end_of_a_session_waits_for_what_an_earlier_version_of_the_bundle_sends() {
+    let waits = NOTING.replace("cat >>", "until [ -e over ]; do sleep 0.01; done; cat >>");
+    for changed in [waits.replace("after: 0", "after: 30"), "hooks: []\n".to_owned()] {
+        let setup = Setup::new(&waits);
+        let world = setup.followed(Script::of([Answer::text("First."), Answer::text("Second.")]));
+        let over = setup.folder.path().join("over");
+        world.hooks.hook(SESSION_END).run(move |_| std::fs::write(&over, "").unwrap());
+        let run = world.run_by(async |session| {
+            let first = session.prompt("One").await;
+            setup.rewrite(&changed);
+            vec![first, session.prompt("Two").await]
+        });
+        let run = run.await;
+        assert_eq!(told(&run), ["a bundle has changed: its hooks are in force from now on"]);
+        let told: Vec<Value> = notes(&setup).iter().map(|note| note["message"].clone()).collect();
+        assert_eq!(told, ["First."], "{changed}");
+    }
 }
 
 #[tokio::test]

@@ -33,6 +33,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use self::background::Unfinished;
+pub use self::background::WAITER;
 pub(crate) use self::families::Families;
 pub(crate) use self::sessions::Sessions;
 pub(crate) use self::settings::lock;

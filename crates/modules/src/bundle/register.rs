@@ -87,7 +87,7 @@ impl Loaded {
                 Some((_, parts)) => (true, parts.clone()),
                 None => (false, parts(placed, &who, host)?),
             };
-            made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), scope: host.scope.clone() });
+            made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), host: host.clone() });
         }
         // Made from files, some of them: what was trusted is still what is there.
         for placed in &self.hooks {
@@ -104,7 +104,7 @@ pub struct Made {
     sameness: Arc<Sameness>,
     placed: Placed,
     parts: Vec<Part>,
-    scope: Arc<Scope>,
+    host: Host,
 }
 
 impl Made {
@@ -139,8 +139,7 @@ impl Made {
         if let Some(name) = self.foreign() {
             return Err(self.placed.problem_in("module", format!("nothing here brings the module `{name}`")));
         }
-        // What its conditions ask about is counted from now on.
-        self.scope.count(hooks);
+        self.host.attend(hooks);
         let mut registrations = Vec::new();
         for part in &self.parts {
             for event in &part.events {

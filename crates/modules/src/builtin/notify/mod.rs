@@ -11,16 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::send::Ways;
-use super::background::Background;
-use super::families::Families;
+use super::background::{Background, Unfinished};
 use super::settings::{cut, own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
 use crate::transport::{Post, Program};
-
-/// How long the end of a session waits for what is being sent.
-const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
 /// So many characters of a text are sent.
 const LONGEST: usize = 500;
@@ -108,22 +104,19 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     }
     let tells_questions = events.iter().any(|event| matches!(event.as_str(), "approval:required" | "approval:*" | "*"));
     let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
-    let notifier = Arc::new(Notifier {
+    let unfinished = place.host.unfinished.clone();
+    let notifier = Notifier {
         after,
         tells_questions,
         scope: place.host.scope.clone(),
-        sessions: Families::default(),
-        background: Background::new(move |notification| {
+        background: Background::new(&unfinished, move |notification| {
             let ways = ways.clone();
             Box::pin(async move { ways.send(&notification).await })
         }),
-    });
+        unfinished,
+    };
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
-    Ok(vec![
-        Part::observer(&events, Telling(notifier.clone())),
-        // Last, so that it waits for what is told about the end of the session, too.
-        Part::observer(&["session:start", "session:end"], Attendance(notifier)).priority(100),
-    ])
+    Ok(vec![Part::observer(&events, notifier)])
 }
 
 struct Notifier {
@@ -131,34 +124,14 @@ struct Notifier {
     /// Whether a question is told already when a notification about it comes.
     tells_questions: bool,
     scope: Arc<Scope>,
-    sessions: Families<()>,
     background: Background<Notification>,
+    unfinished: Arc<Unfinished>,
 }
 
-/// Knows who is a sub-agent, and waits at the end for what is being sent.
-struct Attendance(Arc<Notifier>);
-
-impl Hook for Attendance {
+impl Hook for Notifier {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let Notifier { sessions, background, .. } = &*self.0;
-        if event == "session:start" {
-            sessions.begin(data);
-            return Ok(HookResult::proceed());
-        }
-        if !sessions.is_child(data) {
-            background.settle(SETTLED_WITHIN).await;
-        }
-        sessions.end(data);
-        Ok(HookResult::proceed())
-    }
-}
-
-struct Telling(Arc<Notifier>);
-
-impl Hook for Telling {
-    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        if let Some(notification) = self.0.notification(event, data) {
-            self.0.background.push(notification);
+        if let Some(notification) = self.notification(event, data) {
+            self.background.push(notification);
         }
         Ok(HookResult::proceed())
     }
@@ -172,7 +145,7 @@ impl Notifier {
             "prompt:complete" => {
                 let took = Duration::from_millis(data["duration_ms"].as_u64().unwrap_or_default());
                 // What a sub-agent answers is for the agent, not for the person.
-                if took < self.after || self.sessions.is_child(data) {
+                if took < self.after || self.unfinished.is_of_child(data) {
                     return None;
                 }
                 (format!("Amplifier has answered after {} s", took.as_secs()), text("response"))
