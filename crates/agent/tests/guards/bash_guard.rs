@@ -146,9 +146,10 @@ fn mistakes_in_its_options_are_told() {
             ("{ destructive: allow }", "`destructive`: unknown variant `allow`, expected `ask` or `deny`"),
             ("{ network: maybe }", "`network`: unknown variant `maybe`, expected one of `allow`, `ask`, `deny`"),
             ("{ tools: [] }", "`tools` is empty: name at least one"),
+            ("{ tools: ['*'] }", "`tools` has `*`, which is no name: patterns are not known here, so write each name"),
             (
                 "{ deny: [/bin/rm] }",
-                "`/bin/rm` is not the name of a program: write it without a folder and without arguments",
+                "`/bin/rm` is not the name of a program: write it without a folder, arguments and patterns",
             ),
             ("{ deny: [rm], allow: [rm] }", "`rm` stands in `deny` and in `allow`: leave it in one of them"),
             ("{ timeout: -1 }", "`timeout` is -1: give a number of seconds above zero"),

@@ -177,6 +177,7 @@ fn mistakes_in_its_options_are_told() {
         &[
             ("{ linters: [] }", "`linters` is empty: name at least one"),
             ("{ tools: [] }", "`tools` is empty: name at least one"),
+            ("{ tools: ['*'] }", "`tools` has `*`, which is no name: patterns are not known here, so write each name"),
             ("{ longest: 20000 }", "`longest` is 20000: give a number of characters from 1 to 10000"),
             ("{ linters: [{ files: a, command: [] }] }", "`linters[0]`: `command` is empty: name a program"),
             ("{ linters: [{ files: [], command: [x] }] }", "`linters[0]`: `files` is empty: name at least one"),

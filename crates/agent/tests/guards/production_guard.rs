@@ -125,6 +125,7 @@ fn mistakes_in_its_options_are_told() {
         &[
             ("{ paths: [] }", "`paths` is empty: name at least one"),
             ("{ tools: [] }", "`tools` is empty: name at least one"),
+            ("{ tools: ['*'] }", "`tools` has `*`, which is no name: patterns are not known here, so write each name"),
             ("{ fields: [] }", "`fields` is empty: name at least one"),
             (
                 "{ paths: ['a{b'] }",

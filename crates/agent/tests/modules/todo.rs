@@ -107,7 +107,7 @@ async fn many_tools_count_too_and_a_long_task_without_a_list_is_noticed_in_each_
 
 #[test]
 fn bad_options_are_told() {
-    let tools = "`tools` is empty: name the tool that keeps the list, such as `Todo`";
+    let tools = "`tools` is empty: name at least one";
     check_problems(
         DISPLAY,
         &[

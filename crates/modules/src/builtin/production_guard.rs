@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::settings::{own, seconds, some};
+use super::settings::{exact, own, seconds, some};
 use super::{GUARDS, Part, Place, options};
 use crate::condition::{Scope, globs};
 use crate::shell::is_hidden;
@@ -46,8 +46,11 @@ impl Default for Options {
 pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
     let Options { paths, tools, fields, ask, timeout } = options(config)?;
     some("paths", &paths)?;
-    some("tools", &tools)?;
-    some("fields", &fields)?;
+    exact("tools", &tools)?;
+    exact("fields", &fields)?;
+    if paths.iter().any(|path| path.trim().is_empty()) {
+        return Err("`paths` has an empty pattern, which no file fits: take it out".to_owned());
+    }
     let globs = globs(paths.iter().map(String::as_str)).map_err(|error| format!("`paths`: {error}"))?;
     let ask = if ask { Some(seconds("timeout", timeout)?) } else { None };
     let guard = Guard { globs, tools, fields, ask, scope: place.host.scope.clone() };

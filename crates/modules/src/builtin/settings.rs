@@ -16,6 +16,17 @@ pub(super) fn some<T>(option: &str, given: &[T]) -> Result<(), String> {
     if given.is_empty() { Err(format!("`{option}` is empty: name at least one")) } else { Ok(()) }
 }
 
+/// Names as they are, at least one: a pattern would be taken for a name that nothing has.
+pub(super) fn exact(option: &str, given: &[String]) -> Result<(), String> {
+    some(option, given)?;
+    match given.iter().find(|name| name.trim().is_empty() || name.contains('*')) {
+        Some(name) => {
+            Err(format!("`{option}` has `{name}`, which is no name: patterns are not known here, so write each name"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Patterns for names, in which `*` stands for any text.
 pub(super) fn names(option: &str, patterns: &[String]) -> Result<GlobSet, String> {
     some(option, patterns)?;

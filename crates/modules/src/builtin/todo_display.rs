@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::sessions::Sessions;
+use super::settings::exact;
 use super::todo::{self, Item};
 use super::{Part, Place, options};
 
@@ -33,10 +34,8 @@ pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String
     if options.most == 0 {
         return Err("`most` is 0: give it 1 or more".to_owned());
     }
-    if options.tools.is_empty() {
-        return Err("`tools` is empty: name the tool that keeps the list, such as `Todo`".to_owned());
-    }
-    let display = Arc::new(Display { options, lists: Sessions::default() });
+    exact("tools", &options.tools)?;
+    let display = Arc::new(Display { options, lists: place.host.counted(place.who) });
     Ok(vec![
         Part::observer(&["tool:post", "session:end"], Listener(display.clone())),
         Part::gate(&["provider:request"], Teller(display)),

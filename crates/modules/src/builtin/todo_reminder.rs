@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::sessions::Sessions;
+use super::settings::exact;
 use super::text::count;
 use super::todo::{self, Item};
 use super::{Part, Place, options};
@@ -36,10 +37,8 @@ pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String
     if [options.after_calls, options.after_tools, options.without_list] == [0; 3] {
         return Err("`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything".to_owned());
     }
-    if options.tools.is_empty() {
-        return Err("`tools` is empty: name the tool that keeps the list, such as `Todo`".to_owned());
-    }
-    let reminder = Arc::new(Reminder { options, work: Sessions::default() });
+    exact("tools", &options.tools)?;
+    let reminder = Arc::new(Reminder { options, work: place.host.counted(place.who) });
     Ok(vec![
         Part::observer(&["execution:start", "tool:post", "session:end"], Listener(reminder.clone())),
         Part::gate(&["provider:request"], Teller(reminder)),

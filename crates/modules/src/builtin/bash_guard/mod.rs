@@ -9,7 +9,7 @@ use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::settings::{cut, own, seconds, some};
+use super::settings::{cut, exact, own, seconds};
 use super::{GUARDS, Part, Place, options};
 use crate::condition::Scope;
 use crate::shell::{Analysis, analyse, is_hidden};
@@ -91,11 +91,13 @@ impl From<Strict> for Judgement {
 
 pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
     let options: Options = options(config)?;
-    some("tools", &options.tools)?;
+    exact("tools", &options.tools)?;
     let timeout = seconds("timeout", options.timeout)?;
     let programs = options.deny.iter().chain(&options.allow);
-    if let Some(path) = programs.into_iter().find(|program| program.is_empty() || program.contains(['/', ' '])) {
-        return Err(format!("`{path}` is not the name of a program: write it without a folder and without arguments"));
+    if let Some(path) = programs.into_iter().find(|program| program.is_empty() || program.contains(['/', ' ', '*'])) {
+        return Err(format!(
+            "`{path}` is not the name of a program: write it without a folder, arguments and patterns"
+        ));
     }
     if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
         return Err(format!("`{both}` stands in `deny` and in `allow`: leave it in one of them"));

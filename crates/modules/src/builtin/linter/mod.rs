@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use self::launcher::Launcher;
 use self::run::{Linter, Said};
-use super::settings::{cut, own, seconds, some};
+use super::settings::{cut, exact, own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};
@@ -79,7 +79,7 @@ fn usual_exit_codes() -> Vec<i32> {
 
 pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
     let Options { linters, tools, longest, confine } = options(config)?;
-    some("tools", &tools)?;
+    exact("tools", &tools)?;
     if !(1..=LONGEST).contains(&longest) {
         return Err(format!("`longest` is {longest}: give a number of characters from 1 to {LONGEST}"));
     }

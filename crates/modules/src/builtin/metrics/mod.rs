@@ -67,6 +67,9 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         return Err("nobody would see the metrics: give a `file`, `listen` or `otlp`".to_owned());
     }
     if !headers.is_empty() && otlp.is_none() {
+    if file.as_ref().is_some_and(|file| file.file_name().is_none()) {
+        return Err("`file` names no file: give it the name of one".to_owned());
+    }
         return Err("`headers` are for `otlp`, which is not there".to_owned());
     }
     let timeout = seconds("timeout", timeout)?;
