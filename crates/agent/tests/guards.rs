@@ -5,6 +5,8 @@ mod common;
 
 #[path = "guards/bash_guard.rs"]
 mod bash_guard;
+#[path = "guards/changed.rs"]
+mod changed;
 #[path = "guards/cost.rs"]
 mod cost;
 #[path = "guards/linter.rs"]

@@ -41,7 +41,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         return Err("everything is switched off: it would never say anything".to_owned());
     }
     let scope = place.host.scope.clone();
-    let monitor = Monitor { every, quiet, tools, summary, scope, turns: Sessions::default() };
+    let monitor = Monitor { every, quiet, tools, summary, scope, turns: place.host.counted(place.who) };
     let events = [
         "execution:start",
         "provider:request",
@@ -60,11 +60,10 @@ struct Monitor {
     tools: bool,
     summary: bool,
     scope: Arc<Scope>,
-    turns: Sessions<Turn>,
+    turns: Arc<Sessions<Option<Turn>>>,
 }
 
 /// How far a turn is.
-#[derive(Default)]
 struct Turn {
     begun: u64,
     /// When the last line was shown.
@@ -76,7 +75,7 @@ struct Turn {
 
 impl Turn {
     fn begin(now: u64) -> Self {
-        Self { begun: now, told: now, ..Self::default() }
+        Self { begun: now, told: now, steps: 0, tools: 0, tokens: 0 }
     }
 
     /// `5 tool calls, 12 s, 3400 tokens`
@@ -134,6 +133,8 @@ impl Hook for Monitor {
         }
         let now = self.scope.timer().nanos();
         let line = self.turns.of(data, |turn| {
+            // The bundle may have been changed in the middle of a turn.
+            let turn = turn.get_or_insert_with(|| Turn::begin(now));
             let line = self.line(turn, event, data, now);
             if line.is_some() {
                 turn.told = now;

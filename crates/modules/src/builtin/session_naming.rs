@@ -2,6 +2,8 @@
 
 mod name;
 
+use std::sync::Arc;
+
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +37,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if !LENGTHS.contains(&longest) {
         return Err(format!("`longest` is {longest}: give it 10 to 200 characters"));
     }
-    let naming = Naming { longest, announce, host: place.host.clone(), known: Sessions::default() };
+    let naming = Naming { longest, announce, host: place.host.clone(), known: place.host.counted(place.who) };
     let events = ["session:start", "session:resume", "execution:start", "execution:complete", "session:end"];
     Ok(vec![Part::observer(&events, naming)])
 }
@@ -44,7 +46,7 @@ struct Naming {
     longest: usize,
     announce: bool,
     host: Host,
-    known: Sessions<Known>,
+    known: Arc<Sessions<Known>>,
 }
 
 /// What is known about a session.

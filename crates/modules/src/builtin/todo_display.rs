@@ -29,7 +29,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
     let options: Options = options(config)?;
     if options.most == 0 {
         return Err("`most` is 0: give it 1 or more".to_owned());
@@ -44,7 +44,7 @@ pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String
 
 struct Display {
     options: Options,
-    lists: Sessions<Vec<Item>>,
+    lists: Arc<Sessions<Vec<Item>>>,
 }
 
 /// Hears what becomes of the list.

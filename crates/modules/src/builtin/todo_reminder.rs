@@ -32,7 +32,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
     let options: Options = options(config)?;
     if [options.after_calls, options.after_tools, options.without_list] == [0; 3] {
         return Err("`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything".to_owned());
@@ -47,7 +47,7 @@ pub(super) fn make(config: &Map, _place: &Place<'_>) -> Result<Vec<Part>, String
 
 struct Reminder {
     options: Options,
-    work: Sessions<Work>,
+    work: Arc<Sessions<Work>>,
 }
 
 /// What was done since the list was last looked after, or the reminder given.

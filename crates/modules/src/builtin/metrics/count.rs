@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use amplifier_core::{Clock, EventData};
+use amplifier_core::EventData;
 
 use super::store::{Metric, Store};
 use crate::builtin::settings::lock;
 
 /// Counts events.
+#[derive(Default)]
 pub(super) struct Counter {
     // Std locks: nothing awaits while one is held.
     pub(super) store: Arc<Mutex<Store>>,
     open: Mutex<HashMap<String, Open>>,
-    clock: Arc<dyn Clock>,
 }
 
 /// What has begun in a session, and has no end yet.
@@ -32,12 +32,8 @@ struct Request {
 }
 
 impl Counter {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { store: Arc::default(), open: Mutex::default(), clock }
-    }
-
-    /// Counts an event.
-    pub(super) fn count(&self, event: &str, data: &EventData) {
+    /// Counts an event that happens at that time.
+    pub(super) fn count(&self, event: &str, data: &EventData, now: u64) {
         let mut store = lock(&self.store);
         store.add(Metric::Events, &[("event", event)], 1);
         let text = |field: &str| data.text(field).unwrap_or("unknown");
@@ -59,11 +55,11 @@ impl Counter {
             "approval:denied" => store.add(Metric::Approvals, &[("decision", "denied")], 1),
             _ => {}
         }
-        self.pair(&mut store, event, data);
+        self.pair(&mut store, event, data, now);
     }
 
     /// Pairs what begins with what ends. What never ended was denied: nothing else tells of a denial.
-    fn pair(&self, store: &mut Store, event: &str, data: &EventData) {
+    fn pair(&self, store: &mut Store, event: &str, data: &EventData, now: u64) {
         let session = data.session_id().unwrap_or_default();
         let mut all = lock(&self.open);
         let call = || data.text("tool_call_id").map(str::to_owned);
@@ -72,8 +68,7 @@ impl Counter {
                 let open = all.entry(session.to_owned()).or_default();
                 open.deny(store);
                 let name = |field: &str| data.text(field).unwrap_or("unknown").to_owned();
-                let since = self.clock.nanos();
-                open.request = Some(Request { since, provider: name("provider"), model: name("model") });
+                open.request = Some(Request { since: now, provider: name("provider"), model: name("model") });
             }
             "provider:response" | "error:provider" => {
                 let Some(request) = all.get_mut(session).and_then(|open| open.request.take()) else { return };
@@ -81,7 +76,7 @@ impl Counter {
                 let success = if event == "provider:response" { "true" } else { "false" };
                 let labels = [("provider", provider), ("model", model), ("success", success)];
                 store.add(Metric::ModelCalls, &labels, 1);
-                let seconds = self.clock.nanos().saturating_sub(request.since) as f64 / 1e9;
+                let seconds = now.saturating_sub(request.since) as f64 / 1e9;
                 store.observe(Metric::ModelDuration, &labels[..2], seconds);
             }
             "tool:pre" => all.entry(session.to_owned()).or_default().calls.extend(call()),

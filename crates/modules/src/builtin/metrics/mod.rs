@@ -10,8 +10,8 @@ mod store;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, SystemTime};
 
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use self::count::Counter;
 use self::export::Exporter;
+use self::serve::{Server, Serving};
 use super::families::Families;
 use super::settings::{lock, seconds};
 use super::{Part, Place, options};
@@ -66,52 +67,57 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if file.is_none() && listen.is_none() && otlp.is_none() {
         return Err("nobody would see the metrics: give a `file`, `listen` or `otlp`".to_owned());
     }
-    if !headers.is_empty() && otlp.is_none() {
     if file.as_ref().is_some_and(|file| file.file_name().is_none()) {
         return Err("`file` names no file: give it the name of one".to_owned());
     }
+    if !headers.is_empty() && otlp.is_none() {
         return Err("`headers` are for `otlp`, which is not there".to_owned());
     }
     let timeout = seconds("timeout", timeout)?;
     let otlp = otlp.map(|url| Post::new("hooks-metrics", &url, &headers, timeout)).transpose();
     let clock = place.host.scope.timer().clone();
-    let counter = Counter::new(clock.clone());
+    let kept: Arc<Kept> = place.host.counted(place.who);
     let exporter = Exporter {
-        store: counter.store.clone(),
+        store: kept.counter.store.clone(),
         file: file.map(|file| place.folder.join(file)),
         otlp: otlp.map_err(|error| format!("`otlp`: {error}"))?,
         service,
         interval: seconds("interval", interval)?,
-        began: clock.wall(),
+        began: *kept.began.get_or_init(|| clock.wall()),
         clock,
     };
-    let metrics = Metrics {
-        counter,
-        exporter: Arc::new(exporter),
-        scheduled: std::sync::Mutex::default(),
-        server: std::sync::Mutex::new(serve::Server::new(listen)),
-        sessions: Families::default(),
-    };
+    let server = Mutex::new(Serving::new(listen, &lock(&kept.server)));
+    let metrics = Metrics { kept, exporter: Arc::new(exporter), scheduled: Mutex::default(), server };
     Ok(vec![Part::observer(&["*"], metrics).priority(100)])
 }
 
-struct Metrics {
+/// What goes on when the bundle changes: counters that begin anew would be lower than they were, and a port that is in use cannot be had twice.
+#[derive(Default)]
+struct Kept {
     counter: Counter,
+    began: OnceLock<SystemTime>,
+    // Std locks, here and below: nothing awaits while one is held.
+    server: Mutex<Weak<Server>>,
+    sessions: Families<()>,
+}
+
+struct Metrics {
+    kept: Arc<Kept>,
     exporter: Arc<Exporter>,
     /// The export that comes next.
-    scheduled: std::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
-    server: std::sync::Mutex<serve::Server>,
-    sessions: Families<()>,
+    scheduled: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    server: Mutex<Serving>,
 }
 
 impl Hook for Metrics {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        self.counter.count(event, data);
+        let Kept { counter, sessions, .. } = &*self.kept;
+        counter.count(event, data, self.exporter.clock.nanos());
         match event {
-            "session:start" => self.sessions.begin(data),
+            "session:start" => sessions.begin(data),
             "session:end" => {
-                let is_child = self.sessions.is_child(data);
-                self.sessions.end(data);
+                let is_child = sessions.is_child(data);
+                sessions.end(data);
                 if !is_child {
                     return Ok(self.export_now().await);
                 }
@@ -119,7 +125,7 @@ impl Hook for Metrics {
             _ => {}
         }
         self.schedule();
-        let told = lock(&self.server).start(&self.counter.store);
+        let told = lock(&self.server).start(&counter.store, &self.kept.server);
         Ok(match told {
             Some(Ok(address)) => HookResult::proceed().info(format!("the metrics are at http://{address}/metrics")),
             Some(Err(error)) => HookResult::proceed().warning(error),

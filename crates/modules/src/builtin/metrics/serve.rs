@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -26,21 +26,38 @@ const CONNECTIONS: usize = 8;
 /// How long one of them may take.
 const CONNECTION: Duration = Duration::from_secs(5);
 
-/// A server that begins with the first event: only then is there a runtime.
-pub(super) enum Server {
+/// A server, if one is wanted. It begins with the first event: only then is there a runtime.
+pub(super) enum Serving {
     /// None is wanted, or it could not begin.
     None,
     Waiting(SocketAddr),
-    Running(JoinHandle<()>),
+    Running {
+        _server: Arc<Server>,
+    },
 }
 
-impl Server {
-    pub(super) fn new(address: Option<SocketAddr>) -> Self {
-        address.map_or(Self::None, Self::Waiting)
+/// A server, which ends when this is dropped.
+pub(super) struct Server {
+    wanted: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Goes on with a server that runs, if that is the one which is wanted.
+    pub(super) fn new(wanted: Option<SocketAddr>, running: &Weak<Server>) -> Self {
+        let Some(wanted) = wanted else { return Self::None };
+        match running.upgrade().filter(|server| server.wanted == wanted && !server.task.is_finished()) {
+            Some(server) => Self::Running { _server: server },
+            None => Self::Waiting(wanted),
+        }
     }
 
     /// Begins, if it has not. Gives the address the first time, or why there is none.
-    pub(super) fn start(&mut self, store: &Arc<Mutex<Store>>) -> Option<Result<SocketAddr, String>> {
+    pub(super) fn start(
+        &mut self,
+        store: &Arc<Mutex<Store>>,
+        running: &Mutex<Weak<Server>>,
+    ) -> Option<Result<SocketAddr, String>> {
         let Self::Waiting(wanted) = *self else { return None };
         // Another session may be there already, which is no reason to fail this one.
         *self = Self::None;
@@ -50,7 +67,9 @@ impl Server {
         let began = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
         Some(match began {
             Ok((address, listener)) => {
-                *self = Self::Running(tokio::spawn(serve(listener, store.clone())));
+                let server = Arc::new(Server { wanted, task: tokio::spawn(serve(listener, store.clone())) });
+                *lock(running) = Arc::downgrade(&server);
+                *self = Self::Running { _server: server };
                 Ok(address)
             }
             Err(error) => Err(format!("the metrics cannot be served at `{wanted}`: {error}")),
@@ -60,9 +79,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Self::Running(task) = self {
-            task.abort();
-        }
+        self.task.abort();
     }
 }
 
