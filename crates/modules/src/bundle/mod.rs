@@ -3,6 +3,7 @@
 mod confine;
 mod entry;
 mod error;
+mod hearing;
 mod level;
 mod live;
 mod load;

@@ -10,6 +10,7 @@ use amplifier_core::{
     Registration,
 };
 
+use super::hearing::Hearing;
 use super::{BundleError, HookEntry, HookKind, Loaded, OneOrMany, Placed};
 use crate::builtin::{AnyHook, Place};
 use crate::condition::{Condition, ConditionError, Scope};
@@ -142,8 +143,8 @@ impl Made {
         self.host.attend(hooks);
         let mut registrations = Vec::new();
         for part in &self.parts {
-            for event in &part.events {
-                match register(hooks, &self.placed, part, event) {
+            for (event, hearing) in Hearing::all(&part.events, &part.hook) {
+                match register(hooks, &self.placed, part, event, hearing) {
                     Ok(registration) => registrations.push(registration),
                     Err(error) => {
                         registrations.iter().for_each(Registration::unregister);
@@ -205,7 +206,13 @@ struct Part {
     timeout: Option<Duration>,
 }
 
-fn register(hooks: &HookRegistry, placed: &Placed, part: &Part, event: &str) -> Result<Registration, BundleError> {
+fn register(
+    hooks: &HookRegistry,
+    placed: &Placed,
+    part: &Part,
+    event: &str,
+    hearing: Hearing,
+) -> Result<Registration, BundleError> {
     let entry = &placed.entry;
     hooks
         .hook(event)
@@ -214,7 +221,7 @@ fn register(hooks: &HookRegistry, placed: &Placed, part: &Part, event: &str) -> 
         .role(entry.role.unwrap_or(part.role))
         .on_error(entry.on_error.unwrap_or(part.on_error))
         .timeout(part.timeout.filter(|_| entry.timeout.is_none()).unwrap_or_else(|| timeout(placed)))
-        .handler(part.hook.clone())
+        .handler(hearing)
         .map_err(|error| placed.problem_in("on", format!("{error}; `amplifier events` lists all events")))
 }
 
@@ -224,7 +231,7 @@ fn timeout(placed: &Placed) -> Duration {
 }
 
 /// A hook of a bundle.
-struct BundleHook {
+pub(super) struct BundleHook {
     /// Whether it is called at all. A rule decides that itself.
     condition: Option<Condition>,
     /// What the bundle says about how long its injections stay.
