@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use amplifier_core::{HookRegistry, OnError, data};
+use amplifier_core::{HookRegistry, OnError, TOOL_PRE, data};
 use amplifier_modules::bundle::{Bundle, BundleError, Confine, MayWrite, Source, load, load_hosted};
 use amplifier_modules::{Host, Scope};
 
@@ -225,10 +225,10 @@ async fn a_confined_program_is_started_by_the_launcher_of_the_host_or_not_at_all
 #[test]
 fn a_time_for_answers_that_makes_no_sense_is_told() {
     for (given, shown) in [("-5", "-5"), ("0", "0"), (".nan", "NaN"), (".inf", "inf")] {
-        let text = format!("session: {{ approval_timeout: {given} }}\n");
+        let text = format!("session:\n  approval_timeout: {given}\n");
         let error = amplifier_modules::bundle::Bundle::parse(&text, std::path::Path::new("b.yaml")).unwrap_err();
-        let expected = format!("b.yaml: `session.approval_timeout` is {shown}: give seconds, above zero");
-        assert_eq!(error.to_string().trim_end(), expected);
+        let expected = format!("`approval_timeout` is {shown}: give seconds, above zero");
+        assert_eq!((error.line, error.message), (2, expected));
     }
 }
 
@@ -280,6 +280,76 @@ fn what_is_wrong_under_a_key_is_told_where_the_key_stands() {
               destructive: perhaps
         ";
     assert_eq!(place(option), expected(4, 5, "    config:"));
+    let misfit = "
+        hooks:
+          - command: ./lint.sh
+            on: tool:pre
+            workers: 3
+        ";
+    assert_eq!(place(misfit), expected(4, 5, "    workers: 3"));
+}
+
+#[test]
+fn a_mistake_in_a_rule_is_told_by_the_key_that_the_bundle_has() {
+    let folder = tempfile::tempdir().unwrap();
+    for (key, needed) in [("ask_timeout: 5", "ask"), ("inject_role: user", "inject")] {
+        let text = format!("hooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n    {key}\n");
+        let error = registered(folder.path(), &text).map(drop).unwrap_err();
+        let name = key.split(':').next().unwrap();
+        let expected = format!("rule error: `{name}` says more about `{needed}`, which is not there");
+        assert_eq!((error.line, error.message), (5, expected));
+    }
+}
+
+#[test]
+fn every_hook_has_the_keys_that_all_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let kinds = [
+        "module: hooks-todo-display",
+        "rule: a\n    on: tool:pre\n    deny: no",
+        "rule: b\n    on: tool:pre\n    inject: x",
+        "command: 'true'\n    on: tool:pre",
+        "worker: cat\n    on: tool:pre",
+        "http: http://127.0.0.1:1/\n    on: tool:pre",
+    ];
+    let keys = [
+        "name: n",
+        "priority: 5",
+        "timeout: 2",
+        "on_error: deny",
+        "role: observer",
+        "ephemeral: true",
+        "enabled: true",
+    ];
+    for (kind, key) in kinds.iter().flat_map(|kind| keys.map(|key| (kind, key))) {
+        let text = format!("hooks:\n  - {kind}\n    {key}\n");
+        assert!(registered(folder.path(), &text).is_ok(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_under_patterns_that_overlap_hears_an_event_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for on in [
+        "[tool:pre, tool:pre]",
+        "['tool:*', tool:pre]",
+        "[tool:pre, 'tool:*']",
+        "['tool:*', '*:pre']",
+        "['*', 'tool:*', '*:pre', tool:pre]",
+    ] {
+        let text = format!("hooks:\n  - rule: a\n    on: {on}\n    ask: Sure?\n");
+        let hooks = registered(folder.path(), &text).unwrap();
+        let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": {} }).await;
+        assert_eq!(outcome.approvals().len(), 1, "{on}");
+    }
+    let aliases = "hooks:\n  - rule: a\n    on: [tool:error, error:tool, 'tool:*']\n    message: Oh\n";
+    let hooks = registered(folder.path(), aliases).unwrap();
+    let outcome = hooks.emit("error:tool", data! { "tool_name": "Bash", "error": "x" }).await.unwrap();
+    assert_eq!(outcome.messages().len(), 1);
+    let apart = "hooks:\n  - rule: a\n    on: [tool:pre, tool:post, 'session:*']\n    message: Oh\n";
+    let heard: Vec<String> =
+        registered(folder.path(), apart).unwrap().list_handlers().iter().map(|hook| hook.event.to_string()).collect();
+    assert_eq!(heard.len(), 3, "{heard:?}");
 }
 
 #[test]

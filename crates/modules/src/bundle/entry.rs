@@ -120,6 +120,25 @@ impl OneOrMany {
     }
 }
 
+/// Why an entry is no hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The key that does not fit, unless it is all of the entry.
+    pub key: Option<&'static str>,
+    /// What is wrong, in words.
+    pub problem: String,
+}
+
+impl Misfit {
+    fn whole(problem: impl Into<String>) -> Self {
+        Self { key: None, problem: problem.into() }
+    }
+
+    fn at(key: &'static str, problem: impl Into<String>) -> Self {
+        Self { key: Some(key), problem: problem.into() }
+    }
+}
+
 /// What a hook is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookKind<'a> {
@@ -143,11 +162,11 @@ impl HookEntry {
     /// What the hook is made of.
     ///
     /// # Errors
-    /// In words, if it is made of nothing or of more than one thing, or has settings that do not fit.
-    pub fn kind(&self) -> Result<HookKind<'_>, String> {
+    /// If it is made of nothing or of more than one thing, or has settings that do not fit.
+    pub fn kind(&self) -> Result<HookKind<'_>, Misfit> {
         let module = match self.module.as_deref() {
             Some(name) if self.is_foreign => Some(HookKind::Foreign(name)),
-            Some(name) => Some(HookKind::Module(Module::named(name)?)),
+            Some(name) => Some(HookKind::Module(Module::named(name).map_err(|problem| Misfit::at("module", problem))?)),
             None => None,
         };
         let kinds = [
@@ -161,14 +180,14 @@ impl HookEntry {
         let mut kinds = kinds.into_iter().flatten();
         let kind = match (kinds.next(), kinds.next()) {
             (Some(kind), None) => kind,
-            (None, _) => return Err(format!("a hook is one of {KINDS}; this is none")),
-            (Some(_), Some(_)) => return Err(format!("a hook is one of {KINDS}; this is more")),
+            (None, _) => return Err(Misfit::whole(format!("a hook is one of {KINDS}; this is none"))),
+            (Some(_), Some(_)) => return Err(Misfit::whole(format!("a hook is one of {KINDS}; this is more"))),
         };
         self.check(&kind)?;
         Ok(kind)
     }
 
-    fn check(&self, kind: &HookKind<'_>) -> Result<(), String> {
+    fn check(&self, kind: &HookKind<'_>) -> Result<(), Misfit> {
         let is_rule = matches!(kind, HookKind::Rule(_));
         let of_rules = [
             ("deny", self.deny.is_some()),
@@ -185,7 +204,7 @@ impl HookEntry {
             ("reason", self.reason.is_some()),
         ];
         if let Some((key, _)) = of_rules.iter().find(|(_, given)| *given && !is_rule) {
-            return Err(format!("`{key}` belongs to a `rule`, and this is none"));
+            return Err(Misfit::at(key, format!("`{key}` belongs to a `rule`, and this is none")));
         }
         let others = [
             ("config", self.config.is_some(), matches!(kind, HookKind::Module(_) | HookKind::Foreign(_)), "module"),
@@ -198,16 +217,17 @@ impl HookEntry {
             ("memory", self.memory.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
         ];
         if let Some((key, _, _, of)) = others.iter().find(|(_, given, fits, _)| *given && !fits) {
-            return Err(format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"));
+            return Err(Misfit::at(key, format!("`{key}` belongs to a hook of the kind `{of}`, and this is none")));
         }
         // Whoever brings the module calls its hooks, too.
         let of_ours = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
         if let (HookKind::Foreign(name), Some((key, _))) = (kind, of_ours.iter().find(|(_, given)| *given)) {
-            return Err(format!("`{key}` does not go with `{name}`, which is no module that comes with the program"));
+            let problem = format!("`{key}` does not go with `{name}`, which is no module that comes with the program");
+            return Err(Misfit::at(key, problem));
         }
         let does = [&self.deny, &self.ask, &self.inject, &self.message].iter().any(|text| text.is_some());
         if is_rule && !does && self.modify.is_none() {
-            return Err("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`".to_owned());
+            return Err(Misfit::whole("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`"));
         }
         let hears_nothing = self.on.as_ref().is_none_or(|on| on.all().is_empty());
         let module = match kind {
@@ -217,13 +237,14 @@ impl HookEntry {
         };
         if let Some(name) = module {
             if self.on.is_some() {
-                return Err(format!("`on` does not go with `module`: `{name}` knows which events it hears"));
+                let problem = format!("`on` does not go with `module`: `{name}` knows which events it hears");
+                return Err(Misfit::at("on", problem));
             }
         } else if hears_nothing {
-            return Err("`on` is missing: which events does it hear? `amplifier events` lists all".to_owned());
+            return Err(Misfit::at("on", "`on` is missing: which events does it hear? `amplifier events` lists all"));
         }
         if self.timeout.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0) {
-            return Err("`timeout` is a number of seconds above zero".to_owned());
+            return Err(Misfit::at("timeout", "`timeout` is a number of seconds above zero"));
         }
         Ok(())
     }
@@ -241,7 +262,8 @@ impl HookEntry {
             modify: entry.modify,
             inject: entry.inject,
             role: entry.inject_role,
-            ephemeral: entry.ephemeral,
+            // All hooks can have it, and it is about what they tell the model.
+            ephemeral: entry.ephemeral.filter(|_| self.inject.is_some()),
             append_to_last_tool_result: entry.append_to_last_tool_result,
             message: entry.message,
             level: entry.level,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::Location;
 
+use super::Misfit;
 use crate::condition::did_you_mean;
 
 /// A mistake in a bundle: the file, the place, what is wrong there, and the line with a caret below.
@@ -34,6 +35,23 @@ impl BundleError {
         Self { file: file.to_owned(), line, column, message: message.into(), text }
     }
 
+    /// Something that is wrong with what stands under a key of a hook, or with all of it if the key is not found.
+    pub(super) fn at_key(location: Location, key: &str, message: impl Into<String>, source: &str, file: &Path) -> Self {
+        let whole = Self::at(location, message, source, file);
+        match place_of(location, key, source) {
+            Some((line, column, text)) => Self { line, column, text: text.to_owned(), ..whole },
+            None => whole,
+        }
+    }
+
+    /// An entry that is no hook.
+    pub(super) fn misfit(location: Location, misfit: Misfit, source: &str, file: &Path) -> Self {
+        match misfit.key {
+            Some(key) => Self::at_key(location, key, misfit.problem, source, file),
+            None => Self::at(location, misfit.problem, source, file),
+        }
+    }
+
     pub(super) fn yaml(error: &serde_saphyr::Error, source: &str, file: &Path) -> Self {
         let error = error.without_snippet();
         let message = match error {
@@ -58,6 +76,26 @@ impl BundleError {
             None => Self::whole(file, message),
         }
     }
+}
+
+/// The line and the column of a key. The reader gives places for entries, not for their keys.
+fn place_of<'a>(location: Location, key: &str, source: &'a str) -> Option<(usize, usize, &'a str)> {
+    let (first, indent) = ((location.line() as usize).checked_sub(1)?, location.column() as usize - 1);
+    let lines = source.lines().enumerate().skip(first);
+    let own = lines.take_while(|(number, line)| {
+        let is_within = line.len() - line.trim_start().len() >= indent;
+        *number == first || is_within || line.trim().is_empty()
+    });
+    own.filter_map(|(number, line)| Some((number, line, line.get(indent..)?))).find_map(|(number, line, rest)| {
+        // The first key stands behind the dash, or all of them within braces.
+        let at = match rest.starts_with('{') {
+            true => ["{", "{ ", ", ", ","]
+                .iter()
+                .find_map(|before| rest.find(&format!("{before}{key}:")).map(|at| at + before.len()))?,
+            false => rest.strip_prefix(key)?.starts_with(':').then_some(0)?,
+        };
+        Some((number + 1, indent + at + 1, line))
+    })
 }
 
 /// What a value has to be, without words of the language that reads it.

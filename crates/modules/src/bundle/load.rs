@@ -1,6 +1,7 @@
 //! Bundles from files, with what they include.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 use sha2::{Digest as _, Sha256};
 
-use super::{Bundle, BundleError, Case, Foreign, HookEntry, OneOrMany, ProviderEntry, SessionSettings, Tools};
+use super::{Bundle, BundleError, Case, Foreign, HookEntry, Misfit, OneOrMany, ProviderEntry, SessionSettings, Tools};
 use crate::condition::did_you_mean;
 use crate::trust::{Held, Pin, read_pinned};
 
@@ -168,9 +169,17 @@ impl Placed {
     /// What looks like a mistake about what it does.
     fn doubt(&self) -> Option<BundleError> {
         let entry = &self.entry;
-        if let Some(program) = entry.named_program().filter(|program| !self.folder().join(program).exists()) {
-            let message = format!("there is no program `{program}`; programs are looked for from the bundle's folder");
-            return Some(self.problem(message));
+        if let Some(program) = entry.named_program() {
+            let message = match self.folder().join(program).metadata() {
+                Err(_) => Some("there is no program `{program}`; programs are looked for from the bundle's folder"),
+                Ok(found) if found.is_file() && found.permissions().mode() & 0o111 == 0 => {
+                    Some("nobody may run the program `{program}`; `chmod +x` it, or name what runs it before it")
+                }
+                Ok(_) => None,
+            };
+            if let Some(message) = message {
+                return Some(self.problem(message.replace("{program}", program)));
+            }
         }
         let answers = [
             ("deny", entry.deny.is_some()),
@@ -190,33 +199,14 @@ impl Placed {
         BundleError::at(self.location, message, &self.source, &self.file)
     }
 
-    /// Something that is wrong with what stands under a key of it.
-    pub fn problem_in(&self, key: &str, message: impl Into<String>) -> BundleError {
-        let whole = self.problem(message);
-        match self.place_of(key) {
-            Some((line, column, text)) => BundleError { line, column, text: text.to_owned(), ..whole },
-            None => whole,
-        }
+    /// Why it is no hook.
+    pub(super) fn misfit(&self, misfit: Misfit) -> BundleError {
+        BundleError::misfit(self.location, misfit, &self.source, &self.file)
     }
 
-    /// The line and the column of a key. The reader gives places for entries, not for their keys.
-    fn place_of(&self, key: &str) -> Option<(usize, usize, &str)> {
-        let (first, indent) = ((self.location.line() as usize).checked_sub(1)?, self.location.column() as usize - 1);
-        let lines = self.source.lines().enumerate().skip(first);
-        let own = lines.take_while(|(number, line)| {
-            let is_within = line.len() - line.trim_start().len() >= indent;
-            *number == first || is_within || line.trim().is_empty()
-        });
-        own.filter_map(|(number, line)| Some((number, line, line.get(indent..)?))).find_map(|(number, line, rest)| {
-            // The first key stands behind the dash, or all of them within braces.
-            let at = match rest.starts_with('{') {
-                true => ["{", "{ ", ", ", ","]
-                    .iter()
-                    .find_map(|before| rest.find(&format!("{before}{key}:")).map(|at| at + before.len()))?,
-                false => rest.strip_prefix(key)?.starts_with(':').then_some(0)?,
-            };
-            Some((number + 1, indent + at + 1, line))
-        })
+    /// Something that is wrong with what stands under a key of it.
+    pub fn problem_in(&self, key: &str, message: impl Into<String>) -> BundleError {
+        BundleError::at_key(self.location, key, message, &self.source, &self.file)
     }
 }
 

@@ -14,7 +14,7 @@ mod settings;
 
 pub(crate) use confine::Confinement;
 pub use confine::{Confine, MayWrite};
-pub use entry::{HookEntry, HookKind, OneOrMany};
+pub use entry::{HookEntry, HookKind, Misfit, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};
 pub use live::{FOLLOWER, Following, Live, Looked};
@@ -122,20 +122,14 @@ impl Bundle {
             return Ok(Self::default());
         }
         let mut bundle: Self = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
-        if let Some(seconds) =
-            bundle.session.approval_timeout.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0))
-        {
-            let problem = format!("`session.approval_timeout` is {seconds}: give seconds, above zero");
-            return Err(BundleError::whole(file, problem));
-        }
         if foreign == Foreign::Allowed {
             for entry in bundle.hooks.iter_mut().map(|entry| &mut entry.value) {
                 entry.is_foreign = entry.module.as_deref().is_some_and(|name| Module::named(name).is_err());
             }
         }
         for entry in &bundle.hooks {
-            if let Err(problem) = entry.value.kind() {
-                return Err(BundleError::at(entry.referenced, problem, text, file));
+            if let Err(misfit) = entry.value.kind() {
+                return Err(BundleError::misfit(entry.referenced, misfit, text, file));
             }
         }
         for case in &bundle.tests {

@@ -53,6 +53,20 @@ impl Loaded {
         Ok(registrations)
     }
 
+    /// What would be wrong with the hooks that are switched off, if they were not.
+    pub fn dormant_mistakes(&self, host: &Host) -> Vec<BundleError> {
+        let dormant = self.hooks.iter().filter(|placed| placed.entry.enabled == Some(false));
+        let mistake = |placed: &Placed| {
+            let mut placed = placed.clone();
+            placed.entry.enabled = None;
+            let mut alone = Self::default();
+            alone.hooks.push(placed);
+            let error = alone.register(&HookRegistry::new(), host).err()?;
+            Some(BundleError { message: format!("it is switched off, and has a mistake: {}", error.message), ..error })
+        };
+        dormant.filter_map(mistake).collect()
+    }
+
     /// Makes every hook that is not switched off, in order, and registers none.
     ///
     /// # Errors
@@ -254,7 +268,7 @@ enum Answers {
 fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleError> {
     let entry = &placed.entry;
     let problem = |error: &dyn std::fmt::Display| placed.problem(error.to_string());
-    let kind = entry.kind().map_err(|error| placed.problem(error))?;
+    let kind = entry.kind().map_err(|misfit| placed.misfit(misfit))?;
     // A rule looks at its condition itself.
     let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
     let mistaken = |error: ConditionError| placed.problem_in("when", error.to_string());
@@ -281,7 +295,7 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
         HookKind::Foreign(_) => return Ok(Vec::new()),
         HookKind::Rule(_) => {
             let rule = Rule::new(entry.rule_options(), host.scope.clone());
-            let rule = rule.map_err(|error| placed.problem_in(key_of(&error), error.to_string()))?;
+            let rule = rule.map_err(|error| mistake(placed, error))?;
             Answers::Rule(Box::new(rule))
         }
         HookKind::Command(command) => {
@@ -325,14 +339,19 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
     Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error, timeout: None }])
 }
 
-/// The key of a bundle under which a rule is wrong.
-fn key_of(error: &RuleError) -> &str {
-    match error.field_name().and_then(|field| field.split('.').next()) {
-        Some("timeout") => "ask_timeout",
-        Some("role") => "inject_role",
-        Some(field) => field,
-        None => "rule",
-    }
+/// What is wrong with a rule, by the names that the keys have in a bundle: `timeout` and `role` are others there.
+fn mistake(placed: &Placed, error: RuleError) -> BundleError {
+    let key_of = |field: &str| match field.split('.').next() {
+        Some("timeout") => "ask_timeout".to_owned(),
+        Some("role") => "inject_role".to_owned(),
+        first => first.unwrap_or("rule").to_owned(),
+    };
+    let key = error.field_name().map_or_else(|| "rule".to_owned(), key_of);
+    let error = match error {
+        RuleError::Field { field, problem } if !field.contains('.') => RuleError::Field { field: key.clone(), problem },
+        other => other,
+    };
+    placed.problem_in(&key, error.to_string())
 }
 
 /// A text is a line for the shell, a list is a program with its arguments.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use amplifier_audit::Durability;
 use amplifier_core::{OverBudget, SessionConfig};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 /// Settings of a session.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -25,10 +26,20 @@ pub struct SessionSettings {
     /// What becomes of questions.
     pub approvals: Option<Questions>,
     /// How long a question waits for an answer, in seconds, before it is denied.
+    #[serde(deserialize_with = "above_zero")]
     #[schemars(range(min = 0))]
     pub approval_timeout: Option<f64>,
     /// What the model is told before everything else.
     pub system: Option<String>,
+}
+
+/// Here, so that the reader knows the place.
+fn above_zero<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Error> {
+    let seconds = Option::<f64>::deserialize(reader)?;
+    if let Some(seconds) = seconds.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
+        return Err(D::Error::custom(format!("`approval_timeout` is {seconds}: give seconds, above zero")));
+    }
+    Ok(seconds)
 }
 
 /// How answers are told.

@@ -130,7 +130,8 @@ impl Hooks {
                 bundles::register_alone(&bundle, &config.workspace, home, &HookRegistry::new())?;
                 bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
                 let file = bundle.files.last().context("a bundle is a file")?;
-                let doubts = bundle.doubts();
+                let host = bundles::host(&config.workspace, home)?;
+                let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host)].concat();
                 for doubt in &doubts {
                     writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
                 }
