@@ -119,6 +119,48 @@ ask_user by confirm: Run `ls`?
     assert_eq!(rest, expected);
 }
 
+/// A program may give the fields back in any order, which changes nothing; and what it prints is part of what would happen.
+#[test]
+fn what_a_program_prints_and_changes_is_shown() {
+    let answer =
+        r#"{"action": "modify", "data": {"tool_input": {"timeout": 5, "command": "ls"}, "tool_name": "Bash"}}"#;
+    let (place, file) = place(&format!(
+        "hooks:\n  - command: |\n      echo looked >&2; echo '{answer}'\n    name: look\n    on: tool:pre\n"
+    ));
+    let data = r#"{"tool_name": "Bash", "tool_input": {"command": "ls -l", "timeout": 5}}"#;
+    let tried = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--bundle", &file]).fine();
+    let expected = "
+look prints:
+    looked
+
+The data becomes:
+        \"tool_name\": \"Bash\",
+        \"tool_input\": {
+    -     \"command\": \"ls -l\",
+    +     \"command\": \"ls\",
+          \"timeout\": 5
+        }
+";
+    assert!(tried.contains(expected), "{tried}");
+    let json = place.amplifier(&["hooks", "try", "tool:pre", "--json", "--data", data, "--bundle", &file]).fine();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["outputs"], json!([{ "hook": "look", "text": "looked" }]));
+}
+
+#[test]
+fn what_will_not_work_later_is_warned_about() {
+    let (place, file) = place(
+        "hooks:\n  - command: ./check.sh\n    on: tool:pre\n  - rule: later\n    enabled: false\n    on: tool:pre\n    when: nobody\n    deny: no\n",
+    );
+    place.write("check.sh", "#!/bin/sh\n");
+    let ran = place.amplifier(&["hooks", "validate", &file]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.out.ends_with("2 hooks in 1 file, no mistakes, 2 warnings\n"), "{}", ran.out);
+    let programs = ":2:5: nobody may run the program `./check.sh`; `chmod +x` it, or name what runs it before it\n";
+    let dormant = ":7:5: it is switched off, and has a mistake: rule error: unknown name `nobody`";
+    assert!(ran.error.contains(programs) && ran.error.contains(dormant), "{}", ran.error);
+}
+
 #[test]
 fn a_mistake_is_pointed_at_and_nothing_runs_with_it() {
     let (place, file) = place(&BUNDLE.replace("when:", "wen:"));

@@ -42,6 +42,8 @@ pub struct Tried {
     pub injections: Vec<TriedInjection>,
     /// What would be told to the person.
     pub messages: Vec<TriedMessage>,
+    /// What programs would print into the transcript.
+    pub outputs: Vec<TriedOutput>,
     /// Why hooks are missing that one could expect: those of a project that is not trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -94,5 +96,14 @@ pub struct TriedMessage {
     /// How urgent it is: `info`, `warning` or `error`.
     pub level: String,
     /// What it says.
+    pub text: String,
+}
+
+/// Something that a hook's program prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TriedOutput {
+    /// The hook.
+    pub hook: String,
+    /// What it prints.
     pub text: String,
 }

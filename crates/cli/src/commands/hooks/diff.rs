@@ -11,9 +11,26 @@ use crate::terminal::{Reading, visible};
 /// How many lines stand around a change.
 const AROUND: usize = 2;
 
+/// A value with its fields in the order of those of another one: that they stand elsewhere is no difference.
+fn in_order(value: &Value, like: &Value) -> Value {
+    match (value, like) {
+        (Value::Object(fields), Value::Object(like)) => {
+            let known = like.iter().filter_map(|(name, like)| Some((name, in_order(fields.get(name)?, like))));
+            let others = fields.iter().filter(|(name, _)| !like.contains_key(*name));
+            let others = others.map(|(name, value)| (name, value.clone()));
+            Value::Object(known.chain(others).map(|(name, value)| (name.clone(), value)).collect())
+        }
+        (Value::Array(items), Value::Array(like)) => {
+            let nothing = std::iter::repeat(&Value::Null);
+            items.iter().zip(like.iter().chain(nothing)).map(|(item, like)| in_order(item, like)).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
 /// Writes how the old value became the new one, with that much space before each line.
 pub(super) fn write(out: &mut impl Write, indent: usize, old: &Value, new: &Value) -> io::Result<()> {
-    let (old, new) = (format!("{old:#}\n"), format!("{new:#}\n"));
+    let (old, new) = (format!("{old:#}\n"), format!("{:#}\n", in_order(new, old)));
     let diff = TextDiff::from_lines(&old, &new);
     for hunk in diff.unified_diff().context_radius(AROUND).iter_hunks() {
         for change in hunk.iter_changes() {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use amplifier_core::{FromHook, HookRegistry, Map, Outcome};
-use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage};
+use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage, TriedOutput};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
@@ -94,6 +94,10 @@ fn told(outcome: &Outcome) -> Tried {
         level: word(&said.level),
         text: said.text.clone(),
     });
+    let outputs = outcome
+        .outputs()
+        .iter()
+        .map(|FromHook { hook, said }| TriedOutput { hook: hook.to_string(), text: said.to_string() });
     let (by, says) = said(outcome);
     Tried {
         decision: outcome.decision.as_str().to_owned(),
@@ -104,6 +108,7 @@ fn told(outcome: &Outcome) -> Tried {
         approvals: approvals.collect(),
         injections: injections.collect(),
         messages: messages.collect(),
+        outputs: outputs.collect(),
         warning: None,
     }
 }
@@ -131,6 +136,12 @@ fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
     }
     for FromHook { hook, said } in outcome.messages() {
         writeln!(out, "\n{} tells the person ({}): {}", exact(hook), word(&said.level), exact(&said.text))?;
+    }
+    for FromHook { hook, said } in outcome.outputs() {
+        writeln!(out, "\n{} prints:", exact(hook))?;
+        for line in visible(said, Reading::Stream).lines() {
+            writeln!(out, "    {line}")?;
+        }
     }
     let (before, after) = (without_time(data), without_time(outcome.data.clone().into_map()));
     if before != after {
