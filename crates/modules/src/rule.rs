@@ -122,6 +122,9 @@ impl Answer {
     fn new(options: &RuleOptions) -> Result<Self, RuleError> {
         Ok(match options {
             RuleOptions { deny: Some(deny), .. } => Self::Deny(compile("deny", deny)?),
+            RuleOptions { ask: Some(ask), .. } if ask.trim().is_empty() => {
+                return Err(RuleError::field("ask", "is empty: say what the person is asked"));
+            }
             RuleOptions { ask: Some(ask), .. } => Self::Ask(compile("ask", ask)?, approval(options)?),
             RuleOptions { modify: Some(modify), .. } => Self::Modify(Modification::new(modify)?),
             RuleOptions { inject: Some(inject), .. } => {

@@ -302,6 +302,38 @@ fn a_mistake_in_a_rule_is_told_by_the_key_that_the_bundle_has() {
 }
 
 #[test]
+fn values_that_would_do_something_else_than_they_seem_to_are_told() {
+    let entry = |text: &str| problem(&format!("hooks:\n  - {{ on: tool:pre, {text} }}\n"));
+    let case = |text: &str| problem(&format!("tests:\n  - {{ name: x, {text} }}\n"));
+    let told = [
+        (entry("command: ' '"), "`command` is empty: name a program"),
+        (entry("worker: ['']"), "`worker` is empty: name a program"),
+        (entry("worker: cat, workers: 0"), "`workers` is 1 to 64"),
+        (entry("worker: cat, workers: 100000"), "`workers` is 1 to 64"),
+        (entry("command: cat, timeout: 1e300"), "`timeout` is a number of seconds above zero, and not without an end"),
+        (entry("rule: '', deny: no"), "`rule` is empty: give it a name, which questions and the record show"),
+        (entry("command: cat, name: ''"), "`name` is empty: give it a name, which questions and the record show"),
+        (
+            case("event: tool:pre, expect: {}"),
+            "`expect` is empty, so the test would show nothing: give it `decision`, `by`, `says` or `data`",
+        ),
+        (case("event: tool:pre, expect: { data: { a: 1 } }"), "`expect` has the pointer `a`: begin it with `/`"),
+        (
+            case("event: tool pre, expect: { decision: deny }"),
+            "`tool pre` is no event name: it contains a space or a control character; write it like `tool:pre`",
+        ),
+    ];
+    for (told, expected) in told {
+        let first = told.lines().next().unwrap();
+        assert!(first.starts_with("bundle.yaml:2:") && first.ends_with(expected), "{told}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let question = "hooks:\n  - { rule: a, on: tool:pre, ask: ' ' }\n";
+    let error = registered(folder.path(), question).map(drop).unwrap_err();
+    assert_eq!(error.message, "rule error: `ask` is empty: say what the person is asked");
+}
+
+#[test]
 fn every_hook_has_the_keys_that_all_have() {
     let folder = tempfile::tempdir().unwrap();
     let kinds = [

@@ -79,7 +79,7 @@ fn bad_options_are_told() {
         NAME,
         &[
             ("{ longest: 5 }", "`longest` is 5: give it 10 to 200 characters"),
-            ("{ longest: many }", "`longest`: invalid type: string \"many\", expected usize"),
+            ("{ longest: many }", "`longest`: invalid type: string \"many\", expected a whole number, 0 or more"),
             ("{ length: 5 }", "`length`: unknown field `length`, expected `longest` or `announce`"),
         ],
     );

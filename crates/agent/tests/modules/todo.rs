@@ -124,7 +124,7 @@ fn bad_options_are_told() {
                 "`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything",
             ),
             ("{ tools: [] }", tools),
-            ("{ after_calls: -1 }", "`after_calls`: invalid value: integer `-1`, expected u64"),
+            ("{ after_calls: -1 }", "`after_calls`: invalid value: integer `-1`, expected a whole number, 0 or more"),
         ],
     );
 }

@@ -264,10 +264,29 @@ impl Module {
 fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let path = error.path().to_string();
-        let problem = error.into_inner().to_string();
+        let problem = in_words(&error.into_inner().to_string());
         let hint = suggestion(&problem).map(|hint| format!("; {hint}")).unwrap_or_default();
         if path == "." { format!("{problem}{hint}") } else { format!("`{path}`: {problem}{hint}") }
     })
+}
+
+/// What a value has to be, without words of the language that reads it.
+fn in_words(problem: &str) -> String {
+    let Some((said, expected)) = problem.rsplit_once(", expected ") else { return problem.to_owned() };
+    let is_number =
+        |kind: char| expected.strip_prefix(kind).is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok());
+    let expected = match expected {
+        "a boolean" => "`true` or `false`",
+        "a string" | "string or map" => "a text",
+        "a sequence" => "a list",
+        "a map" => "keys with values",
+        other if other.starts_with("struct ") => "keys with values",
+        "f32" | "f64" => "a number",
+        _ if is_number('u') => "a whole number, 0 or more",
+        _ if is_number('i') => "a whole number",
+        other => other,
+    };
+    format!("{said}, expected {expected}")
 }
 
 /// What may have been meant by a name that nobody knows. The names there are stand in the message alone.

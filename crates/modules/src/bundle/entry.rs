@@ -1,7 +1,9 @@
 //! One hook of a bundle.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::time::Duration;
 
 use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError, Role};
 use schemars::JsonSchema;
@@ -83,7 +85,8 @@ pub struct HookEntry {
     pub confine: Option<Confine>,
     /// Programs: files that they need and their command does not name, such as what they import. Trust pins them, too.
     pub files: Vec<String>,
-    /// Workers: how many run side by side.
+    /// Workers: how many run side by side, up to 64.
+    #[schemars(range(min = 1, max = 64))]
     pub workers: Option<usize>,
     /// Servers: headers; `${NAME}` stands for a variable of the environment.
     pub headers: BTreeMap<String, String>,
@@ -96,6 +99,9 @@ pub struct HookEntry {
     #[serde(skip)]
     pub(super) is_foreign: bool,
 }
+
+/// How many workers a hook can have.
+const WORKERS: RangeInclusive<usize> = 1..=64;
 
 /// What a hook can be made of.
 const KINDS: &str = "`module`, `rule`, `command`, `worker`, `http` and `wasm`";
@@ -243,8 +249,28 @@ impl HookEntry {
         } else if hears_nothing {
             return Err(Misfit::at("on", "`on` is missing: which events does it hear? `amplifier events` lists all"));
         }
-        if self.timeout.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0) {
-            return Err(Misfit::at("timeout", "`timeout` is a number of seconds above zero"));
+        let is_time = |seconds: f64| Duration::try_from_secs_f64(seconds).is_ok_and(|timeout| !timeout.is_zero());
+        if self.timeout.is_some_and(|seconds| !is_time(seconds)) {
+            return Err(Misfit::at("timeout", "`timeout` is a number of seconds above zero, and not without an end"));
+        }
+        let is_empty = |text: &Option<String>| text.as_deref().is_some_and(|text| text.trim().is_empty());
+        for (key, text) in [("name", &self.name), ("rule", &self.rule)] {
+            if is_empty(text) {
+                return Err(Misfit::at(
+                    key,
+                    format!("`{key}` is empty: give it a name, which questions and the record show"),
+                ));
+            }
+        }
+        let runs_nothing = |command: &OneOrMany| command.all().first().is_none_or(|first| first.trim().is_empty());
+        for (key, command) in [("command", &self.command), ("worker", &self.worker)] {
+            if command.as_ref().is_some_and(runs_nothing) {
+                return Err(Misfit::at(key, format!("`{key}` is empty: name a program")));
+            }
+        }
+        if self.workers.is_some_and(|workers| !WORKERS.contains(&workers)) {
+            let problem = format!("`workers` is {} to {}", WORKERS.start(), WORKERS.end());
+            return Err(Misfit::at("workers", problem));
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ pub use settings::{Loop, McpServer, ProviderEntry, ProviderKind, Questions, Sess
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use amplifier_core::Map;
+use amplifier_core::{EventName, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -137,7 +137,21 @@ impl Bundle {
                 let problem = format!("`times` is {}: an event happens 1 to 1,000 times before a test", before.times);
                 return Err(BundleError::at(case.referenced, problem, text, file));
             }
-            let decision = case.value.expect.decision.as_deref();
+            let Case { event, expect, .. } = &case.value;
+            let events = case.value.before.iter().map(|before| &before.event).chain([event]);
+            if let Some(error) = events.filter_map(|event| event.parse::<EventName>().err()).next() {
+                return Err(BundleError::at(case.referenced, error.to_string(), text, file));
+            }
+            if *expect == Expected::default() {
+                let problem =
+                    "`expect` is empty, so the test would show nothing: give it `decision`, `by`, `says` or `data`";
+                return Err(BundleError::at(case.referenced, problem, text, file));
+            }
+            if let Some(pointer) = expect.data.keys().find(|pointer| !pointer.starts_with('/')) {
+                let problem = format!("`expect` has the pointer `{pointer}`: begin it with `/`");
+                return Err(BundleError::at(case.referenced, problem, text, file));
+            }
+            let decision = expect.decision.as_deref();
             if let Some(unknown) = decision.filter(|decision| !DECISIONS.contains(decision)) {
                 let hint = did_you_mean(unknown, DECISIONS);
                 let hint = hint.unwrap_or_else(|| format!("there are `{}`", DECISIONS.join("`, `")));
