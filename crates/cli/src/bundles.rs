@@ -226,22 +226,24 @@ impl Project {
     }
 }
 
-/// Registers the hooks of all levels.
+/// Registers the hooks of all levels, and gives what they find around them.
 ///
 /// # Errors
 /// If there is a mistake in one of the bundles.
-pub fn register(levels: &Levels, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<()> {
-    levels.register(hooks, &host(workspace, home)?)?;
-    Ok(())
+pub fn register(levels: &Levels, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<Host> {
+    let host = host(workspace, home)?;
+    levels.register(hooks, &host)?;
+    Ok(host)
 }
 
 /// Registers the hooks of one bundle alone.
 ///
 /// # Errors
 /// If there is a mistake in it.
-pub fn register_alone(bundle: &Loaded, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<()> {
-    bundle.register(hooks, &host(workspace, home)?)?;
-    Ok(())
+pub fn register_alone(bundle: &Loaded, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<Host> {
+    let host = host(workspace, home)?;
+    bundle.register(hooks, &host)?;
+    Ok(host)
 }
 
 /// Names the hooks that follow bundles, for whoever lists hooks: they are part of every session, and do nothing outside of one.

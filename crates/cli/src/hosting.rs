@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::agent::{self, Prepared, Watcher};
 use crate::bundles;
-use crate::commands::hooks;
+use crate::commands::hooks::{self, Registered};
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::rules::Rules;
@@ -101,13 +101,13 @@ impl Hosting {
         let Trial { event, data, workspace, bundle } = trial;
         let config = self.config(workspace)?;
         let Some(text) = bundle else {
-            let (hooks, _, warning) = hooks::registered(&config, &self.home)?;
-            return Ok(Tried { warning, ..hooks::tried(&hooks, &event, data).await? });
+            let Registered { hooks, host, warning, .. } = hooks::registered(&config, &self.home)?;
+            return Ok(Tried { warning, ..hooks::tried(&hooks, &host, &event, data).await? });
         };
         let (_folder, bundle) = written(&text)?;
         let hooks = HookRegistry::new();
-        bundles::register_alone(&bundle, &config.workspace, &self.home, &hooks)?;
-        hooks::tried(&hooks, &event, data).await
+        let host = bundles::register_alone(&bundle, &config.workspace, &self.home, &hooks)?;
+        hooks::tried(&hooks, &host, &event, data).await
     }
 }
 

@@ -147,6 +147,20 @@ The data becomes:
     assert_eq!(json["outputs"], json!([{ "hook": "look", "text": "looked" }]));
 }
 
+/// Who tries whether a notification arrives sees it arrive.
+#[test]
+fn what_a_hook_does_beside_the_agent_is_done_when_it_was_tried() {
+    let (place, file) = place(
+        "hooks:\n  - module: hooks-notify\n    config: { desktop: false, events: ['*'], command: 'cat > told' }\n",
+    );
+    let data = r#"{"message": "Look here", "notification_type": "info"}"#;
+    place.amplifier(&["hooks", "try", "user:notification", "--data", data, "--bundle", &file]).fine();
+    assert_eq!(serde_json::from_str::<Value>(&place.read("told")).unwrap()["message"], "Look here");
+    let listed = place.amplifier(&["hooks", "list", "session:end", "--bundle", &file]).fine();
+    let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|row| row.split_whitespace().take(3).collect()).collect();
+    assert_eq!(rows, [["*", "hooks-notify", "0"], ["session:end", "session-wait", "last"]]);
+}
+
 #[test]
 fn what_will_not_work_later_is_warned_about() {
     let (place, file) = place(

@@ -20,7 +20,7 @@ pub const WAITER: &str = "session-wait";
 /// How much may wait to be done.
 const WAITING: usize = 32;
 
-/// How long the end of a session waits for what is not done yet.
+/// How long is waited for what is not done yet.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Does things one after another, beside the agent. What does not fit into its queue is left undone.
@@ -82,6 +82,11 @@ impl Unfinished {
         self.sessions.is_child(data)
     }
 
+    /// Waits until everything is done, for a while. Whatever takes longer is not waited for.
+    pub(crate) async fn settle(&self) {
+        let _ = timeout(SETTLED_WITHIN, self.pending.subscribe().wait_for(|pending| *pending == 0)).await;
+    }
+
     /// Has the end of sessions wait, if there can be something to wait for. It does for as long as there are these hooks.
     pub(crate) fn register(self: &Arc<Self>, hooks: &HookRegistry) {
         if !self.is_used.load(Ordering::Relaxed) {
@@ -118,14 +123,13 @@ struct Waiter(Arc<Unfinished>);
 
 impl Hook for Waiter {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let Unfinished { pending, sessions, .. } = &*self.0;
+        let sessions = &self.0.sessions;
         if event == "session:start" {
             sessions.begin(data);
             return Ok(HookResult::proceed());
         }
         if !sessions.is_child(data) {
-            // Whatever takes longer than that is not waited for.
-            let _ = timeout(SETTLED_WITHIN, pending.subscribe().wait_for(|pending| *pending == 0)).await;
+            self.0.settle().await;
         }
         sessions.end(data);
         Ok(HookResult::proceed())

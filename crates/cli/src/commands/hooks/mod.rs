@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
-use amplifier_modules::Starter;
 use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, schema};
+use amplifier_modules::{Host, Starter};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
@@ -175,15 +175,24 @@ pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Re
     Ok(load(&user.context("there is no bundle; please name one: --bundle FILE")?)?)
 }
 
-/// The hooks that a session would have, and why some may be missing.
-pub(crate) fn registered(config: &Config, home: &Home) -> Result<(HookRegistry, Levels, Option<String>)> {
+/// The hooks that a session would have.
+pub(crate) struct Registered {
+    pub(crate) hooks: HookRegistry,
+    pub(crate) levels: Levels,
+    pub(crate) host: Host,
+    /// Why some may be missing.
+    pub(crate) warning: Option<String>,
+}
+
+/// Registers the hooks that a session would have.
+pub(crate) fn registered(config: &Config, home: &Home) -> Result<Registered> {
     let hooks = HookRegistry::new();
     let bundles = Bundles::find(config, home)?;
     let warning = bundles.project.as_ref().and_then(|project| project.warning());
     let levels = bundles.levels();
-    bundles::register(&levels, &config.workspace, home, &hooks)?;
+    let host = bundles::register(&levels, &config.workspace, home, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
-    Ok((hooks, levels, warning))
+    Ok(Registered { hooks, levels, host, warning })
 }
 
 /// Says why hooks may be missing.
@@ -193,7 +202,7 @@ fn warn(warning: Option<String>) -> Result<()> {
 }
 
 fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
-    let (hooks, levels, warning) = registered(config, home)?;
+    let Registered { hooks, levels, warning, .. } = registered(config, home)?;
     warn(warning)?;
     bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
@@ -318,6 +327,11 @@ pub fn table(hooks: &[HookInfo]) -> String {
             OnError::Deny => "deny",
         };
         let (event, name) = (padded(event, events), padded(name, widest));
+        let priority = match *priority {
+            i64::MIN => "first".to_owned(),
+            i64::MAX => "last".to_owned(),
+            priority => priority.to_string(),
+        };
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{event} {name} {priority:>8}  {role:<8}  {on_error:<8}  {} s", timeout.as_secs_f64());
     }

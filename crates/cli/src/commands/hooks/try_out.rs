@@ -4,13 +4,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use amplifier_core::{FromHook, HookRegistry, Map, Outcome};
+use amplifier_modules::Host;
 use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage, TriedOutput};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::{diff, registered, said, unknown, warn};
+use super::{Registered, diff, registered, said, unknown, warn};
 use crate::commands::audit::text::padded;
 use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
@@ -35,9 +36,11 @@ pub(super) struct Try {
 
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let (hooks, _, warning) = registered(&Config::load(&self.flags, home)?, home)?;
+        let Registered { hooks, host, warning, .. } = registered(&Config::load(&self.flags, home)?, home)?;
         warn(warning)?;
-        try_out(&hooks, &self.event, read(&self.data)?, self.json).await
+        let tried = try_out(&hooks, &self.event, read(&self.data)?, self.json).await;
+        host.settle().await;
+        tried
     }
 }
 
@@ -59,9 +62,11 @@ async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// What would come of an event: what `--json` prints.
-pub(crate) async fn tried(hooks: &HookRegistry, event: &str, data: Map) -> Result<Tried> {
-    Ok(told(&emitted(hooks, event, data).await?))
+/// What would come of an event: what `--json` prints. What hooks do beside the agent is done then.
+pub(crate) async fn tried(hooks: &HookRegistry, host: &Host, event: &str, data: Map) -> Result<Tried> {
+    let outcome = emitted(hooks, event, data).await?;
+    host.settle().await;
+    Ok(told(&outcome))
 }
 
 /// What comes of an event. Nobody is asked, and nothing runs but the hooks.
