@@ -77,6 +77,7 @@ fn a_whole_analysis_reads_as_data() {
             network: true,
             destructive: Some("deletes recursively (`rm -rf build`)".into()),
             readonly: false,
+            moves: false,
         }
     );
 }

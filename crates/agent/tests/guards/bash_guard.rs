@@ -32,6 +32,10 @@ async fn dangerous_commands_are_asked_about_and_the_question_says_why() {
         ("curl -s http://127.0.0.1:9/", "Run `curl -s http://127.0.0.1:9/`? it uses the network"),
         ("echo x > /nowhere/x", "Run `echo x > /nowhere/x`? it writes to `/nowhere/x`, outside of the workspace"),
         (
+            "find /nowhere -execdir touch x \\;",
+            "Run `find /nowhere -execdir touch x \\;`? it cannot be told whether `x`, which it writes to, is in the workspace",
+        ),
+        (
             "echo x > \"$HOME/x\"",
             "Run `echo x > \"$HOME/x\"`? it cannot be told whether `\"$HOME/x\"`, which it writes to, is in the workspace",
         ),

@@ -161,7 +161,7 @@ impl fmt::Debug for Scope {
 
 /// What [`crate::shell::analyse`] says, in the words of expressions.
 fn analysis(command: &str) -> Value {
-    let Analysis { analysable, why_not, programs, writes, network, destructive, readonly } = analyse(command);
+    let Analysis { analysable, why_not, programs, writes, network, destructive, readonly, .. } = analyse(command);
     let why = destructive.clone().or(why_not).unwrap_or_default();
     json!({
         "analysable": analysable,

@@ -131,6 +131,9 @@ impl Command {
         if is_elsewhere {
             walker.taint();
         }
+        if matches!(name, "cd" | "pushd" | "popd" | "chroot") {
+            walker.moves();
+        }
         if readonly::evaluates(name, self) {
             walker.evaluates();
         }

@@ -56,6 +56,8 @@ pub struct Analysis {
     pub destructive: Option<String>,
     /// Whether it is proven that the command only reads.
     pub readonly: bool,
+    /// Whether some of it runs in another folder, where paths begin elsewhere.
+    pub moves: bool,
 }
 
 /// Says what a command would do. Anything but a plain, wholly understood command is "not analysable"; no input makes it fail.

@@ -59,8 +59,7 @@ impl Walker {
         };
         walker.source(command);
         // Another folder may hold a repository that came with the files, and its settings name programs.
-        let runs = |program: &&str| walker.analysis.programs.iter().any(|name| name == program);
-        if runs(&"git") && ["cd", "pushd", "popd"].iter().any(runs) {
+        if walker.analysis.moves && walker.analysis.programs.iter().any(|name| name == "git") {
             walker.taint();
         }
         if walker.hides && walker.evaluates {
@@ -79,6 +78,11 @@ impl Walker {
     /// Notes that it is not proven that the command only reads.
     pub(super) fn taint(&mut self) {
         self.analysis.readonly = false;
+    }
+
+    /// Notes that some of the command runs in another folder.
+    pub(super) fn moves(&mut self) {
+        self.analysis.moves = true;
     }
 
     /// Notes that text is evaluated as arithmetic or as the name of a variable: subscripts in it run commands.

@@ -136,6 +136,9 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
         if assigns && is_assignment(word.lead()) && word.is_operand() {
             walker.assigned(word.lead().split('=').next().unwrap_or_default());
         } else if is_option {
+            if moves(wrapper, word.literal()?) {
+                walker.moves();
+            }
             match word.literal()? {
                 "--" => ended = true,
                 option if takes_next(wrapper, option)? => {
@@ -159,6 +162,20 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
         at += 1;
     }
     Some(at)
+}
+
+/// Whether an option has the command run in another folder.
+fn moves(wrapper: &Wrapper, option: &str) -> bool {
+    let letters = match wrapper.name {
+        "env" => ['C'].as_slice(),
+        "sudo" => &['D', 'R'],
+        _ => return false,
+    };
+    if option.starts_with("--") {
+        return option.starts_with("--chdir") || option.starts_with("--chroot");
+    }
+    // What follows the first letter that takes a value is the value.
+    option.chars().find(|letter| wrapper.valued.contains(*letter)).is_some_and(|letter| letters.contains(&letter))
 }
 
 /// Whether the word after an option is its value; `None` for options that are not known or run something themselves.
@@ -218,7 +235,10 @@ fn find(command: &Command, walker: &mut Walker) {
     while let Some(word) = command.words.get(at) {
         at += 1;
         match word.literal() {
-            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+            Some(action @ ("-exec" | "-execdir" | "-ok" | "-okdir")) => {
+                if action.ends_with("dir") {
+                    walker.moves();
+                }
                 let rest = command.words.get(at..).unwrap_or_default();
                 // A plus ends the command only after the place for the files.
                 let text = |at: usize| rest.get(at).and_then(Word::literal);

@@ -6,14 +6,10 @@ use crate::shell::Analysis;
 /// What the shell makes something else of.
 const EXPANDED: [char; 8] = ['$', '`', '*', '?', '[', '{', '\\', '\n'];
 
-/// Programs after which a path begins elsewhere.
-const MOVERS: [&str; 5] = ["cd", "pushd", "popd", "chroot", "env"];
-
 /// The first file outside of the workspace that the command is known to write to, or of which nobody can tell, in words.
 pub(super) fn why(analysis: &Analysis, scope: &Scope) -> Option<String> {
-    let moves = analysis.programs.iter().any(|program| MOVERS.contains(&program.as_str()));
     analysis.writes.iter().find_map(|written| {
-        let Some(path) = plain(written).filter(|path| !moves || path.starts_with('/')) else {
+        let Some(path) = plain(written).filter(|path| !analysis.moves || path.starts_with('/')) else {
             return Some(format!("it cannot be told whether `{written}`, which it writes to, is in the workspace"));
         };
         match scope.resolve(path) {
