@@ -6,6 +6,7 @@ mod condition;
 pub mod confine;
 mod counts;
 mod host;
+mod patterns;
 pub mod replay;
 mod rule;
 pub mod shell;

@@ -5,7 +5,7 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, Map};
+use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use self::file::LogFile;
 use super::{Part, Place, options};
 use crate::condition::Scope;
+use crate::patterns::Patterns;
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -68,7 +69,6 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         file: Arc::new(LogFile { path, max_bytes, keep, sync }),
         missing: Mutex::new(0),
     };
-    // All events, because a hook that is registered under two patterns hears some events twice.
     Ok(vec![Part::observer(&["*"], logger)])
 }
 
@@ -84,19 +84,13 @@ fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
     home.map(|home| home.join(rest)).ok_or_else(|| format!("`path` is `{path}`, but there is no home folder: set HOME"))
 }
 
-/// A registry in which nothing happens: it knows which patterns hear an event, aliases included.
-fn patterns(option: &str, patterns: &[String]) -> Result<HookRegistry, String> {
-    let hooks = HookRegistry::new();
-    for pattern in patterns {
-        let listening = hooks.hook(pattern.as_str()).run(|_| ());
-        listening.map_err(|error| format!("`{option}`: {error}; `amplifier events` lists all events"))?;
-    }
-    Ok(hooks)
+fn patterns(option: &str, patterns: &[String]) -> Result<Patterns, String> {
+    Patterns::new(patterns).map_err(|error| format!("`{option}`: {error}; `amplifier events` lists all events"))
 }
 
 struct Logger {
-    chosen: HookRegistry,
-    except: HookRegistry,
+    chosen: Patterns,
+    except: Patterns,
     /// What knows the secrets, if they are replaced.
     scope: Option<Arc<Scope>>,
     file: Arc<LogFile>,
@@ -106,8 +100,7 @@ struct Logger {
 
 impl Logger {
     fn is_chosen(&self, event: &str) -> bool {
-        let hears = |hooks: &HookRegistry| hooks.list_handlers_of(event).is_ok_and(|hooks| !hooks.is_empty());
-        hears(&self.chosen) && !hears(&self.except)
+        self.chosen.hears(event) && !self.except.hears(event)
     }
 
     fn line(&self, event: &str, data: &EventData) -> Vec<u8> {

@@ -16,6 +16,7 @@ use super::settings::{cut, own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
+use crate::patterns::Patterns;
 use crate::transport::{Post, Program};
 
 /// So many characters of a text are sent.
@@ -102,7 +103,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if !desktop && !bell && command.is_none() && webhook.is_none() {
         return Err("nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
     }
-    let tells_questions = events.iter().any(|event| matches!(event.as_str(), "approval:required" | "approval:*" | "*"));
+    let tells_questions = Patterns::new(&events).is_ok_and(|events| events.hears("approval:required"));
     let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
     let unfinished = place.host.unfinished.clone();
     let notifier = Notifier {
