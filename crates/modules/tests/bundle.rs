@@ -108,6 +108,13 @@ fn bundles_include_others_and_never_without_an_end() {
     let names: Vec<String> = loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect();
     assert_eq!((names, loaded.session.injection_size_limit), (vec!["a".to_owned(), "b".to_owned()], Some(50)));
 
+    write("other.yaml", "includes: [team.yaml]\nsession: { injection_size_limit: 60 }\n");
+    write("both.yaml", "includes: [mine.yaml, other.yaml, ./team.yaml]\n");
+    let loaded = load(&folder.path().join("both.yaml")).unwrap();
+    let names: Vec<String> = loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect();
+    assert_eq!(names, ["a", "b"], "what is included in several ways counts once");
+    assert_eq!((loaded.files.len(), loaded.session.injection_size_limit), (4, Some(60)));
+
     write("team.yaml", "includes: [mine.yaml]\n");
     let error = load(&folder.path().join("mine.yaml")).unwrap_err();
     assert!(error.message.ends_with("includes this file, without an end"), "{error}");

@@ -319,12 +319,12 @@ fn a_large_program_is_hashed_and_one_without_an_end_refused() {
 
 #[test]
 fn a_bundle_cannot_come_to_more_files_than_there_is_time_for() {
-    let project = Project::new("includes: [a.yaml, a.yaml, a.yaml, a.yaml, a.yaml, a.yaml]\n");
-    for (file, next) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")] {
-        let includes = format!("includes: [{}]\n", vec![format!("{next}.yaml"); 6].join(", "));
+    let project = Project::new("includes: [a.yaml, b.yaml]\n");
+    for (file, next) in [("a", "b"), ("b", "c")] {
+        let includes = format!("includes: [{}]\n", vec![format!("{next}.yaml"); 128].join(", "));
         project.write(&format!(".amplifier/{file}.yaml"), &includes);
     }
-    project.write(".amplifier/e.yaml", "");
+    project.write(".amplifier/c.yaml", "");
     let error = load_pinned(&project.at(".amplifier/bundle.yaml")).unwrap_err();
     assert_eq!(error.message, "a bundle comes to 256 files at most");
 }

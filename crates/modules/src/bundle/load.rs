@@ -36,6 +36,8 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
     /// What was in each of them; nothing for a text that is in no file.
     digests: Vec<Option<Digest>>,
+    /// How often a file was included.
+    includes: usize,
     /// Every name under `tools: only`, with the place that it comes from.
     named_tools: Vec<NamedTool>,
     /// What those files were when they were read, if somebody wants to trust them.
@@ -317,11 +319,17 @@ fn add_text(
         if above.contains(&real) {
             return Err(problem(format!("`{}` includes this file, without an end", path.display())));
         }
+        loaded.includes += 1;
+        if loaded.includes >= MOST_FILES {
+            return Err(problem(format!("a bundle comes to {MOST_FILES} files at most")));
+        }
+        // Its hooks would ask and run twice. It is pinned by this name, too.
+        if loaded.files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == real)) {
+            reading.read(&path, &mut loaded.pins).map_err(|error| problem(format!("it cannot be read: {error}")))?;
+            continue;
+        }
         if above.len() >= DEEPEST {
             return Err(problem(format!("bundles include one another more than {DEEPEST} times")));
-        }
-        if loaded.files.len() + above.len() >= MOST_FILES {
-            return Err(problem(format!("a bundle comes to {MOST_FILES} files at most")));
         }
         add(loaded, &path, above, reading)?;
     }
