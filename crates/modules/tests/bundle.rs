@@ -94,6 +94,11 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
     assert_eq!(told("deny: twice"), "bundle.yaml:5:5: `deny` is there twice; leave one of them");
     let case = "tests:\n  - name: x\n    event: tool:pre\n    expect: { decision: denied }\n";
     assert!(problem(case).starts_with("bundle.yaml:2:5: unknown decision `denied`; did you mean `deny`?"));
+    let first = |text: &str| problem(text).lines().next().unwrap().to_owned();
+    assert_eq!(first("- a\n"), "bundle.yaml:1:1: here belong keys with values, such as `key: value`");
+    assert_eq!(first("hooks:\n  rule: a\n"), "bundle.yaml:2:3: here belongs a list, whose items begin with `- `");
+    let documents = "hooks: []\n---\nhooks: []\n";
+    assert_eq!(first(documents), "bundle.yaml:3:1: a bundle is one document; take out the `---` before this");
     assert!(problem("hooks: [").starts_with("bundle.yaml:1:"), "{}", problem("hooks: ["));
     assert!(problem("hooks:\n  - rule: x\n    on: tool:pre\n    deny: y\n    on_error: perhaps\n").contains(":5:"));
 }

@@ -69,7 +69,14 @@ impl BundleError {
                 format!("`{key}` is there twice; leave one of them")
             }
             serde_saphyr::Error::InvalidScalar { ty, .. } => format!("this is not {}", in_words(ty)),
-            other => without_place(&other.to_string()),
+            serde_saphyr::Error::MultipleDocuments { .. } => {
+                "a bundle is one document; take out the `---` before this".to_owned()
+            }
+            other => match without_place(&other.to_string()).as_str() {
+                "expected mapping start" => "here belong keys with values, such as `key: value`".to_owned(),
+                "expected sequence start" => "here belongs a list, whose items begin with `- `".to_owned(),
+                message => message.to_owned(),
+            },
         };
         match error.location() {
             Some(location) => Self::at(location, message, source, file),
