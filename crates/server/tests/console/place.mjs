@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LIMIT, until } from './waits.mjs';
+import { LIMIT, until, within } from './waits.mjs';
 
 const PROGRAM = process.env.AMPLIFIER ?? fileURLToPath(new URL('../../../../target/debug/amplifier', import.meta.url));
 
@@ -116,7 +116,7 @@ export class Place {
 
   async api(method, path, body, token = null) {
     const bearer = token ?? (await this.read('home/server/token')).trim();
-    const response = await fetch(this.server.url + path, { method, headers: { authorization: `Bearer ${bearer}`, ...(body ? { 'content-type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
+    const response = await fetch(this.server.url + path, { method, headers: { authorization: `Bearer ${bearer}`, ...(body ? { 'content-type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined, signal: AbortSignal.timeout(LIMIT) });
     return { status: response.status, body: await response.json().catch(() => null) };
   }
 
@@ -130,7 +130,7 @@ export class Place {
   async remove() {
     const ends = [...this.#children].map((child) => new Promise((resolve) => child.once('close', resolve)));
     for (const child of this.#children) child.kill('SIGKILL');
-    await Promise.all(ends);
+    await within(Promise.all(ends), () => 'the processes end');
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
   }
 }

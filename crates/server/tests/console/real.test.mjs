@@ -5,17 +5,17 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createServer } from 'node:http';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBrowser } from './browser.mjs';
 import { Place } from './place.mjs';
 import { HOSTILE, HOSTILE_LONG } from './story.mjs';
-import { drawn, patient, reads, settled, unfold, until } from './waits.mjs';
+import { drawn, patient, reads, settled, test, unfold, until, within } from './waits.mjs';
 
 /** @type {import('playwright-core').Browser} */
 let browser;
 before(async () => { browser = await openBrowser(); });
-after(async () => { await browser?.close(); });
+after(() => within(browser?.close(), () => 'the browser is closed'));
 
 const TOUCH = [{ text: 'I make the file.', tools: [{ name: 'Bash', input: { command: 'touch made' } }] }, { text: 'Done.' }];
 
@@ -42,7 +42,7 @@ async function enter(t, place, { name = 'ada', role = 'admin', hash = '', contex
     if (/Content Security Policy|TypeError|ReferenceError/.test(message.text())) problems.push(message.text());
   });
   t.after(async () => {
-    await opened.close();
+    await within(opened.close(), () => 'the page is closed');
     assert.deepEqual(problems, []);
   });
   await page.goto(await place.link(name, role));

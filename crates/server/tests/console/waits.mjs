@@ -1,9 +1,24 @@
-// How tests wait: for what they want to see, never for a while. A busy machine takes its time.
+// How tests wait: for what they want to see, never for a while, and never for ever. A busy machine takes its time.
 
 import assert from 'node:assert/strict';
+import { test as plainTest } from 'node:test';
 
 /** Longer than anything takes; whoever waits for it has failed. */
 export const LIMIT = 90_000;
+
+/** A test that fails, rather than wait for something that has no limit of its own. */
+export const test = (name, run) => plainTest(name, { timeout: 5 * LIMIT }, run);
+
+/** What the page or a process says, which it may never do: neither has a limit of its own. */
+export async function within(said, what) {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`this took too long: ${what()}`)), LIMIT); });
+  try {
+    return await Promise.race([said, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /**
  * Makes a page as patient as the tests, and as slow as SLOW says (`SLOW=4 node --test` has a processor of a quarter of the speed).
@@ -20,7 +35,7 @@ export async function patient(page) {
 export async function until(holds, what) {
   const end = Date.now() + LIMIT;
   while (Date.now() < end) {
-    const value = await holds();
+    const value = await within(holds(), what);
     if (value) return value;
     await new Promise((resolve) => setTimeout(resolve, 40));
   }
@@ -37,10 +52,10 @@ export async function reads(locator, pattern) {
 export const settled = (page) => page.locator('#question .option[aria-disabled="false"]').first().waitFor();
 
 /** Waits until what the page was about to draw is drawn. */
-export const drawn = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+export const drawn = (page) => within(page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))), () => 'the page is drawn');
 
 /** Waits until the page has changed that many times. */
-export const changes = (page, times) => page.evaluate((most) => new Promise((resolve) => {
+export const changes = (page, times) => within(page.evaluate((most) => new Promise((resolve) => {
   let left = most;
   const seen = new MutationObserver(() => {
     left -= 1;
@@ -49,7 +64,7 @@ export const changes = (page, times) => page.evaluate((most) => new Promise((res
     resolve(undefined);
   });
   seen.observe(document.body, { subtree: true, childList: true, characterData: true });
-}), times);
+}), times), () => `${times} changes of the page`);
 
 /** Opens what is folded, and waits for what it is filled with. */
 export async function unfold(details) {
@@ -62,6 +77,6 @@ export async function unfold(details) {
  * it something.
  */
 export async function nothingSent(page, sent) {
-  await page.evaluate(() => fetch('/health').then((response) => response.text()));
+  await within(page.evaluate(() => fetch('/health').then((response) => response.text())), () => 'the page has sent what it was about to');
   assert.deepEqual(sent.filter((one) => one.endsWith('/answer')), []);
 }

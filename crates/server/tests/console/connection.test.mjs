@@ -1,0 +1,119 @@
+// The page loses the server, and finds it again; or something else in its place.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { describe } from 'node:test';
+import { KEY, startMock } from './mock.mjs';
+import { answered, dialog, soon, visit } from './visit.mjs';
+import { nothingSent, settled, test, until } from './waits.mjs';
+
+describe('the connection', () => {
+  test('after a restart of the server the page comes back by itself, from its cursor, with the same question', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 1 }, still: true });
+    await dialog(page).waitFor();
+    await page.clock.runFor(1_000);
+    await settled(page);
+    const { port, state } = mock;
+    await mock.stop();
+    await page.locator('#question-offline').waitFor();
+    await page.keyboard.press('1');
+    assert.deepEqual(sent, []);
+    // The session finds the server a moment later than the browser does.
+    const [asked] = state.approvals.splice(0);
+    const again = await startMock({ port, state });
+    t.after(() => again.stop());
+    await until(() => soon(page, page.getByText('Live', { exact: true })), () => 'the page comes back');
+    await page.clock.runFor(1_000);
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    assert.equal(await page.locator('.outcome').count(), 0);
+    again.ask({ ...asked, nonce: 'another-nonce' });
+    await page.locator('#question-offline').waitFor({ state: 'hidden' });
+    assert.match(state.streams.at(-1), /after=1285/);
+    await page.clock.runFor(1_000);
+    await page.keyboard.press('1');
+    await answered(again, 1);
+    assert.equal(state.answers[0].nonce, 'another-nonce');
+  });
+
+  test('a question that does not come back after a restart is not called denied, and can be answered if it comes late', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 }, expectErrors: true });
+    await dialog(page).waitFor();
+    const { port, state } = mock;
+    await mock.stop();
+    await page.locator('#question-offline').waitFor();
+    const [asked] = state.approvals.splice(0);
+    const again = await startMock({ port, state });
+    t.after(() => again.stop());
+    await page.getByText('This question is no longer open').first().waitFor();
+    assert.equal(await page.locator('.outcome').count(), 0);
+    assert.equal(await page.locator('.option').count(), 0);
+    // It was only late: it can be answered again.
+    again.ask(asked);
+    await settled(page);
+    await page.keyboard.press('3');
+    await answered(again, 1);
+  });
+
+  test('a lost connection is said, and so is that it is back', async (t) => {
+    // Time stands still, so the page does not try again before it is told to.
+    const { page, mock } = await visit(t, { auto: false, still: true });
+    const { port, state } = mock;
+    await mock.stop();
+    await until(() => soon(page, page.getByText('The connection to the server is lost')), () => 'the page says that the connection is lost');
+    const again = await startMock({ port, state });
+    t.after(() => again.stop());
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await page.getByText('Connected again').waitFor();
+  });
+
+  test('a stream that never begins is given up, and tried again', async (t) => {
+    const mock = await startMock();
+    mock.state.deaf = 1;
+    const { page } = await visit(t, { mock, auto: false, still: true });
+    assert.equal(mock.state.deaf, 0);
+    assert.equal(mock.state.streams.length, 1);
+    await page.locator('.session').first().waitFor();
+  });
+
+  test('a program that has taken the port gets no key, and the page says so', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 }, still: true });
+    await mock.stop();
+    await until(() => soon(page, page.getByText('Connection lost').first()), () => 'the page says that the connection is lost');
+    const heard = [];
+    const stranger = createServer((request, response) => {
+      heard.push({ url: request.url, text: JSON.stringify(request.headers) });
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"proof":"none","name":"ada","role":"admin"}');
+    });
+    await new Promise((resolve) => stranger.listen(mock.port, '127.0.0.1', resolve));
+    t.after(() => { stranger.close(); stranger.closeAllConnections(); });
+    await until(() => soon(page, page.getByRole('heading', { name: 'Something else answers at this address' })), () => 'the page finds out');
+    assert.equal(await page.evaluate(() => localStorage.getItem('amplifier.key')), null);
+    await page.evaluate(() => window.dispatchEvent(new Event('online')));
+    // Longer than a page ever takes to try again; what it had sent would be heard before this.
+    await page.clock.runFor(60_000);
+    await page.evaluate(() => fetch('/after').then((response) => response.text()));
+    assert.deepEqual(heard.map((one) => one.url.split('?')[0]), ['/proof', '/after']);
+    assert.match(heard[0].url, /^\/proof\?challenge=[A-Za-z0-9_-]{43}$/);
+    assert.ok(!heard[0].text.includes(KEY));
+    // When the server is back, the page goes on.
+    stranger.closeAllConnections();
+    await new Promise((resolve) => stranger.close(resolve));
+    const again = await startMock({ state: mock.state, port: mock.port });
+    t.after(() => again.stop());
+    await page.getByRole('button', { name: 'Ask again' }).click();
+    await until(() => soon(page, page.getByText('Live', { exact: true })), () => 'the page is live again');
+    assert.equal(await page.evaluate(() => localStorage.getItem('amplifier.key')), KEY);
+  });
+
+  test('who is not known is told how to get in', async (t) => {
+    const mock = await startMock();
+    mock.state.known = false;
+    const { page } = await visit(t, { mock, expectErrors: true });
+    await page.getByText('amplifier serve link').waitFor();
+    assert.equal(await page.locator('.session').count(), 0);
+    mock.state.known = true;
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+  });
+});

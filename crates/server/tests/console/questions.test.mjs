@@ -1,0 +1,325 @@
+// Questions on the page: how they are shown, answered, lost and closed.
+
+import assert from 'node:assert/strict';
+import { describe } from 'node:test';
+import { startMock } from './mock.mjs';
+import { question } from './story.mjs';
+import { answered, dialog, visit } from './visit.mjs';
+import { nothingSent, reads, settled, test, until } from './waits.mjs';
+
+describe('questions', () => {
+  test('a question opens by itself, is told in full, and is answered by a number key', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const asked = question(7);
+    mock.ask(asked);
+    await dialog(page).waitFor();
+    await page.getByRole('heading', { name: 'Allow write to config/production.toml?' }).waitFor();
+    const told = await dialog(page).innerText();
+    for (const part of ['production-guard', asked.reason, 'edit_file', 'requests_a_minute = 6000', 'The file is outside of the folders', asked.digest, '/home/ada/work/harbour', 'then it is denied']) assert.ok(told.includes(part), `${part} in ${told}`);
+    assert.equal(await page.title(), '(1) Sessions · Amplifier');
+    assert.match(await page.locator('#favicon').getAttribute('href'), /^data:image\/svg/);
+    await settled(page);
+    await page.keyboard.press('1');
+    await answered(mock, 1);
+    assert.deepEqual(mock.state.answers, [{ id: asked.id, option: 'Allow once', nonce: asked.nonce }]);
+    await dialog(page).waitFor({ state: 'hidden' });
+    await page.waitForFunction(() => document.title === 'Sessions · Amplifier');
+    assert.equal(await page.locator('#favicon').getAttribute('href'), '/console/favicon.svg');
+  });
+
+  test('a button answers as the key does', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 } });
+    await dialog(page).waitFor();
+    await settled(page);
+    await dialog(page).getByRole('button', { name: /^Deny/ }).click();
+    await answered(mock, 1);
+    assert.equal(mock.state.answers[0].option, 'Deny');
+  });
+
+  test('keys and clicks before the dialog has settled answer nothing, and typing makes it wait longer', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
+    mock.ask(question(7));
+    await dialog(page).waitFor();
+    for (let i = 0; i < 12; i += 1) {
+      await page.keyboard.press('1');
+      await page.clock.runFor(90);
+    }
+    // Forced: the browser driver would wait until the button says that it works.
+    await dialog(page).getByRole('button', { name: /^Allow once/ }).click({ force: true });
+    await nothingSent(page, sent);
+    await page.clock.runFor(400);
+    assert.equal(await page.locator('.option').first().getAttribute('aria-disabled'), 'true');
+    await page.clock.runFor(400);
+    await settled(page);
+    await page.keyboard.press('3');
+    await answered(mock, 1);
+  });
+
+  test('another question under the same id is shown anew, and nothing of the one before can be sent', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
+    const first = question(7);
+    mock.ask(first);
+    await dialog(page).waitFor();
+    await page.clock.runFor(1_000);
+    await settled(page);
+    const other = question(7, { prompt: 'Allow rm -rf /srv?', digest: 'sha256:other', nonce: 'other' });
+    mock.state.approvals = [other];
+    mock.say({ type: 'asked', approval: other });
+    await page.getByRole('heading', { name: 'Allow rm -rf /srv?' }).waitFor();
+    await page.keyboard.press('1');
+    await dialog(page).getByRole('button', { name: /^Allow once/ }).click({ force: true });
+    await nothingSent(page, sent);
+    await page.clock.runFor(1_000);
+    await settled(page);
+    await page.keyboard.press('3');
+    await answered(mock, 1);
+    assert.equal(mock.state.answers[0].nonce, 'other');
+  });
+
+  test('a rule for the project is offered only where an answer that lasts is', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const asked = question(7);
+    mock.ask({ ...asked, options: asked.options.filter((one) => one.effect !== 'allow_always'), action: { ...asked.action, about: 'a new file' } });
+    await dialog(page).waitFor();
+    await dialog(page).getByRole('button', { name: /^Allow once/ }).waitFor();
+    assert.equal(await dialog(page).getByRole('button', { name: /for this project/ }).count(), 0);
+    assert.ok((await dialog(page).innerText()).includes('a new file'));
+  });
+
+  test('a question that is cut in the list is read in full before it can be answered', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
+    const whole = question(7);
+    let makeReadable;
+    const isReadable = new Promise((resolve) => { makeReadable = resolve; });
+    await page.route('**/api/approvals/s-harbour.7', (route) => isReadable.then(() => route.fulfill({ json: whole })));
+    mock.ask({ ...whole, cut: true, action: { ...whole.action, body: [] } });
+    await dialog(page).waitFor();
+    await page.clock.runFor(1_000);
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    makeReadable();
+    await dialog(page).getByText('requests_a_minute = 6000').waitFor();
+    await page.clock.runFor(1_000);
+    await settled(page);
+    await page.keyboard.press('1');
+    await answered(mock, 1);
+  });
+
+  test('Escape closes and answers nothing; the question stays open and can be opened again', async (t) => {
+    const { page, sent } = await visit(t, { mock: { open: 1 } });
+    await dialog(page).waitFor();
+    await settled(page);
+    await page.keyboard.press('Escape');
+    await dialog(page).waitFor({ state: 'hidden' });
+    await nothingSent(page, sent);
+    assert.match(await page.title(), /^\(1\)/);
+    await page.locator('#bar-asks').focus();
+    await page.keyboard.press('Enter');
+    await dialog(page).waitFor();
+    await nothingSent(page, sent);
+  });
+
+  test('the focus begins on the question, goes round inside the dialog, and Enter on the question answers nothing', async (t) => {
+    const { page, sent } = await visit(t, { mock: { open: 2 } });
+    await dialog(page).waitFor();
+    await settled(page);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), 'question-title');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Space');
+    const seen = [];
+    for (let i = 0; i < 24; i += 1) {
+      await page.keyboard.press('Tab');
+      seen.push(await page.evaluate(() => { const at = document.activeElement; return at?.closest('#question') ? at.id || at.className || at.tagName : 'OUTSIDE'; }));
+    }
+    assert.ok(!seen.includes('OUTSIDE'), seen.join(', '));
+    const first = seen.slice(0, seen.indexOf(seen[0], 1));
+    assert.ok(first.includes('diff') && first.some((one) => one.includes('option allow')) && first.includes('question-close'), first.join(', '));
+    await nothingSent(page, sent);
+  });
+
+  test('several questions: which of how many, forwards and back, and each one settles anew', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 2 }, still: true });
+    await dialog(page).waitFor();
+    await reads(page.locator('#question-place'), /^Question 1 of 2$/);
+    await page.clock.runFor(1_000);
+    await page.keyboard.press('ArrowRight');
+    await reads(page.locator('#question-place'), /^Question 2 of 2$/);
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    await page.clock.runFor(1_000);
+    await page.keyboard.press('1');
+    await answered(mock, 1);
+    // The other one comes up, and is not answered by the same key press.
+    await reads(page.locator('#question-place'), /^One question$/);
+    sent.length = 0;
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    assert.equal(mock.state.answers.length, 1);
+  });
+
+  test('who was faster is said, and the dialog does not go on to the next question by itself', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 2 } });
+    await dialog(page).waitFor();
+    await settled(page);
+    mock.decide('s-harbour.8', true, { by: { name: 'grace', via: 'terminal' } });
+    await reads(page.locator('.outcome'), /Allowed\s*Answered by grace in the terminal/);
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    await page.getByRole('button', { name: 'Next question' }).click();
+    await page.getByRole('heading', { name: 'Allow write to config/production.toml?' }).waitFor();
+  });
+
+  test('a late answer is refused, and that is shown', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 }, expectErrors: true });
+    await dialog(page).waitFor();
+    await settled(page);
+    mock.state.refuseNext = { status: 409, code: 'late', message: 'the time limit was over; it was denied by default' };
+    await page.keyboard.press('1');
+    await reads(dialog(page).getByRole('alert'), /Too late: the time limit was over/);
+  });
+
+  test('two browsers race: one wins, the other is told by whom', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 } });
+    const { page: other } = await visit(t, { mock });
+    await dialog(page).waitFor();
+    await dialog(other).waitFor();
+    await settled(page);
+    await page.keyboard.press('3');
+    await reads(other.locator('.outcome'), /Denied\s*Answered by ada in the console/);
+    assert.equal(mock.state.answers.length, 1);
+  });
+
+  test('the countdown runs, says what happens at zero, and then nothing can be answered any more', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
+    const now = await page.evaluate(async () => (await import('/console/format.js')).serverNow());
+    mock.ask(question(7, { asked_at: new Date(now).toISOString(), deadline: new Date(now + 3_000).toISOString(), timeout_s: 3 }));
+    await dialog(page).waitFor();
+    const left = page.locator('.left');
+    const arc = () => page.locator('.ring .arc').getAttribute('stroke-dashoffset').then(Number);
+    await reads(left, /^0:03\s*then it is denied$/);
+    const before = await arc();
+    await page.clock.runFor(2_000);
+    await reads(left, /^0:01\s*then it is denied$/);
+    assert.ok((await arc()) > before);
+    await page.clock.runFor(1_000);
+    await reads(left, /^0:00\s*time is up: denied$/);
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    mock.decide('s-harbour.7', false, { basis: 'timeout' });
+    await reads(page.locator('.outcome'), /nobody answered in time/);
+  });
+
+  test('"for this project" goes with its scope, and is not offered where the question has a star', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 } });
+    await dialog(page).waitFor();
+    await settled(page);
+    await page.keyboard.press('4');
+    await answered(mock, 1);
+    assert.equal(mock.state.answers[0].scope, 'project');
+    assert.equal(mock.state.answers[0].option, 'Allow always');
+    mock.ask(question(9, { prompt: 'Allow rm *?' }));
+    await dialog(page).getByRole('heading', { name: 'Allow rm *?' }).waitFor();
+    assert.equal(await dialog(page).locator('.option').count(), 3);
+  });
+
+  test('a viewer sees the question, and has nothing to answer it with', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 1, role: 'viewer' }, still: true });
+    await dialog(page).waitFor();
+    assert.equal(await dialog(page).locator('.option').count(), 0);
+    await dialog(page).getByText('your role is viewer').waitFor();
+    await page.clock.runFor(1_000);
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    await page.keyboard.press('Escape');
+    await page.clock.resume();
+    assert.equal(await page.getByRole('button', { name: 'New session' }).count(), 0);
+    await page.goto(`${mock.url}#/sessions/s-harbour`);
+    await page.locator('.entry').first().waitFor();
+    for (const name of ['Interrupt', 'End', 'Send']) assert.equal(await page.getByRole('button', { name, exact: true }).count(), 0, name);
+  });
+
+  test('changed lines have numbers and signs, and are named for a screen reader', async (t) => {
+    const { page } = await visit(t, { mock: { open: 1 } });
+    await dialog(page).waitFor();
+    const rows = await page.locator('.diff tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+    assert.deepEqual(rows[2], ['13', '', '−removed: ', 'workers = 4']);
+    assert.deepEqual(rows[4], ['', '13', '+added: ', 'workers = 16']);
+    assert.match(await page.locator('.changed').innerText(), /\+4 −3/);
+  });
+
+  test('all of the action can be reached, however small the screen', async (t) => {
+    for (const viewport of [{ width: 1400, height: 500 }, { width: 390, height: 600 }]) {
+      const { page } = await visit(t, { mock: { open: 1 }, context: { viewport } });
+      await dialog(page).waitFor();
+      for (const last of [page.locator('.diff tr').last(), page.locator('.fields dd').last(), page.locator('.digest')]) {
+        await last.scrollIntoViewIfNeeded();
+        const [inside, top] = await last.evaluate((node) => {
+          const box = node.getBoundingClientRect();
+          const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+          return [node.contains(at) || at?.contains(node), box.height];
+        });
+        assert.ok(inside && top > 0, `${viewport.width}: ${await last.innerText()} is seen`);
+      }
+      const cut = await page.locator('.action').evaluate((node) => node.scrollHeight - node.clientHeight);
+      assert.ok(cut <= 1, `${cut} pixels of the action are cut off`);
+    }
+  });
+
+  test('too many questions: the page says so and offers a rule to look at, never a yes to all', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 2 }, auto: false });
+    mock.setBusy({ asked: 14, seconds: 60, hook: 'shell-guard', pattern: 'Run this command on the staging host?' });
+    await page.getByText('has asked 14 times in 60 seconds').waitFor();
+    assert.equal(await page.getByRole('button', { name: /all/i }).filter({ hasText: /allow|yes|approve/i }).count(), 0);
+    await page.getByRole('button', { name: 'Look at a rule…' }).click();
+    assert.equal(await page.getByLabel('Questions of the hook').inputValue(), 'shell-guard');
+    await page.getByText('1 of the questions that are open now are of this kind').waitFor();
+    assert.equal(await page.getByLabel('What happens').inputValue(), 'deny');
+    await page.getByRole('button', { name: 'Make the rule' }).click();
+    await page.getByText('The rule holds from now on.').waitFor();
+    assert.deepEqual({ ...mock.state.rules.at(-1), id: '', by: null, explanation: '' }, { id: '', scope: 'project', project: '/home/ada/work/harbour', hook: 'shell-guard', pattern: 'Run this command on the staging host?', decision: 'deny', by: null, explanation: '' });
+    assert.equal(mock.state.approvals.length, 2);
+  });
+
+  test('a notification is asked for by a click, comes when nobody looks, and opens its question', async (t) => {
+    const mock = await startMock({ open: 0 });
+    const { page } = await visit(t, { mock, hash: '#/approvals', auto: false });
+    await page.context().grantPermissions(['notifications'], { origin: new URL(mock.url).origin });
+    // The browser's own notifications, which are kept to be looked at.
+    await page.evaluate(() => {
+      globalThis.notes = [];
+      globalThis.Notification = class extends Notification {
+        constructor(title, options) {
+          super(title, options);
+          const note = { it: this, heard: [] };
+          for (const name of ['show', 'error', 'close']) this.addEventListener(name, () => note.heard.push(name));
+          globalThis.notes.push(note);
+        }
+      };
+    });
+    const notes = () => page.evaluate(() => globalThis.notes.map(({ it, heard }) => [it.title, it.body, it.tag, ...heard]));
+    const come = (wanted) => until(async () => JSON.stringify(await notes()) === JSON.stringify(wanted), () => `notifications ${JSON.stringify(wanted)}`);
+    // Who looks at the page needs none, and who did not ask for any gets none.
+    mock.ask(question(5));
+    await page.locator('.question-card').waitFor();
+    await page.getByRole('button', { name: 'Notify me' }).click();
+    await page.getByRole('button', { name: 'Notifications are on' }).waitFor();
+    mock.ask(question(6));
+    await page.locator('.question-card').nth(1).waitFor();
+    assert.deepEqual(await notes(), []);
+    // A headless browser has no window to hide.
+    await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
+    const first = ['production-guard asks', 'AllowU+202E this?', 's-harbour.7'];
+    const second = ['shell-guard asks', 'Allow that?', 's-harbour.8'];
+    mock.ask(question(7, { prompt: 'Allow\u202E this?' }));
+    mock.ask(question(8, { hook: 'shell-guard', prompt: 'Allow that?' }));
+    await come([[...first, 'show'], [...second, 'show']]);
+    mock.decide('s-harbour.7', true);
+    await come([[...first, 'show', 'close'], [...second, 'show']]);
+    // Nobody can click on what a headless browser shows.
+    await page.evaluate(() => globalThis.notes[1].it.dispatchEvent(new Event('click')));
+    await dialog(page).getByRole('heading', { name: 'Allow that?' }).waitFor();
+    await come([[...first, 'show', 'close'], [...second, 'show', 'close']]);
+  });
+});

@@ -1,0 +1,146 @@
+// The list of sessions, and the timeline of one.
+
+import assert from 'node:assert/strict';
+import { describe } from 'node:test';
+import { startMock } from './mock.mjs';
+import { nothing } from './story.mjs';
+import { dialog, visit } from './visit.mjs';
+import { changes, drawn, reads, test, unfold, until, within } from './waits.mjs';
+
+describe('sessions', () => {
+  test('those that wait come first, then the newest; states are words; search and filter find', async (t) => {
+    const { page } = await visit(t, { auto: false });
+    await page.locator('.session').first().waitFor();
+    assert.deepEqual(await page.locator('.session .state').allInnerTexts(), ['Waiting for you', 'Running', 'Idle', 'Running', 'Ended', 'Gone']);
+    await page.getByLabel('Search sessions').fill('tuesday');
+    await page.waitForFunction(() => document.querySelectorAll('.session').length === 1);
+    await page.getByLabel('Search sessions').fill('');
+    await page.getByRole('button', { name: /^Gone/ }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.session').length === 1 && document.querySelector('.session')?.textContent?.includes('Nightly dependency check'));
+  });
+
+  test('a session is watched live, follows its end, and does not once somebody has scrolled up', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
+    await page.getByRole('heading', { name: /Berth planner/ }).waitFor();
+    for (let n = 0; n < 40; n += 1) mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}` }, hooks: [{ hook: 'secrets-guard', answer: 'continue', took_ns: 12_345 }] });
+    await page.getByText('step 39').waitFor();
+    const gap = () => page.evaluate(() => document.scrollingElement.scrollHeight - document.scrollingElement.scrollTop - document.scrollingElement.clientHeight);
+    await until(async () => (await gap()) < 90, () => 'the end is in sight');
+    await reads(page.locator('.hook-chip').last(), /secrets-guard\s*lets it pass\s*12 µs/);
+    await within(page.evaluate(() => new Promise((resolve) => {
+      addEventListener('scroll', resolve, { once: true });
+      window.scrollTo(0, 0);
+    })), () => 'the page is scrolled');
+    await drawn(page);
+    mock.add('s-berths', { turn: 8, event: 'tool:post', data: { tool_name: 'bash', tool_input: {}, tool_result: 'done', success: true, duration_ms: 250, tool_call_id: 'c39' } });
+    mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'after' }, tool_call_id: 'after' } });
+    await page.getByRole('button', { name: '1 new' }).waitFor();
+    assert.equal(await page.evaluate(() => document.scrollingElement.scrollTop), 0);
+    await page.getByRole('button', { name: '1 new' }).click();
+    await until(async () => (await gap()) < 90, () => 'the end is in sight again');
+    // What ends a call is told with the call, not as one more entry.
+    assert.equal(await page.locator('.entry.tool').count(), 41);
+    await reads(page.locator('.entry.tool').nth(39), /250 ms/);
+    assert.ok(mock.state.watches.some((one) => one.session === 's-berths'));
+  });
+
+  test('the timeline tells denials, hooks, injections where they landed, and who approved from where', async (t) => {
+    const { page } = await visit(t, { hash: '#/sessions/s-harbour', auto: false });
+    await reads(page.locator('.entry.denied'), /Denied by secrets-guard: The command sends what looks like a key/);
+    await reads(page.locator('.approval-line').first(), /Allowed\s*Run `cargo test --workspace`\?\s*grace in the terminal after 6\.4 s/);
+    await reads(page.locator('.injection-line').last(), /rustfmt\s*told the agent something, at the end of the tool's result/);
+    await reads(page.locator('.message-line'), /80 % of its budget/);
+    const entry = page.locator('.entry.tool').filter({ hasText: 'grep' }).first();
+    await unfold(entry.locator('.more-of-it'));
+    await reads(entry, /Input[\s\S]*pattern[\s\S]*Output/);
+    await page.getByText('Waits for an answer').waitFor();
+  });
+
+  test('what is there when a session is opened is not called new, and a session that is not there is said to be unknown', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-docs', auto: false });
+    await page.getByText('Session ended').waitFor();
+    await drawn(page);
+    assert.equal(await page.locator('.jump').isVisible(), false);
+    await page.goto(`${mock.url}#/sessions/none`);
+    await page.getByRole('alert').filter({ hasText: 'there is no session `none`' }).waitFor();
+    assert.equal(await page.getByLabel('Show in the timeline').isVisible(), false);
+  });
+
+  test('who comes first is told what to run, and nothing is said to be verified', async (t) => {
+    const { page, mock } = await visit(t, { mock: { state: nothing() } });
+    await reads(page.locator('.empty'), /No session yet[\s\S]*amplifier chat --serve[\s\S]*shows up here/);
+    await reads(page.locator('#proven'), /^Nothing recorded yet$/);
+    for (const [hash, words] of [['#/approvals', 'No question is open.'], ['#/approvals/history', 'Nothing was decided yet.'], ['#/approvals/rules', 'There are no rules.'], ['#/hooks', 'No hook was called yet.'], ['#/audit', 'Nothing is recorded yet']]) {
+      await page.goto(mock.url + hash);
+      await page.locator('main').getByText(words).waitFor();
+      assert.equal(await page.locator('main table').filter({ visible: true }).count(), 0, hash);
+    }
+  });
+
+  test('thousands of entries stay quick', async (t) => {
+    // How quick the machine is right now is seen by a session of a hundred entries.
+    const opened = async (entries) => {
+      const mock = await startMock({ open: 0 });
+      for (let n = 0; n < entries; n += 1) mock.state.add('s-berths', { turn: 8 + Math.floor(n / 100), event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}` }, hooks: [{ hook: 'a', answer: 'continue', took_ns: 1 }] });
+      const began = Date.now();
+      const { page } = await visit(t, { mock, hash: '#/sessions/s-berths' });
+      await page.getByText(`step ${entries - 1}`, { exact: true }).waitFor();
+      const took = Date.now() - began;
+      const frame = await page.evaluate(async () => {
+        const frames = [];
+        let last = performance.now();
+        for (let n = 0; n < 31; n += 1) {
+          await new Promise(requestAnimationFrame);
+          window.scrollBy(0, n % 2 ? 400 : -400);
+          frames.push(performance.now() - last);
+          last = performance.now();
+        }
+        return frames.sort((a, b) => a - b)[15];
+      });
+      return { page, took, frame };
+    };
+    const few = await opened(100);
+    const { page, took, frame } = await opened(6_000);
+    assert.ok(took < 20 * few.took + 5_000, `${took} ms, beside ${few.took} ms for few`);
+    assert.ok(frame < 8 * few.frame + 100, `half of the frames take longer than ${frame} ms, beside ${few.frame} ms with few`);
+    const nodes = await page.locator('.entry').count();
+    assert.ok(nodes <= 1_800, `${nodes} entries on the page`);
+    await page.getByRole('button', { name: 'Show earlier entries' }).click();
+    await page.getByText('step 3100', { exact: true }).waitFor();
+  });
+
+  test('what changes all the time can still be clicked', async (t) => {
+    const { page, mock } = await visit(t, { auto: false });
+    await page.locator('.session').first().waitFor();
+    const session = mock.state.sessions.find((one) => one.id === 's-berths');
+    const timer = setInterval(() => mock.say({ type: 'session', session: { ...session, tool_calls: (session.tool_calls += 1), last_at: new Date().toISOString() } }), 10);
+    t.after(() => clearInterval(timer));
+    const press = async (locator) => {
+      const box = await locator.boundingBox();
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      await page.mouse.down();
+      await changes(page, 4);
+      await page.mouse.up();
+    };
+    await press(page.locator('.session a').filter({ hasText: 'Berth planner' }));
+    await page.getByRole('heading', { name: /Berth planner/ }).waitFor();
+    await press(page.getByRole('button', { name: 'Interrupt' }));
+    await page.getByText('Once more stops it at once').waitFor();
+    await press(page.locator('#bar-asks'));
+    await dialog(page).waitFor();
+  });
+
+  test('a prompt, an interrupt and an end are sent to the session', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-idle', auto: false });
+    await page.getByLabel('Prompt').fill('Shorter still.');
+    await page.keyboard.press('Enter');
+    await page.getByText('Shorter still.').waitFor();
+    await page.getByRole('button', { name: 'End', exact: true }).click();
+    await page.getByRole('button', { name: 'End session' }).click();
+    await page.getByText('The session is told to end.').waitFor();
+    await page.goto(`${mock.url}#/sessions/s-harbour`);
+    await page.getByRole('button', { name: 'Interrupt' }).click();
+    await page.getByText('Once more stops it at once').waitFor();
+    assert.deepEqual(mock.state.commands.map((one) => one.what), ['prompt', 'end', 'interrupt']);
+  });
+});
