@@ -106,7 +106,7 @@ pub struct Finding {
     pub file: Option<String>,
     /// In which line of it.
     pub line: Option<u64>,
-    /// The number of the record that was expected there.
+    /// The number of the record that was expected there. Without a line: how many records it is about, the first ones.
     pub seq: u64,
     /// What is wrong, in words.
     pub text: String,

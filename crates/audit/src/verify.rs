@@ -226,12 +226,16 @@ impl Check {
     }
 
     fn find(&mut self, problem: Problem, segment: u64, line: u64, text: String) {
+        let seq = self.chain.as_ref().map_or(0, |chain| chain.size);
+        self.find_at(problem, segment, line, seq, text);
+    }
+
+    fn find_at(&mut self, problem: Problem, segment: u64, line: u64, seq: u64, text: String) {
         self.report.is_unsound |= problem != Problem::Unreadable;
         if self.report.findings.len() >= MOST_FINDINGS {
             self.report.more_findings += 1;
             return;
         }
-        let seq = self.chain.as_ref().map_or(0, |chain| chain.size);
         let file = (segment > 0).then(|| segment_file(segment));
         self.report.findings.push(Finding { problem, file, line: (line > 0).then_some(line), seq, text });
     }

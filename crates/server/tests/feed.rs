@@ -359,6 +359,42 @@ fn a_byte_that_is_changed_in_what_was_verified_is_noticed() {
 }
 
 #[test]
+fn a_broken_log_goes_on_and_what_happens_from_then_on_is_seen() {
+    let (place, feed, status) = tampered(30, |place| {
+        let text = std::fs::read(place.segment(1)).unwrap();
+        let file = OpenOptions::new().write(true).open(place.segment(1)).unwrap();
+        file.write_all_at(b"7", at(&text, "number 10 of") as u64 + 7).unwrap();
+    });
+    let (broken, end) = (status.problems[0].seq.unwrap(), feed.cursor());
+    // The writer goes on from the last record that fits, with numbers that were given already.
+    let log = place.open();
+    (0..5).for_each(|n| _ = log.take(&message("after", &format!("number {n} after the break"))).unwrap());
+    log.checkpoint().unwrap();
+    assert!(log.status().size < end, "{:?}", log.status());
+    let check = |feed: &Feed| {
+        let page = until("what came after", || {
+            let page = feed.records(&of_session("after"), 0, 100).unwrap();
+            (page.records.len() == 5).then_some(page)
+        });
+        let numbers: Vec<u64> = page.records.iter().map(|record| record.seq).collect();
+        assert!(numbers[0] >= end && numbers.is_sorted(), "{numbers:?} after {end}");
+        assert_eq!(feed.records_before(&of_session("after"), u64::MAX, 100).unwrap().records, page.records);
+        assert_eq!(feed.session("after").unwrap().last_seq, numbers[4]);
+        assert_eq!(feed.timeline("after", 0, 10).unwrap().cursor, feed.cursor());
+        let all = feed.records(&Filter::default(), 0, 1000).unwrap().records;
+        assert!(all.is_sorted_by_key(|record| record.seq) && all.iter().any(|record| record.kind == "breach"));
+        // The records before the break are those that were written, whatever does not fit after it.
+        let status = until("the place of the break", || {
+            Some(feed.status()).filter(|status| !status.checking && status.size == feed.cursor())
+        });
+        assert_eq!((status.sound, status.verified_to), (false, broken), "{status:?}");
+    };
+    check(&feed);
+    // Whoever comes later sees the same.
+    check(&place.feed());
+}
+
+#[test]
 fn a_log_that_is_cut_or_replaced_or_gone_is_broken() {
     let (_place, _feed, status) = tampered(30, |place| {
         let text = std::fs::read(place.segment(1)).unwrap();

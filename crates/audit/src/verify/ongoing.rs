@@ -175,7 +175,7 @@ impl Verification {
             Some(_) => None,
         };
         if let Some((problem, text)) = problem {
-            check.find(problem, 0, 0, text);
+            check.find_at(problem, 0, 0, size, text);
         }
     }
 

@@ -31,6 +31,8 @@ struct Place {
     inode: u64,
     /// The hash of the last record.
     head: Option<Hash>,
+    /// How far records stand behind the numbers that they have.
+    behind: u64,
 }
 
 /// Follows the log until it is told to stop.
@@ -89,7 +91,8 @@ impl Follower<'_> {
                 continue;
             }
             if segment > self.place.segment {
-                self.place = Place { segment, head: self.place.head, ..Place::default() };
+                let Place { head, behind, .. } = self.place;
+                self.place = Place { segment, head, behind, ..Place::default() };
             }
             if !self.read_segment()? {
                 break;
@@ -166,7 +169,16 @@ impl Follower<'_> {
         let mut offset = self.place.offset;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let end = offset + line.len() as u64;
-            let record = Record::parse(line.strip_suffix(b"\n").unwrap_or(line)).ok();
+            let mut record = Record::parse(line.strip_suffix(b"\n").unwrap_or(line)).ok();
+            if let Some(record) = &mut record {
+                // The writer of a broken log goes on in a new segment from the last record that fits, with numbers that were given already.
+                // Here each record has the number of its place, so that nobody misses what happens from then on.
+                if offset == 0 {
+                    let cursor = shared.index().cursor;
+                    self.place.behind = self.place.behind.max(cursor.saturating_sub(record.seq));
+                }
+                record.seq += self.place.behind;
+            }
             let sent = record.as_ref().filter(|_| is_fresh).map(|record| as_sent(record, &shared.folder));
             lines.push((record, offset, end, sent));
             offset = end;
@@ -189,7 +201,7 @@ impl Follower<'_> {
                 index.see_broken();
                 continue;
             };
-            let belongs = index.see(&record, offset, end, &shared.folder);
+            let belongs = index.see(&record, offset, end, self.place.behind, &shared.folder);
             self.place.head = Some(record.h);
             if let Some(sent) = sent.filter(|_| belongs) {
                 index.keep_fresh(record.seq, record.line(), sent);

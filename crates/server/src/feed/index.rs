@@ -44,6 +44,8 @@ pub(super) struct Block {
     /// Where they begin and end.
     pub(super) offset: u64,
     pub(super) end: u64,
+    /// How far they stand behind the numbers that they have themselves: in a log that is sound, not at all.
+    behind: u64,
     records: u32,
     /// The kinds among them, a bit for each.
     kinds: u32,
@@ -172,6 +174,13 @@ struct Data {
 }
 
 impl Block {
+    /// A record that stands among them, with the number of its place.
+    pub(super) fn record<'a>(&self, line: &'a [u8]) -> Option<Record<'a>> {
+        let mut record = Record::parse(line).ok()?;
+        record.seq += self.behind;
+        Some(record)
+    }
+
     /// Whether records of that session, by its hash, and of these kinds may be among them.
     pub(super) fn may_have(&self, session: Option<u64>, kinds: u32) -> bool {
         self.kinds & kinds != 0
@@ -202,7 +211,14 @@ impl Index {
     }
 
     /// Takes in a record that stands there; says whether it belongs there. Large bodies are read from `storage` where they matter.
-    pub(super) fn see(&mut self, record: &Record<'_>, offset: u64, end: u64, storage: &dyn Storage) -> bool {
+    pub(super) fn see(
+        &mut self,
+        record: &Record<'_>,
+        offset: u64,
+        end: u64,
+        behind: u64,
+        storage: &dyn Storage,
+    ) -> bool {
         // What stands where it does not belong is not told as if it did; the verification says so.
         if record.seq < self.cursor {
             self.unreadable += 1;
@@ -223,7 +239,7 @@ impl Index {
             }
             _ => {
                 let (seq, segment) = (record.seq, record.seg);
-                self.blocks.push_back(Block { seq, segment, offset, end, records: 0, kinds: 0, sessions: [0; 4] });
+                self.blocks.push_back(Block { seq, segment, offset, end, behind, records: 0, kinds: 0, sessions: [0; 4] });
                 let last = self.blocks.len() - 1;
                 &mut self.blocks[last]
             }

@@ -77,8 +77,10 @@ impl Prover<'_> {
         }
         // What stands in the log is proven by what is read after that look, not before it.
         let is_same = there == self.passed && self.ongoing.is_some();
-        if is_same && self.status().is_some_and(|status| !status.checking) && !self.is_torn() {
-            return;
+        if is_same && !self.is_torn() && let Some(status) = self.status().filter(|status| !status.checking) {
+            // Of a log that is broken, the one who follows it may have read more in the meantime.
+            let size = status.size.max(self.shared.index().cursor);
+            return self.tell(AuditStatus { size, ..status });
         }
         let mut is_whole = self.ongoing.is_none();
         loop {
@@ -265,10 +267,13 @@ fn problems(findings: &[Finding]) -> Vec<wire::Problem> {
 
 /// Up to where everything is as it was written, by what was found.
 fn verified_to(findings: &[Finding], size: u64) -> u64 {
+    let first = findings.iter().filter(|finding| finding.line.is_some()).map(|finding| finding.seq).min();
     let bound = |finding: &Finding| match (finding.problem, finding.line) {
         // What is there is as it was; what is missing comes after it.
         (Problem::Truncated, _) => size,
         (_, Some(_)) => finding.seq,
+        // Where a record is not as it was, no checkpoint over it fits, and the writer has noticed: that says nothing of those before it.
+        (Problem::Replaced | Problem::Breach, None) if first.is_some_and(|first| first < finding.seq) => size,
         // It is about all of the log.
         _ => 0,
     };

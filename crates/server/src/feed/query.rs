@@ -145,7 +145,7 @@ impl Shared {
                 read += block.end - block.offset;
                 let Some(text) = files.block(&block)? else { continue };
                 for line in lines(&text).rev().filter(|line| ready.may_fit(line)) {
-                    let Ok(record) = Record::parse(line) else { continue };
+                    let Some(record) = block.record(line) else { continue };
                     if record.seq >= cursor || !ready.fits(&record) {
                         continue;
                     }
@@ -224,7 +224,7 @@ impl Shared {
                 // Retention has removed it meanwhile.
                 let Some(text) = files.block(block)? else { continue };
                 for line in lines(&text).filter(|line| ready.may_fit(line)) {
-                    let Ok(record) = Record::parse(line) else { continue };
+                    let Some(record) = block.record(line) else { continue };
                     if record.seq < at.max(from) || !ready.fits(&record) {
                         continue;
                     }
@@ -295,8 +295,8 @@ impl<'a> Files<'a> {
         let Some(text) = self.block(block)? else { return Ok(None) };
         // In a log that is sound, its place in the block is known.
         let nth = usize::try_from(seq - block.seq).unwrap_or(usize::MAX);
-        let at = lines(&text).nth(nth).and_then(|line| Record::parse(line).ok()).filter(|record| record.seq == seq);
-        let record = at.or_else(|| lines(&text).filter_map(|line| Record::parse(line).ok()).find(|one| one.seq == seq));
+        let at = lines(&text).nth(nth).and_then(|line| block.record(line)).filter(|record| record.seq == seq);
+        let record = at.or_else(|| lines(&text).filter_map(|line| block.record(line)).find(|one| one.seq == seq));
         Ok(record.as_ref().and_then(take))
     }
 }
