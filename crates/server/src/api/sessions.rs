@@ -22,8 +22,10 @@ use crate::feed::SessionFacts;
 use crate::hub::{Change, Command, Connected};
 use crate::wire::{Failure, Session, State as Doing};
 
-/// How long nothing may be heard of a session that is not connected before it counts as gone.
+/// How long nothing may be heard of a session before it counts as gone: of one that was never connected, and of one that was. That one comes
+/// back within two seconds, if it lives.
 const SILENCE: SignedDuration = SignedDuration::from_mins(5);
+const ABSENCE: SignedDuration = SignedDuration::from_secs(5);
 /// How many sessions are listed unless more are asked for, and at most.
 const LISTED: (usize, usize) = (100, 1000);
 /// How long a session that was started may take to connect.
@@ -102,13 +104,15 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
     let known = facts.into_iter().map(|facts| {
         let about = connected.remove(&facts.id);
         let is_idle = app.hub.is_idle(&facts.id);
-        session(Some(facts), about, is_idle, now)
+        let lost = app.hub.presence().see(&facts.id, about.is_some(), now);
+        session(Some(facts), about, is_idle, lost, now)
     });
     let mut sessions: Vec<Session> = known.collect();
     // Of some, nothing is recorded yet.
     let new = connected.into_values().map(|about| {
         let is_idle = app.hub.is_idle(&about.session);
-        session(None, Some(about), is_idle, now)
+        app.hub.presence().see(&about.session, true, now);
+        session(None, Some(about), is_idle, None, now)
     });
     sessions.extend(new);
     sessions.sort_by(|one, other| (other.last_at, &other.id).cmp(&(one.last_at, &one.id)));
@@ -121,19 +125,47 @@ pub(crate) fn joined_one(app: &App, id: &str) -> Option<Session> {
     if facts.is_none() && about.is_none() {
         return None;
     }
-    Some(session(facts, about, app.hub.is_idle(id), Timestamp::now()))
+    let now = Timestamp::now();
+    let lost = app.hub.presence().see(id, about.is_some(), now);
+    Some(session(facts, about, app.hub.is_idle(id), lost, now))
 }
 
-fn session(facts: Option<SessionFacts>, about: Option<Connected>, is_idle: Option<bool>, now: Timestamp) -> Session {
+/// The sessions that began to count as gone between these times.
+pub(crate) fn gone_between(app: &App, from: Timestamp, to: Timestamp) -> Vec<String> {
+    let mut sessions = app.feed.sessions();
+    sessions.retain(|facts| {
+        facts.ended.is_none() && app.hub.session(&facts.id).is_none() && {
+            let at = gone_at(facts, app.hub.presence().see(&facts.id, false, to));
+            from < at && at <= to
+        }
+    });
+    sessions.into_iter().map(|facts| facts.id).collect()
+}
+
+/// When a session counts as gone, if nothing more is heard of it.
+fn gone_at(facts: &SessionFacts, lost: Option<Timestamp>) -> Timestamp {
+    match lost {
+        Some(since) => since.max(facts.last_at) + ABSENCE,
+        None => facts.last_at + SILENCE,
+    }
+}
+
+fn session(
+    facts: Option<SessionFacts>,
+    about: Option<Connected>,
+    is_idle: Option<bool>,
+    lost: Option<Timestamp>,
+    now: Timestamp,
+) -> Session {
     let begun = facts.as_ref().map(|facts| facts.begun_at).or_else(|| about.as_ref().map(|about| about.begun_at));
     let begun = begun.unwrap_or(now);
     let facts = facts.unwrap_or_else(|| SessionFacts { begun_at: begun, last_at: begun, ..SessionFacts::default() });
     let pending = about.as_ref().map_or(0, |about| about.pending);
-    let is_silent = about.is_none() && now.duration_since(facts.last_at) > SILENCE;
+    let is_gone = gone_at(&facts, lost) <= now;
     let state = match &about {
         // Connected again after its end: it goes on.
         None if facts.ended.is_some() => Doing::Ended,
-        None if is_silent => Doing::Gone,
+        None if is_gone => Doing::Gone,
         _ if pending > 0 => Doing::Waiting,
         Some(about) if about.takes_prompts && is_idle == Some(true) => Doing::Idle,
         _ if facts.is_running => Doing::Running,
@@ -199,7 +231,7 @@ async fn start(
     let session = joined_one(&app, &id).unwrap_or_else(|| {
         let now = Timestamp::now();
         let facts = SessionFacts { id, begun_at: now, last_at: now, ..SessionFacts::default() };
-        self::session(Some(facts), None, None, now)
+        self::session(Some(facts), None, None, None, now)
     });
     Ok((StatusCode::CREATED, Told(session)))
 }
@@ -332,8 +364,13 @@ mod tests {
             pending,
         };
         let check = |facts, about: Option<Connected>, is_idle, expected| {
-            assert_eq!(session(facts, about, is_idle, now).state, expected);
+            assert_eq!(session(facts, about, is_idle, None, now).state, expected);
         };
+        let lost = |seconds| {
+            let since = now - SignedDuration::from_secs(seconds);
+            session(Some(facts(1, true, None)), None, None, Some(since), now).state
+        };
+        assert_eq!((lost(1), lost(6)), (Doing::Running, Doing::Gone));
         check(Some(facts(0, true, None)), None, None, Doing::Running);
         check(Some(facts(0, false, None)), None, None, Doing::Idle);
         check(Some(facts(6, true, None)), None, None, Doing::Gone);

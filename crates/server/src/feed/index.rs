@@ -239,7 +239,16 @@ impl Index {
             }
             _ => {
                 let (seq, segment) = (record.seq, record.seg);
-                self.blocks.push_back(Block { seq, segment, offset, end, behind, records: 0, kinds: 0, sessions: [0; 4] });
+                self.blocks.push_back(Block {
+                    seq,
+                    segment,
+                    offset,
+                    end,
+                    behind,
+                    records: 0,
+                    kinds: 0,
+                    sessions: [0; 4],
+                });
                 let last = self.blocks.len() - 1;
                 &mut self.blocks[last]
             }

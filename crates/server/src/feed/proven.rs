@@ -77,7 +77,10 @@ impl Prover<'_> {
         }
         // What stands in the log is proven by what is read after that look, not before it.
         let is_same = there == self.passed && self.ongoing.is_some();
-        if is_same && !self.is_torn() && let Some(status) = self.status().filter(|status| !status.checking) {
+        if is_same
+            && !self.is_torn()
+            && let Some(status) = self.status().filter(|status| !status.checking)
+        {
             // Of a log that is broken, the one who follows it may have read more in the meantime.
             let size = status.size.max(self.shared.index().cursor);
             return self.tell(AuditStatus { size, ..status });

@@ -4,6 +4,7 @@
 //! waits for sessions.
 
 mod busy;
+mod presence;
 mod refused;
 mod replies;
 mod rules;
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 
+use self::presence::Presence;
 pub use self::refused::Refused;
 use self::replies::{Replies, Silence};
 pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
@@ -55,6 +57,7 @@ struct Shared {
     changes: broadcast::Sender<Change>,
     book: OnceLock<Arc<dyn RuleBook>>,
     masks: Masks,
+    presence: Presence,
 }
 
 /// A session that is connected.
@@ -145,6 +148,7 @@ impl Hub {
             changes,
             book: OnceLock::new(),
             masks: Masks::new(),
+            presence: Presence::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -183,6 +187,11 @@ impl Hub {
     /// A question that is open.
     pub fn approval(&self, id: &str) -> Option<Arc<Approval>> {
         self.state().approval(id)
+    }
+
+    /// Who was seen connected.
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.shared.presence
     }
 
     /// A question as somebody of that role sees it: without secrets for those who cannot answer.

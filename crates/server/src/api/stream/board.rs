@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -17,13 +18,16 @@ use super::message::StreamMessage;
 use crate::App;
 use crate::access::Role;
 use crate::action::masked;
-use crate::api::sessions::joined_one;
+use crate::api::sessions::{gone_between, joined_one};
 use crate::hub::Change;
 use crate::wire::AuditStatus;
 
 /// How often the clients are told about records that come one after another, and about sessions.
 const PACE: Duration = Duration::from_millis(50);
 const SESSIONS: Duration = Duration::from_millis(250);
+
+/// How often is looked for sessions of which nothing is heard any more.
+const SILENT: SignedDuration = SignedDuration::from_secs(1);
 
 /// How many sessions are told about at once; the others have their turn next.
 const SESSIONS_AT_ONCE: usize = 50;
@@ -95,6 +99,7 @@ impl Board {
                 changed: BTreeSet::new(),
                 told: self.app.feed.cursor(),
                 last: String::new(),
+                looked: Timestamp::now(),
             };
             tokio::spawn(telling.run());
         }
@@ -121,6 +126,8 @@ struct Telling {
     told: u64,
     /// The session that was told about last.
     last: String,
+    /// When was last looked for sessions of which nothing is heard any more.
+    looked: Timestamp,
 }
 
 impl Telling {
@@ -187,6 +194,11 @@ impl Telling {
     fn sessions(&mut self) {
         let board = self.board.clone();
         let feed = &board.app.feed;
+        let now = Timestamp::now();
+        if now.duration_since(self.looked) >= SILENT {
+            self.changed.extend(gone_between(&board.app, self.looked, now));
+            self.looked = now;
+        }
         if feed.cursor() > self.told && self.changed.len() < SESSIONS_AT_ONCE {
             let heard = feed.sessions_from(self.told, SESSIONS_AT_ONCE);
             self.told = match heard.last() {
