@@ -103,13 +103,19 @@ impl From<Refused> for ApiError {
     }
 }
 
+/// What is wrong, and what was found: the last of the causes says that.
+fn explained(wrong: &str, rejection: &dyn std::error::Error) -> String {
+    let cause = std::iter::successors(rejection.source(), |error| error.source()).last();
+    cause.map_or_else(|| wrong.to_owned(), |cause| format!("{wrong}: {cause}"))
+}
+
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
-        let said = Some(rejection.body_text());
         match rejection {
-            JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {
-                Self::of_status(StatusCode::UNPROCESSABLE_ENTITY, said)
+            JsonRejection::JsonDataError(_) => {
+                Self::unusable(explained("the body does not say what is needed here", &rejection))
             }
+            JsonRejection::JsonSyntaxError(_) => Self::unusable(explained("the body is no JSON", &rejection)),
             rejection if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Self::too_large(),
             // It broke off, or took too long; who has gone does not read this anyway.
             JsonRejection::BytesRejection(_) => Self::of_status(StatusCode::REQUEST_TIMEOUT, None),
@@ -120,7 +126,8 @@ impl From<JsonRejection> for ApiError {
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "query", rejection.body_text())
+        let message = explained("what stands behind the `?` cannot be read", &rejection);
+        Self::new(StatusCode::BAD_REQUEST, "query", message)
     }
 }
 
