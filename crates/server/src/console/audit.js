@@ -4,7 +4,7 @@ import { backwards, get, NEWEST, post, words } from './api.js';
 import { el, fill, icon, svg, toast } from './dom.js';
 import { ago, count, fullTime, timeOfDay } from './format.js';
 import { tree } from './json.js';
-import { empty, failed, perFrame } from './parts.js';
+import { ANSWERS, empty, ended, failed, perFrame } from './parts.js';
 import { acceptAudit, on, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
@@ -62,6 +62,7 @@ function drawStatus(audit) {
     svg('rect', { class: 'track', x: 0, y: 0, width: 1000, height: 8 }), svg('rect', { class: 'done', x: 0, y: 0, width: (part * 1000).toFixed(1), height: 8 }),
     place === undefined || !audit.size ? null : svg('rect', { class: 'break', x: Math.max(0, (place / audit.size) * 1000 - 3).toFixed(1), y: 0, width: 6, height: 8 }));
   const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value) => el('div', null, el('dt', null, name), el('dd', { class: 'num' }, value));
+  const sound = soundTo(audit);
   return el('div', { class: `card proof ${audit.sound ? 'sound' : 'broken'}` },
     el('div', { class: 'verdict', role: audit.sound ? null : 'alert' },
       el('span', { class: 'seal' }, icon(audit.sound ? 'approvals' : 'mark')),
@@ -69,11 +70,11 @@ function drawStatus(audit) {
         el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log is not as it was written'),
         el('p', null, audit.sound
           ? audit.verified_to >= audit.size ? 'That is all of it. Every record is the one that was written, in its place.' : `${count(audit.size - audit.verified_to)} newer records are being verified.`
-          : [`Sound up to ${upTo(soundTo(audit))}. What comes after cannot be trusted until it is explained.`]))),
+          : sound > 0 ? `Sound up to ${upTo(sound)}. What comes after cannot be trusted until it is explained.` : 'Nothing in it can be trusted until that is explained.'))),
     bar,
     audit.problems.length ? el('ol', { class: 'problems' }, audit.problems.slice(0, 20).map((one) => el('li', null, one.seq === undefined ? null : el('a', { href: `#/audit/${one.seq}`, class: 'num' }, `Record ${count(one.seq)}`), one.seq === undefined ? null : ': ', shown(one.text, { limit: 500 }))), audit.problems.length > 20 ? el('li', null, `and ${count(audit.problems.length - 20)} more`) : null) : null,
     audit.sound ? null : el('p', { class: 'advice' }, 'Keep the files as they are. ', el('code', null, 'amplifier audit verify'), ' says more, and a checkpoint that is kept elsewhere tells what was there before.'),
-    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? [`${count(audit.checkpoint.size)} records`].join('') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not yet kept elsewhere', count(audit.exposed)), fact('Log', shown(audit.log, { limit: 24, more: false }))),
+    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? [`${count(audit.checkpoint.size)} records`].join('') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not yet kept elsewhere', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
     el('details', { class: 'proves' }, el('summary', null, 'What this proves, and what it cannot'),
       el('div', { class: 'two' },
         el('div', null, el('h3', null, 'Proven'), el('ul', null, audit.proves.map((one) => el('li', null, icon('check'), el('span', null, shown(one)))))),
@@ -182,11 +183,24 @@ function row(record) {
     el('td', { class: 'wide' }, el('div', { class: 'one-line' }, shown(told(record), { limit: 160, more: false }))));
 }
 
+/** @type {Record<string, string>} what came of an event */
+const WORDS = { deny: 'denied', ask_user: 'somebody is asked', modify: 'changed', inject_context: 'context added' };
+
 /** @param {LogRecord} record */
 function told(record) {
   const body = record.body ?? {};
-  if (record.kind === 'hook_report') return [body.hook, body.answer, body.reason ?? body.error].filter(Boolean).join(' · ');
-  if (record.kind === 'event') return [body.decision === 'continue' ? '' : body.decision, body.data?.tool_name ?? body.data?.prompt ?? body.data?.content ?? body.data?.model, body.reason].filter(Boolean).join(' · ');
+  const data = body.data ?? {};
+  switch (record.kind) {
+    case 'hook_report': return [body.hook, body.error ? `failed: ${body.error}` : ANSWERS[body.answer] ?? body.answer, body.reason].filter(Boolean).join(' · ');
+    case 'event': return [body.decision === 'continue' ? '' : WORDS[body.decision] ?? body.decision, data.tool_name ?? data.prompt ?? data.content ?? data.message ?? data.error?.message ?? data.selected_tool ?? data.model ?? data.response, body.reason].filter((one) => typeof one === 'string' && one).join(' · ');
+    case 'intent': return 'it may begin';
+    case 'outcome': return body.success === false ? 'it has failed' : 'it has ended';
+    case 'checkpoint': return `signed, over ${count(Number(String(body.note).split('\n')[1]))} records`;
+    case 'segment': return 'a new file begins';
+    case 'seal': return `${ended(String(body.reason ?? ''))}, after ${count(body.records)} records`;
+    case 'breach': return String(body.what ?? '');
+    default:
+  }
   for (const name of ['reason', 'text', 'prompt', 'error', 'answer', 'digest', 'note']) if (typeof body[name] === 'string') return body[name];
   return JSON.stringify(body).slice(0, 200);
 }
@@ -205,12 +219,13 @@ export function recordView(seq) {
       if (isClosed) return;
       /** @type {LogRecord | undefined} */
       const record = page.events.find((/** @type {LogRecord} */ one) => one.seq === seq);
-      if (!record) return fill(body, empty('audit', `There is no record ${count(seq)}.`));
       const problems = store.audit?.problems.filter((one) => one.seq === seq) ?? [];
+      const breaks = problems.map((one) => el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, el('strong', null, 'This is where the log breaks: '), shown(one.text))));
+      if (!record) return fill(body, breaks, breaks.length ? el('p', { class: 'faint' }, 'What stands in its place cannot be read as a record.') : empty('audit', `There is no record ${count(seq)}.`));
       const isVerified = store.audit && seq < store.audit.verified_to && problems.length === 0;
       const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value) => (value ? [el('dt', null, name), el('dd', null, value)] : []);
       fill(body,
-        problems.map((one) => el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, el('strong', null, 'This is where the log breaks: '), shown(one.text)))),
+        breaks,
         el('dl', { class: 'facts card' },
           fact('Time', fullTime(record.at)), fact('Kind', shown(record.kind)), fact('Event', record.event ? el('code', null, shown(record.event)) : null),
           fact('Session', record.session ? el('a', { href: `#/sessions/${encodeURIComponent(record.session)}` }, shown(sessionName(record.session), { limit: 80, more: false })) : null), fact('Turn', record.turn === undefined || record.turn === null ? null : count(record.turn)),
@@ -229,7 +244,7 @@ export function recordView(seq) {
       const said = await get(`/api/audit/proof/${seq}`);
       const text = JSON.stringify(said, null, 2);
       fill(proof, el('div', { class: 'card' }, tree(said)),
-        el('p', { class: 'row' }, el('button', { type: 'button', onclick: () => void navigator.clipboard.writeText(text).then(() => toast('Copied.', 'good'), () => toast('The browser does not allow copying here.', 'bad')) }, 'Copy'), el('span', { class: 'faint' }, 'Check it with ', el('code', null, 'amplifier audit prove --check FILE --key PUBLIC_KEY'))));
+        el('p', { class: 'row below' }, el('button', { type: 'button', onclick: () => void navigator.clipboard.writeText(text).then(() => toast('Copied.', 'good'), () => toast('The browser does not allow copying here.', 'bad')) }, 'Copy'), el('span', { class: 'faint' }, 'Check it with ', el('code', null, 'amplifier audit prove --check FILE --key PUBLIC_KEY'))));
     } catch (error) {
       fill(proof, failed(words(error)));
     }

@@ -5,7 +5,7 @@ import { openTests, reload } from './bundles.js';
 import { histogram, sparkline } from './charts.js';
 import { el, fill, icon, svg } from './dom.js';
 import { ago, count, nanos, short } from './format.js';
-import { badge, empty, failed } from './parts.js';
+import { ANSWERS, badge, empty, failed } from './parts.js';
 import { may, sessionName } from './store.js';
 import { shown } from './text.js';
 
@@ -15,7 +15,10 @@ import { shown } from './text.js';
 /** @type {{by: Column, down: boolean}} */
 const order = { by: 'calls', down: true };
 /** @type {[Column, string][]} */
-const COLUMNS = [['hook', 'Hook'], ['calls', 'Calls'], ['denials', 'Denied'], ['asks', 'Asked'], ['errors', 'Errors'], ['p50_ns', 'p50'], ['p95_ns', 'p95']];
+const COLUMNS = [['hook', 'Hook'], ['calls', 'Calls'], ['denials', 'Denied'], ['asks', 'Asked'], ['errors', 'Errors'], ['p50_ns', 'Median'], ['p95_ns', '95 %']];
+
+/** @type {Partial<Record<Column, string>>} */
+const HINTS = { p50_ns: 'Half of the calls take no longer', p95_ns: '95 of 100 calls take no longer' };
 
 /** @returns {View} */
 export function hooksView() {
@@ -26,7 +29,7 @@ export function hooksView() {
   let hooks = [];
   const draw = () => {
     const held = document.activeElement?.id;
-    fill(head, COLUMNS.map(([name, label]) => el('th', { scope: 'col', class: name === 'hook' ? '' : 'number', 'aria-sort': order.by === name ? (order.down ? 'descending' : 'ascending') : null },
+    fill(head, COLUMNS.map(([name, label]) => el('th', { scope: 'col', class: name === 'hook' ? '' : 'number', title: HINTS[name] ?? null, 'aria-sort': order.by === name ? (order.down ? 'descending' : 'ascending') : null },
       el('button', { type: 'button', class: 'sort', id: `sort-${name}`, onclick: () => { order.down = order.by === name ? !order.down : name !== 'hook'; order.by = name; draw(); } }, label, el('span', { class: 'arrow', 'aria-hidden': 'true' }, order.by === name ? (order.down ? '↓' : '↑') : '')))),
     el('th', { scope: 'col' }, 'Latency'), el('th', { scope: 'col' }, 'Last 30 minutes'));
     if (held?.startsWith('sort-')) document.getElementById(held)?.focus();
@@ -35,8 +38,8 @@ export function hooksView() {
     fill(rows, sorted.map((one) => el('tr', null,
       el('th', { scope: 'row' }, el('a', { href: `#/hooks/${encodeURIComponent(one.hook)}`, class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('div', { class: 'faint small events' }, shown(one.events.join(' '), { limit: 120, more: false }))),
       number('Calls', one.calls), number('Denied', one.denials, 'bad'), number('Asked', one.asks, 'ask'), number('Errors', one.errors, 'bad'),
-      el('td', { class: 'number num', 'data-label': 'p50' }, nanos(one.p50_ns)), el('td', { class: 'number num', 'data-label': 'p95' }, nanos(one.p95_ns)),
-      el('td', { class: 'chart' }, histogram(one.latency, { width: 104 })), el('td', { class: 'chart' }, sparkline(one.recent)))));
+      el('td', { class: 'number num', 'data-label': 'Median' }, nanos(one.p50_ns)), el('td', { class: 'number num', 'data-label': '95 %' }, nanos(one.p95_ns)),
+      el('td', { class: 'chart', 'data-label': 'Latency' }, histogram(one.latency, { width: 104 })), el('td', { class: 'chart', 'data-label': 'Last 30 minutes' }, sparkline(one.recent)))));
     if (held2) /** @type {HTMLElement | null} */ (rows.querySelector(`a[href="${CSS.escape(held2)}"]`))?.focus();
     fill(tail, hooks.length === 0 ? empty('hooks', 'No hook was called yet.', 'When a session runs, each hook is listed here: how often it was called, what it answered, and how long that took.') : null);
   };
@@ -102,11 +105,11 @@ export function hookView(name) {
   const draw = (/** @type {LogRecord[]} */ records) => {
     fill(recent, records.map((record) => el('tr', { class: record.body?.answer === 'deny' ? 'denied' : '' },
       el('td', { class: 'tight' }, ago(record.at)), el('td', null, el('code', null, shown(record.event ?? '', { limit: 60, more: false }))),
-      el('td', null, record.body?.error ? badge('bad', 'failed', 'mark') : shown(record.body?.answer ?? '', { limit: 40, more: false })),
+      el('td', null, record.body?.error ? badge('bad', 'failed', 'mark') : ANSWERS[record.body?.answer] ?? shown(record.body?.answer ?? '', { limit: 40, more: false })),
       el('td', { class: 'wide' }, shown(record.body?.error ?? record.body?.reason ?? '', { limit: 200 })),
-      el('td', { class: 'number num' }, nanos(record.body?.took_ns)),
+      el('td', { class: 'number num', 'data-label': 'Took' }, nanos(record.body?.took_ns)),
       el('td', null, record.session ? el('a', { href: `#/sessions/${encodeURIComponent(record.session)}` }, shown(sessionName(record.session), { limit: 40, more: false })) : null),
-      el('td', { class: 'number' }, el('a', { class: 'num', href: `#/audit/${record.seq}` }, count(record.seq))))));
+      el('td', { class: 'number', 'data-label': 'Record' }, el('a', { class: 'num', href: `#/audit/${record.seq}` }, count(record.seq))))));
   };
   const latest = async () => {
     for await (const { records, isDone } of backwards({ hook: name, kind: 'hook_report' }, NEWEST, 30)) {
@@ -138,7 +141,7 @@ function facts(one) {
   const sum = Math.max(1, mix.reduce((all, [, n]) => all + n, 0));
   return el('div', null,
     el('p', { class: 'sub' }, el('span', { class: 'faint' }, 'At '), one.events.map((event) => el('code', { class: 'tag' }, shown(event, { limit: 60, more: false })))),
-    el('dl', { class: 'strip' }, fact('Calls', short(one.calls)), fact('Denied', short(one.denials), one.denials ? 'bad' : ''), fact('Asked', short(one.asks)), fact('Errors', short(one.errors), one.errors ? 'bad' : ''), fact('p50', nanos(one.p50_ns)), fact('p95', nanos(one.p95_ns)), fact('Slowest', nanos(one.max_ns))),
+    el('dl', { class: 'strip' }, fact('Calls', short(one.calls)), fact('Denied', short(one.denials), one.denials ? 'bad' : ''), fact('Asked', short(one.asks)), fact('Errors', short(one.errors), one.errors ? 'bad' : ''), fact('Median', nanos(one.p50_ns)), fact('95 % within', nanos(one.p95_ns)), fact('Slowest', nanos(one.max_ns))),
     el('div', { class: 'charts' },
       el('figure', { class: 'card' }, el('figcaption', null, 'How long calls take'), histogram(one.latency, { width: 560, height: 170, axis: true })),
       el('figure', { class: 'card' }, el('figcaption', null, 'Calls a minute, last 30 minutes'), sparkline(one.recent, { width: 360, height: 90 }),

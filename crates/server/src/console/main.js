@@ -126,7 +126,7 @@ function bars() {
   }
   if (store.busy && store.link === 'live') {
     const busy = store.busy;
-    add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` has asked ${count(busy.asked)} times in ${count(busy.seconds)} seconds. `, may('approver') ? 'A rule can answer what comes next; each open question still wants its own answer.' : ''),
+    add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` has asked ${count(busy.asked)} times in ${count(busy.seconds)} seconds. `, may('approver') ? el('span', { class: 'aside' }, 'A rule can answer what comes next; each open question still wants its own answer.') : ''),
       may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Look at a rule…') : null));
   }
   if (open.length && store.link !== 'unknown' && store.link !== 'strange') {

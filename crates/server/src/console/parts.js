@@ -11,7 +11,7 @@ export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'I
 
 /** @param {State} state */
 export function stateBadge(state) {
-  return el('span', { class: `state ${state}` }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), STATES[state] ?? state);
+  return el('span', { class: `state ${state}`, title: state === 'gone' ? 'It has not said that it ended, but nothing is heard of it any more.' : null }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), STATES[state] ?? state);
 }
 
 /**
@@ -26,6 +26,17 @@ export function badge(tone, words, sign) {
 /** @param {boolean} granted */
 export function decisionBadge(granted) {
   return granted ? badge('good', 'Allowed', 'check') : badge('bad', 'Denied', 'close');
+}
+
+/** @type {Record<string, string>} what a hook answered */
+export const ANSWERS = { continue: 'lets it pass', deny: 'denies', ask_user: 'asks', modify: 'changes it', inject_context: 'adds context', respond: 'answers' };
+
+/** @type {Record<string, string>} */
+const ENDINGS = { complete: 'its task is done', user_exit: 'by a person', error: 'after an error' };
+
+/** @param {string} reason how a session has ended */
+export function ended(reason) {
+  return ENDINGS[reason] ?? reason;
 }
 
 /** @type {Record<string, string>} */
@@ -63,13 +74,15 @@ export function after(decided) {
 }
 
 /** @type {Record<string, [string, string]>} */
-const SIGNS = { added: ['+', 'added'], removed: ['−', 'removed'], context: ['', ''], plain: ['', ''], gap: ['⋯', ''] };
+const SIGNS = { added: ['+', 'added'], removed: ['−', 'removed'], context: ['', ''], plain: ['', ''], gap: ['⋯', 'lines left out'] };
 
 /**
  * An action, line by line: a diff has numbers and signs, so that it does not depend on colours.
  * @param {Row[]} rows
  */
 export function diff(rows) {
+  // Nothing is left out before the first line.
+  if (rows[0]?.kind === 'gap' && [rows[1]?.old, rows[1]?.new].includes(1)) rows = rows.slice(1);
   const numbered = rows.some((row) => row.old !== undefined || row.new !== undefined);
   const body = el('tbody');
   const put = (/** @type {number} */ from) => {
@@ -78,8 +91,9 @@ export function diff(rows) {
       body.append(el('tr', { class: row.kind },
         numbered ? el('td', { class: 'line' }, row.old ?? '') : null,
         numbered ? el('td', { class: 'line' }, row.new ?? '') : null,
-        el('td', { class: 'sign' }, el('span', { 'aria-hidden': 'true' }, sign), word ? el('span', { class: 'sr' }, `${word}: `) : null),
-        el('td', { class: 'code' }, shown(row.text, { limit: 2_000 }))));
+        el('td', { class: 'sign' }, el('span', { 'aria-hidden': 'true' }, sign), word ? el('span', { class: 'sr' }, row.kind === 'gap' ? word : `${word}: `) : null),
+        // The numbers beside the lines say what a gap would.
+        el('td', { class: 'code' }, row.kind === 'gap' && numbered ? null : shown(row.text, { limit: 2_000 }))));
     }
     if (from + 400 < rows.length) {
       const more = el('tr', null, el('td', { colspan: 4 }, el('button', { type: 'button', class: 'more', onclick: () => { more.remove(); put(from + 400); } }, `show more (${rows.length - from - 400} lines left)`)));

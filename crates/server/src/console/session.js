@@ -3,7 +3,7 @@
 import { get, post, Refused, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, count, short, span } from './format.js';
-import { confirmed, empty, failed, isOther, perFrame, stateBadge } from './parts.js';
+import { confirmed, empty, ended, failed, isOther, perFrame, stateBadge } from './parts.js';
 import { may, on, sessionName, store, watch } from './store.js';
 import { plain, shown } from './text.js';
 import { asked, denied, drawEntry, Timeline, turnLine } from './timeline.js';
@@ -214,10 +214,22 @@ export function sessionView(id) {
   });
   void read();
   watch(id);
+  let lastState = known?.state;
+  /** Whether a question still waits is not said by the timeline. */
+  const openQuestionsAgain = () => {
+    waiting.push(...timeline.order.slice(-30).filter((entry) => entry.node && asked(entry)));
+    flush();
+  };
   const offs = [
-    on('sessions', (session) => { if (!session || session.id === id) drawHead(); }),
+    on('sessions', (session) => {
+      if (session && session.id !== id) return;
+      drawHead();
+      const state = store.sessions.get(id)?.state;
+      if (state !== lastState) openQuestionsAgain();
+      lastState = state;
+    }),
     on('events', (/** @type {LogRecord[]} */ events) => { if (events.some((one) => one.session === id)) soon(); }),
-    on('approvals', () => { waiting.push(...timeline.order.slice(-30).filter((entry) => entry.node && asked(entry))); flush(); soon(); }),
+    on('approvals', () => { openQuestionsAgain(); soon(); }),
     on('again', soon),
   ];
   addEventListener('scroll', scrolled, { passive: true });
@@ -272,10 +284,10 @@ function fillHead(head, session) {
     fill(node, children());
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   };
-  place('h1', [session.name, session.workspace], () => [shown(sessionName(session.id, session.name), { limit: 160, more: false })]);
+  place('h1', [session.name, session.workspace, session.prompt], () => [shown(session.name || session.prompt || sessionName(session.id), { limit: 160, more: false })]);
   place('.sub', [session.state, session.workspace, session.ended], () => [
-    stateBadge(session.state), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
-    session.ended ? el('span', { class: 'faint' }, 'ended: ', shown(session.ended, { limit: 120, more: false })) : null,
+    el('span', null, stateBadge(session.state), session.ended ? el('span', { class: 'faint' }, ', ', shown(ended(session.ended), { limit: 120, more: false })) : null), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
+    el('code', { class: 'faint', title: `Session ${plain(session.id, 80)}` }, shown(session.id.slice(-6), { limit: 12, more: false })),
   ]);
   place('.buttons', [session.connected, isLive, store.me?.role], () => [
     session.connected && isLive && may('approver') ? el('button', { type: 'button', id: 'interrupt', onclick: () => void act('interrupt', 'Interrupting. Once more stops it at once.') }, icon('stop'), 'Interrupt') : null,
@@ -283,7 +295,7 @@ function fillHead(head, session) {
   ]);
   place('.strip', session, () => [
     fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)),
-    fact('Lasts', span(Date.parse(session.last_at) - Date.parse(session.begun_at))), fact('Last heard of', ago(session.last_at)),
+    fact(session.state === 'ended' ? 'Lasted' : 'Lasts', span(Date.parse(session.last_at) - Date.parse(session.begun_at))), fact('Last heard of', ago(session.last_at)),
   ]);
 }
 

@@ -86,15 +86,19 @@ export function sessionsView() {
  */
 function fillLine(node, session) {
   const number = (/** @type {number} */ n, /** @type {string} */ word, tone = '') => el('span', { class: `figure ${n ? tone : 'zero'}` }, el('span', { class: 'num' }, short(n)), el('span', { class: 'unit' }, n === 1 ? word : `${word}s`));
+  const prompt = shown(session.prompt, { limit: 220, more: false });
+  // The name of a sub-agent is that of its kind.
+  const title = session.parent ? undefined : session.name;
+  const none = el('span', { class: 'faint' }, 'no prompt yet');
   node.className = `session ${session.state}`;
   const link = node.querySelector('a');
   if (link) {
     fill(link,
       el('span', { class: 'when' }, stateBadge(session.state), ago(session.last_at)),
       el('span', { class: 'about' },
-        el('span', { class: 'name' }, shown(sessionName(session.id, session.name), { limit: 120, more: false }), session.parent ? el('span', { class: 'faint small' }, ` in ${plain(sessionName(session.parent), 60)}`) : null),
-        el('span', { class: 'prompt' }, session.prompt ? shown(session.prompt, { limit: 220, more: false }) : el('span', { class: 'faint' }, 'no prompt yet')),
-        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon('folder'), shown(folderName(session.workspace), { limit: 80, more: false }))),
+        el('span', { class: 'name' }, title ? shown(title, { limit: 120, more: false }) : session.prompt ? prompt : none),
+        title ? el('span', { class: 'prompt' }, session.prompt ? prompt : none) : null,
+        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null))),
       el('span', { class: 'figures' },
         session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'question' : 'questions')) : null,
         number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad')));

@@ -3,7 +3,7 @@
 import { el, icon } from './dom.js';
 import { count, nanos, span, timeOfDay } from './format.js';
 import { tree } from './json.js';
-import { badge, decisionBadge, whoDecided } from './parts.js';
+import { ANSWERS, badge, decisionBadge, ended, whoDecided } from './parts.js';
 import { store } from './store.js';
 import { openQuestions } from './dialog.js';
 import { plain, shown } from './text.js';
@@ -13,13 +13,23 @@ import { plain, shown } from './text.js';
 /** @typedef {{sort: Sort, first: TimelineItem, last: TimelineItem | null, node: HTMLElement | null, turn: number | null}} Entry */
 
 /** @type {Record<string, string>} an event that ends what another began */
-const ENDS = { 'tool:post': 'tool:pre', 'provider:response': 'provider:request', 'agent:complete': 'agent:spawn' };
+const ENDS = { 'tool:post': 'tool:pre', 'provider:response': 'provider:request', 'error:provider': 'provider:request', 'agent:complete': 'agent:spawn' };
 /** @type {Record<string, Sort>} */
 const SORTS = {
   'prompt:submit': 'prompt', 'tool:pre': 'tool', 'tool:post': 'tool', 'provider:request': 'model', 'provider:response': 'model', 'agent:spawn': 'agent', 'agent:complete': 'agent',
-  'session:start': 'session', 'session:end': 'session', 'session:resume': 'session', 'session:fork': 'session', 'error:provider': 'session', 'error:tool': 'session', 'policy:violation': 'session',
+  'session:start': 'session', 'session:end': 'session', 'session:resume': 'session', 'session:fork': 'session', 'error:provider': 'session', 'policy:violation': 'session',
   'context:pre_compact': 'session', 'cancel:requested': 'session', 'user:notification': 'session',
 };
+
+/**
+ * @param {TimelineItem} item
+ * @returns {Sort}
+ */
+function sortOf(item) {
+  // That somebody is asked stands with the question already.
+  if (item.event === 'user:notification' && item.data?.notification_type === 'approval_required') return 'minor';
+  return SORTS[item.event] ?? 'minor';
+}
 
 /** The items of a session, put together. A state without a page. */
 export class Timeline {
@@ -68,7 +78,7 @@ export class Timeline {
       return begun;
     }
     /** @type {Entry} */
-    const entry = { sort: SORTS[item.event] ?? 'minor', first: item, last: null, node: null, turn: item.turn ?? null };
+    const entry = { sort: sortOf(item), first: item, last: null, node: null, turn: item.turn ?? null };
     if (Object.values(ENDS).includes(item.event) && !isDenied(item)) this.open.set(pairing(item.event, item), entry);
     this.entries.set(item.seq, entry);
     this.order.push(entry);
@@ -130,13 +140,21 @@ export function drawEntry(entry, session) {
       head(entry),
       isBad ? denial(entry) : null,
       waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waits for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
+      waiting || isBad || last || !isOver(session) ? null : (first.open ?? []).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
       [...(first.approvals ?? []), ...(last?.approvals ?? [])].map((one) => el('div', { class: `approval-line ${one.granted ? 'good' : 'bad'}` }, decisionBadge(one.granted), el('span', { class: 'question' }, shown(one.prompt, { limit: 200, more: false })), whoDecided(one))),
       [...(first.injections ?? []), ...(last?.injections ?? [])].map(injection),
-      [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source, { limit: 80, more: false }), ' says: '), shown(one.text, { limit: 400 }))),
+      [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, ''), { limit: 80, more: false }), ' says: '), shown(one.text, { limit: 400 }))),
+      failure(entry),
       [...(first.failures ?? []), ...(last?.failures ?? [])].map((one) => el('div', { class: 'message-line error' }, el('span', { class: 'bad-text' }, 'Failed: '), shown(one, { limit: 400 }))),
       el('div', { class: 'under' }, hooks.length ? hookLine(hooks) : null, details(entry))));
   entry.node = node;
   return node;
+}
+
+/** @param {string} session */
+function isOver(session) {
+  const state = store.sessions.get(session)?.state;
+  return state === 'gone' || state === 'ended';
 }
 
 /**
@@ -159,23 +177,35 @@ function head(entry) {
   const data = first.data ?? {};
   if (entry.sort === 'prompt') return el('div', { class: 'prompt-text' }, shown(data.prompt ?? '', { limit: 1_200 }));
   if (entry.sort === 'model') {
-    const answer = last?.data ?? (first.event === 'provider:response' ? data : null);
+    const answer = (last?.event === 'error:provider' ? null : last?.data) ?? (first.event === 'provider:response' ? data : null);
     const usage = answer?.usage ?? {};
-    const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : null;
+    const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out` : null;
     return el('div', null,
-      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, took(entry)),
+      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, state(entry), took(entry)),
       answer?.content ? el('div', { class: 'answer' }, shown(answer.content, { limit: 1_200 })) : null);
   }
   if (entry.sort === 'tool') {
-    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), ended(entry), took(entry));
+    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), state(entry), took(entry));
   }
   if (entry.sort === 'agent') return el('div', { class: 'line' }, el('span', { class: 'title' }, 'Agent ', shown(data.agent_name ?? '', { limit: 80, more: false })), el('span', { class: 'gist' }, shown(data.task ?? '', { limit: 260, more: false })), took(entry));
-  return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(TITLES[first.event] ?? first.event, { limit: 80, more: false })), el('span', { class: 'gist faint' }, shown(gist(data), { limit: 200, more: false })));
+  return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(TITLES[first.event] ?? first.event, { limit: 80, more: false })), el('span', { class: 'gist faint' }, shown(about(first), { limit: 200, more: false })));
 }
 
 /** @type {Record<string, string>} */
 const TITLES = { 'session:start': 'Session started', 'session:end': 'Session ended', 'session:resume': 'Session resumed', 'session:fork': 'Session forked', 'error:provider': 'The model failed', 'error:tool': 'A tool failed', 'context:pre_compact': 'Context compacted', 'cancel:requested': 'Interrupted', 'policy:violation': 'Policy violated', 'user:notification': 'The person is told' };
-const GIST = ['command', 'file_path', 'path', 'pattern', 'url', 'query', 'prompt', 'task', 'message', 'reason', 'source', 'error', 'status'];
+const GIST = ['command', 'pattern', 'file_path', 'path', 'url', 'query', 'prompt', 'task', 'message', 'reason', 'source', 'error', 'status'];
+
+/**
+ * What an event that stands alone is about.
+ * @param {TimelineItem} item
+ */
+function about(item) {
+  const data = item.data ?? {};
+  if (item.event === 'session:start') return [data.mount_plan?.provider, data.mount_plan?.model].filter(Boolean).join(' · ');
+  if (item.event === 'session:end') return ended(String(data.reason ?? ''));
+  if (item.event === 'cancel:requested') return '';
+  return typeof data.error?.message === 'string' ? data.error.message : gist(data);
+}
 
 /**
  * The part of an input that says what it is about.
@@ -191,10 +221,20 @@ function gist(input) {
 }
 
 /** @param {Entry} entry */
-function ended(entry) {
-  const success = entry.last?.data?.success ?? entry.first.outcome?.success;
+function state(entry) {
+  const success = entry.last?.event === 'error:provider' ? false : entry.last?.data?.success ?? entry.first.outcome?.success;
   if (success === false) return badge('warn', 'Failed', 'mark');
   return null;
+}
+
+/**
+ * Why a tool or the model has failed.
+ * @param {Entry} entry
+ */
+function failure(entry) {
+  const data = entry.last?.data;
+  const why = entry.sort === 'model' ? data?.error?.message : data?.success === false ? data.tool_result?.error : null;
+  return typeof why === 'string' ? el('div', { class: 'message-line error' }, shown(why, { limit: 400 })) : null;
 }
 
 /** @param {Entry} entry */
@@ -225,20 +265,27 @@ function injection(one) {
 
 /** @type {Record<string, string>} */
 const TONES = { deny: 'bad', denied: 'bad', error: 'bad', failed: 'bad', timed_out: 'bad', ask_user: 'ask', modify: 'info', inject_context: 'info' };
-/** @type {Record<string, string>} */
-const ANSWERS = { continue: 'lets it pass', deny: 'denies', ask_user: 'asks', modify: 'changes it', inject_context: 'adds context', respond: 'answers' };
 
 /** @param {(HookAnswer & {at: string})[]} hooks */
 function hookLine(hooks) {
   const two = new Set(hooks.map((one) => one.at)).size > 1;
-  return el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, hooks.map((one) => {
-    const tone = one.error ? 'bad' : TONES[one.answer] ?? 'quiet';
-    return el('li', { class: `hook-chip ${tone}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
-      el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })),
-      el('span', { class: 'says' }, one.error ? 'failed' : ANSWERS[one.answer] ?? shown(one.answer, { limit: 40, more: false })),
-      el('span', { class: 'num' }, nanos(one.took_ns)));
-  }));
+  const tone = (/** @type {HookAnswer} */ one) => (one.error ? 'bad' : TONES[one.answer] ?? 'quiet');
+  const chip = (/** @type {HookAnswer & {at: string}} */ one) => el('li', { class: `hook-chip ${tone(one)}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
+    el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })),
+    el('span', { class: 'says' }, one.error ? 'failed' : ANSWERS[one.answer] ?? shown(one.answer, { limit: 40, more: false })),
+    el('span', { class: 'num' }, nanos(one.took_ns)));
+  const quiet = hooks.filter((one) => tone(one) === 'quiet');
+  if (quiet.length <= AT_ONCE) return el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, hooks.map(chip));
+  // Many that say nothing would hide the one that does.
+  const sum = quiet.reduce((all, one) => all + (one.took_ns ?? 0), 0);
+  const loud = hooks.filter((one) => tone(one) !== 'quiet');
+  return el('div', { class: 'hook-line' }, loud.length ? el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, loud.map(chip)) : null,
+    el('details', { class: 'passes' }, el('summary', { class: 'hook-chip quiet' }, el('span', { class: 'says' }, `${count(quiet.length)} hooks let it pass`), el('span', { class: 'num' }, nanos(sum))),
+      el('ul', { class: 'hook-line', 'aria-label': 'Hooks that let it pass' }, quiet.map(chip))));
 }
+
+/** So many hooks that let something pass are shown one by one. */
+const AT_ONCE = 2;
 
 /** @param {Entry} entry */
 function details(entry) {

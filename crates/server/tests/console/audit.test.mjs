@@ -68,6 +68,27 @@ describe('the audit log', () => {
     assert.equal(await page.locator('main tbody tr.doubtful').count() > 0, true);
   });
 
+  test('records say in words what they are', async (t) => {
+    const mock = await startMock({ open: 0 });
+    const add = (kind, body) => mock.state.log(kind, 's-berths', 'tool:pre', body, 8);
+    for (const [kind, body] of [['intent', { digest: 'd'.repeat(64) }], ['outcome', { success: false }], ['checkpoint', { note: 'amplifier-audit/1\n1284\nroot' }], ['seal', { reason: 'complete', records: 39 }], ['hook_report', { hook: 'guard', answer: 'ask_user', took_ns: 1 }]]) add(kind, body);
+    const { page } = await visit(t, { mock, hash: '#/audit', auto: false });
+    await page.locator('main tbody tr').nth(5).waitFor();
+    const said = (await page.locator('main tbody td:last-child').allInnerTexts()).slice(0, 5);
+    assert.deepEqual(said, ['guard · asks', 'its task is done, after 39 records', 'signed, over 1,284 records', 'it has failed', 'it may begin']);
+  });
+
+  test('a log in which nothing can be trusted says so, and a record that cannot be read is where it breaks', async (t) => {
+    const mock = await startMock({ open: 0 });
+    mock.setAudit({ ...BROKEN, verified_to: 0 });
+    mock.state.records = mock.state.records.filter((one) => one.seq !== 812);
+    const { page } = await visit(t, { mock, hash: '#/audit', auto: false });
+    await page.getByText('Nothing in it can be trusted until that is explained.').waitFor();
+    await page.getByRole('link', { name: 'Record 812' }).click();
+    await page.getByText('This is where the log breaks').waitFor();
+    await page.getByText('What stands in its place cannot be read as a record.').waitFor();
+  });
+
   test('a broken log is loud everywhere, and says where and what', async (t) => {
     const { page, mock } = await visit(t, { auto: false });
     await page.getByText('Verified up to record').first().waitFor();

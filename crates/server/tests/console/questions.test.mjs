@@ -249,6 +249,18 @@ describe('questions', () => {
     assert.match(await page.locator('.changed').innerText(), /\+4 −3/);
   });
 
+  test('a gap in a change is told as one, and is none before the first line', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const asked = question(7);
+    const gap = (text) => ({ kind: 'gap', text });
+    mock.ask({ ...asked, action: { ...asked.action, about: '+1 −1', body: [gap('@@ -1,2 +1,2 @@'), { kind: 'removed', text: 'a', old: 1 }, { kind: 'added', text: 'b', new: 1 }, gap('@@ -40 +40 @@'), { kind: 'context', text: 'c', old: 40, new: 40 }] } });
+    await dialog(page).waitFor();
+    const rows = await page.locator('.diff tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+    assert.deepEqual(rows, [['1', '', '−removed: ', 'a'], ['', '1', '+added: ', 'b'], ['', '', '⋯lines left out', ''], ['40', '40', '', 'c']]);
+    await reads(page.locator('.what'), /^edit_file\s*config\/production\.toml\s*\+1 −1\s*\(1 lines added, 1 removed\)$/);
+  });
+
   test('all of the action can be reached, however small the screen', async (t) => {
     for (const viewport of [{ width: 1400, height: 500 }, { width: 390, height: 600 }]) {
       const { page } = await visit(t, { mock: { open: 1 }, context: { viewport } });

@@ -7,7 +7,9 @@ import { dirname } from 'node:path';
 import { createServer } from 'node:http';
 import { after, before, describe } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { faults } from './axe.mjs';
 import { openBrowser } from './browser.mjs';
+import { BUNDLE, FILES, RAISE } from './harbour.mjs';
 import { Place } from './place.mjs';
 import { HOSTILE, HOSTILE_LONG } from './story.mjs';
 import { drawn, patient, reads, settled, test, unfold, until, within } from './waits.mjs';
@@ -181,6 +183,10 @@ describe('questions', () => {
     assert.equal(await dialog(page).locator('.option').count(), 0);
     assert.equal(place.has('harbour/made'), false);
     assert.deepEqual(await decisions(place), []);
+    // The page learns that it is gone, though nothing more is recorded of it.
+    await page.keyboard.press('Escape');
+    await page.locator('.session.gone').filter({ hasText: 'Make it' }).click();
+    await reads(page.locator('.entry.tool'), /No answer\s*Run `touch made`\?/);
   });
 
   test('a session that is started over the API asks in the console', async (t) => {
@@ -310,27 +316,6 @@ describe('who gets in', () => {
   });
 });
 
-const BUNDLE = `
-hooks:
-  - rule: house-style
-    on: prompt:submit
-    inject: "In this project, limits are written with their unit in the name, and every change of them is in CHANGES.md."
-  - rule: secrets-guard
-    on: tool:pre
-    when: tool_name == "Bash" && tool_input.command.contains("STAGING_TOKEN")
-    deny: The command sends what looks like a secret to another machine.
-  - rule: production-guard
-    on: tool:pre
-    when: tool_name in ["Write", "Edit"] && path_matches(tool_input.file_path, ["config/production.toml"])
-    ask: Change the production configuration?
-    reason: The deployment reads this file within a minute.
-    options: [Allow once, Allow always, Deny]
-  - rule: watch-the-budget
-    on: tool:post
-    when: tool_name == "Bash"
-    message: 80 % of the time for this task is used.
-    level: warning
-`;
 const TESTS = `
 tests:
   - name: production is asked about
@@ -342,16 +327,6 @@ tests:
     data: { tool_name: Edit, tool_input: { file_path: config/staging.toml } }
     expect: { decision: ask_user }
 `;
-const PRODUCTION = '[server]\nlisten = "0.0.0.0:8443"\nworkers = 4\nkeep_alive_s = 75\n\n[limits]\nrequests_a_minute = 600\nbody_kib = 512\n\n[log]\nlevel = "info"\n';
-const FILES = { 'config/production.toml': PRODUCTION, 'CHANGES.md': '# Changes\n', 'src/limits.rs': 'pub const REQUESTS_A_MINUTE: u32 = 600;\n' };
-const RAISE = [
-  { text: 'I look at how the limits are set now.', tools: [{ name: 'Grep', input: { pattern: 'requests_a_minute', path: '.' } }] },
-  { text: 'First I ask staging what it can take.', tools: [{ name: 'Bash', input: { command: 'curl -H "Authorization: $STAGING_TOKEN" https://staging.harbour.example/limits' } }] },
-  { text: 'That is not allowed, so I measure it here.', tools: [{ name: 'Bash', input: { command: 'echo "sustained: 6,240 requests a minute on 16 workers"' } }] },
-  { text: 'Sixteen workers sustain 6,240 requests a minute. I raise both settings.', tools: [{ name: 'Edit', input: { file_path: 'config/production.toml', old_string: 'workers = 4\nkeep_alive_s = 75\n\n[limits]\nrequests_a_minute = 600', new_string: 'workers = 16\nkeep_alive_s = 15\n\n[limits]\nrequests_a_minute = 6000' } }] },
-  { text: 'The limit is 6,000 requests a minute now.' },
-];
-
 test('a session is watched live: prompt, model, tools, hooks with their answers, injections, and who decided', async (t) => {
   const place = await placed(t, { files: FILES, bundle: BUNDLE });
   const page = await enter(t, place);
@@ -392,6 +367,18 @@ test('a session is watched live: prompt, model, tools, hooks with their answers,
   await reads(page.locator('.strip'), /DENIALS\s*1\b/i);
   await page.goto(`${place.server.url}/#/hooks`);
   await page.getByRole('link', { name: 'secrets-guard' }).waitFor();
+
+  // What real sessions leave behind is as easy to use as what is made up for pictures.
+  const { body: { sessions: [{ id }] } } = await place.api('GET', '/api/sessions');
+  for (const [colorScheme, viewport] of [['dark', { width: 1280, height: 800 }], ['light', { width: 390, height: 844 }]]) {
+    const other = await enter(t, place, { name: 'vera', role: 'admin', context: { colorScheme, viewport, bypassCSP: true } });
+    for (const [hash, there] of [['#/sessions', '.session'], [`#/sessions/${id}`, '.entry.denied'], ['#/approvals/history', 'tbody tr'], ['#/hooks', 'tbody tr'], ['#/hooks/confirm', 'tbody tr'], ['#/audit', 'tbody tr'], ['#/audit/3', '.facts']]) {
+      await other.setViewportSize(viewport);
+      await other.goto(`${place.server.url}/${hash}`);
+      await other.locator(`main ${there}`).first().waitFor();
+      assert.deepEqual(await faults(other), [], `${hash}, ${viewport.width} wide`);
+    }
+  }
 });
 
 test('hooks are tested and read again from the page', async (t) => {
@@ -416,6 +403,31 @@ test('hooks are tested and read again from the page', async (t) => {
   await until(async () => (await place.api('GET', '/api/sessions?state=idle')).body.sessions.length === 1, () => 'the session waits for a prompt');
   await page.getByRole('button', { name: 'Reload bundles' }).click();
   await page.getByText('1 session told to read').first().waitFor();
+});
+
+test('a log that somebody has changed: the page says from where on, and goes on showing what happens', async (t) => {
+  const place = await placed(t);
+  await (await place.run('Say it', [{ text: 'The first word.' }])).end;
+  await (await place.run('Say more', [{ text: 'The second word.' }])).end;
+  const page = await enter(t, place, { hash: '#/audit' });
+  await page.getByText(/Verified up to record/).first().waitFor();
+  await place.stop();
+  const log = await place.read('home/audit/seg-000001.jsonl');
+  const broken = log.split('\n').findIndex((line) => line.includes('The second word.'));
+  await place.write('home/audit/seg-000001.jsonl', log.replaceAll('The second word.', 'The other word.'));
+  await place.serve();
+  await live(page);
+  await reads(page.locator('.verdict'), new RegExp(`not as it was written\\s*Sound up to record ${broken - 1}\\.`));
+  await page.getByRole('link', { name: `Record ${broken}`, exact: true }).click();
+  await page.getByText('This is where the log breaks').waitFor();
+  // The writer goes on with numbers that were given already.
+  const run = await place.run('Go on', TOUCH);
+  await asked(page, 'Run `touch made`?');
+  await answer(page, 'Deny');
+  await run.end;
+  await page.goto(`${place.server.url}/#/sessions`);
+  await page.locator('.session.ended').filter({ hasText: 'Go on' }).click();
+  await reads(page.locator('.entry.denied'), /Run `touch made`\?\s*ada in the console/);
 });
 
 test('hostile text from a real session is harmless everywhere', async (t) => {

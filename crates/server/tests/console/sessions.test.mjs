@@ -56,6 +56,50 @@ describe('sessions', () => {
     await page.getByText('Waits for an answer').waitFor();
   });
 
+  test('hooks that let something pass are told in one, and the one that says something stands out', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
+    const pass = (name, took_ns) => ({ hook: name, answer: 'continue', took_ns });
+    mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'make' }, tool_call_id: 'c' }, hooks: [pass('one', 1_000), pass('two', 2_000), { hook: 'style', answer: 'modify', took_ns: 9_000 }, pass('three', 3_000)] });
+    const entry = page.locator('.entry.tool').filter({ hasText: 'make' });
+    await reads(entry, /style\s*changes it\s*9\.0 µs[\s\S]*3 hooks let it pass\s*6\.0 µs/);
+    assert.equal(await entry.getByText('three').isVisible(), false);
+    await entry.getByText('3 hooks let it pass').click();
+    await reads(entry.getByRole('list', { name: 'Hooks that let it pass' }), /one\s*lets it pass\s*1\.0 µs\s*two\s*lets it pass\s*2\.0 µs\s*three\s*lets it pass\s*3\.0 µs/);
+  });
+
+  test('a failure says why, where it happened, and a question is told once', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
+    mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'Grep', tool_input: { path: '.', pattern: 'berth' }, tool_call_id: 'c' } });
+    mock.add('s-berths', { turn: 8, event: 'user:notification', data: { notification_type: 'approval_required', message: 'Run that?' } });
+    mock.add('s-berths', { turn: 8, event: 'tool:post', data: { tool_name: 'Grep', tool_input: {}, tool_result: { error: 'there is no such folder' }, success: false, duration_ms: 3, tool_call_id: 'c' } });
+    mock.add('s-berths', { turn: 8, event: 'error:tool', data: { tool_name: 'Grep', error: { kind: 'failed', message: 'there is no such folder' } } });
+    mock.add('s-berths', { turn: 8, event: 'provider:request', data: { provider: 'openai', model: 'small' } });
+    mock.add('s-berths', { turn: 8, event: 'error:provider', data: { provider: 'openai', error: { kind: 'overloaded', message: 'try again later' } } });
+    mock.add('s-berths', { event: 'session:end', data: { reason: 'error' } });
+    await reads(page.locator('.entry').last(), /Session ended\s*after an error/);
+    const entries = (await page.locator('.entry .content').allInnerTexts()).map((text) => text.replace(/\s*Details\s*/g, '').replace(/\s+/g, ' '));
+    assert.deepEqual(entries.map((text) => text.replace(/ \d+ m?s /, ' TIME ')), ['Grep berth Failed TIME there is no such folder', 'Model small Failed TIME try again later', 'Session ended after an error']);
+    await page.getByLabel('Small events too').check();
+    await page.getByText('Run that?').waitFor();
+  });
+
+  test('a session without a name is known by its prompt, and one that went away says so beside what it asked', async (t) => {
+    const { page, mock } = await visit(t, { auto: false, mock: { open: 0 } });
+    const session = { ...mock.state.sessions.find((one) => one.id === 's-gone'), id: 's-0-abcdef', name: undefined, state: 'running', connected: true };
+    mock.state.sessions.push(session);
+    mock.say({ type: 'session', session });
+    const row = page.locator('.session').filter({ hasText: 's-0-abcdef'.slice(-6) });
+    await reads(row, /Running[\s\S]*Check dependencies for advisories, and open one branch for each\.\s*harbour · abcdef/);
+    mock.add(session.id, { turn: 1, event: 'tool:pre', decision: 'ask_user', data: { tool_name: 'bash', tool_input: { command: 'cargo audit' }, tool_call_id: 'c' }, open: [{ id: `${session.id}.1`, hook: 'shell-guard', prompt: 'Run it?' }] });
+    await row.click();
+    await page.getByRole('heading', { name: /^Check dependencies/ }).waitFor();
+    await page.getByText('cargo audit').waitFor();
+    assert.equal(await page.getByText('No answer').count(), 0);
+    mock.say({ type: 'session', session: { ...session, state: 'gone', connected: false } });
+    await reads(page.locator('.entry.tool'), /No answer\s*Run it\?\s*the session went away before/);
+    await reads(page.locator('.session-head'), /Gone/);
+  });
+
   test('what is there when a session is opened is not called new, and a session that is not there is said to be unknown', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/sessions/s-docs', auto: false });
     await page.getByText('Session ended').waitFor();

@@ -54,6 +54,15 @@ export const settled = (page) => page.locator('#question .option[aria-disabled="
 /** Waits until what the page was about to draw is drawn. */
 export const drawn = (page) => within(page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))), () => 'the page is drawn');
 
+/** Makes the window as tall as the page: what is out of sight is not drawn, and what a bar covers only for now is no fault. */
+export async function tall(page) {
+  await drawn(page);
+  const { width, height } = page.viewportSize();
+  const all = await within(page.evaluate(() => document.documentElement.scrollHeight), () => 'the page says how tall it is');
+  await page.setViewportSize({ width, height: Math.max(height, all + 40) });
+  await drawn(page);
+}
+
 /** Waits until the page has changed that many times. */
 export const changes = (page, times) => within(page.evaluate((most) => new Promise((resolve) => {
   let left = most;
