@@ -6,7 +6,7 @@ import { ago, count, short, span } from './format.js';
 import { confirmed, empty, ended, failed, isOther, perFrame, stateBadge } from './parts.js';
 import { may, on, sessionName, store, watch } from './store.js';
 import { plain, shown } from './text.js';
-import { asked, denied, drawEntry, Timeline, turnLine } from './timeline.js';
+import { asked, denied, drawEntry, isOpen, Timeline, turnLine } from './timeline.js';
 
 /** @import {LogRecord, Session, TimelineItem, View} from './types.js' */
 /** @import {Entry} from './timeline.js' */
@@ -14,6 +14,7 @@ import { asked, denied, drawEntry, Timeline, turnLine } from './timeline.js';
 const PAGE = 500;
 const BATCH = 60;
 const MOST = 1_500;
+const RETRY_MS = 2_000;
 const shows = { only: 'all', minor: false };
 
 /**
@@ -158,6 +159,8 @@ export function sessionView(id) {
       flush();
     } catch (error) {
       if (!isClosed && !isLoaded) fill(below, failed(words(error)));
+      // What the server did not refuse can be had in a moment.
+      if (!isClosed && !(error instanceof Refused && error.status >= 400 && error.status < 429)) soon(RETRY_MS);
     } finally {
       isReading = false;
       // An item can still change while its operation runs, so the next reading begins there.
@@ -172,11 +175,11 @@ export function sessionView(id) {
 
   /** @type {number | undefined} */
   let timer;
-  const soon = () => {
+  const soon = (wait = 120) => {
     timer ??= setTimeout(() => {
       timer = undefined;
       void read();
-    }, 120);
+    }, wait);
   };
 
   const drawHead = perFrame(() => {
@@ -215,9 +218,9 @@ export function sessionView(id) {
   void read();
   watch(id);
   let lastState = known?.state;
-  /** Whether a question still waits is not said by the timeline. */
-  const openQuestionsAgain = () => {
-    waiting.push(...timeline.order.slice(-30).filter((entry) => entry.node && asked(entry)));
+  /** Whether something still runs or waits is not said by the timeline. */
+  const drawOpen = () => {
+    waiting.push(...timeline.order.slice(-30).filter((entry) => entry.node && (asked(entry) || isOpen(entry))));
     flush();
   };
   const offs = [
@@ -225,12 +228,12 @@ export function sessionView(id) {
       if (session && session.id !== id) return;
       drawHead();
       const state = store.sessions.get(id)?.state;
-      if (state !== lastState) openQuestionsAgain();
+      if (state !== lastState) drawOpen();
       lastState = state;
     }),
     on('events', (/** @type {LogRecord[]} */ events) => { if (events.some((one) => one.session === id)) soon(); }),
-    on('approvals', () => { openQuestionsAgain(); soon(); }),
-    on('again', soon),
+    on('approvals', () => { drawOpen(); soon(); }),
+    on('again', () => soon()),
   ];
   addEventListener('scroll', scrolled, { passive: true });
   // Who opens something wants to read it where it is.
@@ -295,7 +298,7 @@ function fillHead(head, session) {
   ]);
   place('.strip', session, () => [
     fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)),
-    fact(session.state === 'ended' ? 'Lasted' : 'Lasts', span(Date.parse(session.last_at) - Date.parse(session.begun_at))), fact('Last heard of', ago(session.last_at)),
+    session.state === 'ended' || session.state === 'gone' ? fact('Lasted', span(Date.parse(session.last_at) - Date.parse(session.begun_at))) : fact('Began', ago(session.begun_at)), fact('Last heard of', ago(session.last_at)),
   ]);
 }
 

@@ -115,6 +115,11 @@ export function denied(entry) {
   return isDenied(entry.first) || (entry.last !== null && isDenied(entry.last));
 }
 
+/** @param {Entry} entry whether it has begun, and not ended */
+export function isOpen(entry) {
+  return entry.last === null && Object.values(ENDS).includes(entry.first.event) && !denied(entry);
+}
+
 /** @param {Entry} entry */
 export function asked(entry) {
   return [...(entry.first.approvals ?? []), ...(entry.last?.approvals ?? [])].length > 0 || entry.first.decision === 'ask_user' || Boolean(entry.first.open?.length);
@@ -137,7 +142,7 @@ export function drawEntry(entry, session) {
     timeOfDay(first.at),
     el('span', { class: 'knot' }, icon(isBad ? 'close' : SIGNS[entry.sort])),
     el('div', { class: 'content' },
-      head(entry),
+      head(entry, !waiting && isOpen(entry) && store.sessions.get(session)?.state === 'running'),
       isBad ? denial(entry) : null,
       waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waits for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
       waiting || isBad || last || !isOver(session) ? null : (first.open ?? []).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
@@ -171,8 +176,11 @@ function pendingOf(entry, session) {
   return [...store.approvals.values()].find((one) => one.session === session && one.event === entry.first.event && !decided.has(one.id)) ?? null;
 }
 
-/** @param {Entry} entry */
-function head(entry) {
+/**
+ * @param {Entry} entry
+ * @param {boolean} runs
+ */
+function head(entry, runs) {
   const { first, last } = entry;
   const data = first.data ?? {};
   if (entry.sort === 'prompt') return el('div', { class: 'prompt-text' }, shown(data.prompt ?? '', { limit: 1_200 }));
@@ -181,13 +189,13 @@ function head(entry) {
     const usage = answer?.usage ?? {};
     const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out` : null;
     return el('div', null,
-      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, state(entry), took(entry)),
+      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, state(entry), took(entry, runs)),
       answer?.content ? el('div', { class: 'answer' }, shown(answer.content, { limit: 1_200 })) : null);
   }
   if (entry.sort === 'tool') {
-    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), state(entry), took(entry));
+    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), state(entry), took(entry, runs));
   }
-  if (entry.sort === 'agent') return el('div', { class: 'line' }, el('span', { class: 'title' }, 'Agent ', shown(data.agent_name ?? '', { limit: 80, more: false })), el('span', { class: 'gist' }, shown(data.task ?? '', { limit: 260, more: false })), took(entry));
+  if (entry.sort === 'agent') return el('div', { class: 'line' }, el('span', { class: 'title' }, 'Agent ', shown(data.agent_name ?? '', { limit: 80, more: false })), el('span', { class: 'gist' }, shown(data.task ?? '', { limit: 260, more: false })), took(entry, runs));
   return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(TITLES[first.event] ?? first.event, { limit: 80, more: false })), el('span', { class: 'gist faint' }, shown(about(first), { limit: 200, more: false })));
 }
 
@@ -237,8 +245,12 @@ function failure(entry) {
   return typeof why === 'string' ? el('div', { class: 'message-line error' }, shown(why, { limit: 400 })) : null;
 }
 
-/** @param {Entry} entry */
-function took(entry) {
+/**
+ * @param {Entry} entry
+ * @param {boolean} runs
+ */
+function took(entry, runs) {
+  if (runs) return el('span', { class: 'took runs' }, 'running');
   const ms = entry.last?.data?.duration_ms ?? entry.first.outcome?.took_ms ?? (entry.last ? Date.parse(entry.last.at) - Date.parse(entry.first.at) : null);
   return typeof ms === 'number' && !Number.isNaN(ms) ? el('span', { class: 'took num faint' }, span(ms)) : null;
 }

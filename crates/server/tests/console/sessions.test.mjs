@@ -67,6 +67,38 @@ describe('sessions', () => {
     await reads(entry.getByRole('list', { name: 'Hooks that let it pass' }), /one\s*lets it pass\s*1\.0 µs\s*two\s*lets it pass\s*2\.0 µs\s*three\s*lets it pass\s*3\.0 µs/);
   });
 
+  test('a timeline that cannot be read at first is read again', async (t) => {
+    const { page, mock } = await visit(t, { auto: false, expectErrors: true });
+    await page.locator('.session').first().waitFor();
+    let isFirst = true;
+    await page.route('**/timeline?*', (route) => {
+      if (!isFirst) return route.continue();
+      isFirst = false;
+      return route.abort();
+    });
+    await page.goto(`${mock.url}#/sessions/s-docs`);
+    await page.getByText('The server cannot be reached.').waitFor();
+    await page.getByText('Session ended').waitFor();
+    await page.getByText('The server cannot be reached.').waitFor({ state: 'hidden' });
+  });
+
+  test('what runs says so until it has ended, or its session has', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
+    const call = (n, event, more = {}) => mock.add('s-berths', { turn: 8, event, data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}`, ...more } });
+    call(1, 'tool:pre');
+    const entry = page.locator('.entry.tool').first();
+    await reads(entry, /step 1\s*running/);
+    call(1, 'tool:post', { tool_result: 'done', success: true, duration_ms: 250 });
+    await reads(entry, /step 1\s*250 ms/);
+    call(2, 'tool:pre');
+    await reads(page.locator('.entry.tool').nth(1), /step 2\s*running/);
+    const session = mock.state.sessions.find((one) => one.id === 's-berths');
+    await reads(page.locator('.strip'), /Began\s*31 min ago/);
+    mock.say({ type: 'session', session: { ...session, state: 'gone', connected: false } });
+    await page.locator('.took.runs').waitFor({ state: 'hidden' });
+    await reads(page.locator('.strip'), /Lasted\s*3\d min/);
+  });
+
   test('a failure says why, where it happened, and a question is told once', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
     mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'Grep', tool_input: { path: '.', pattern: 'berth' }, tool_call_id: 'c' } });
