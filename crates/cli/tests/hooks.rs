@@ -158,7 +158,7 @@ fn what_a_hook_does_beside_the_agent_is_done_when_it_was_tried() {
     assert_eq!(serde_json::from_str::<Value>(&place.read("told")).unwrap()["message"], "Look here");
     let listed = place.amplifier(&["hooks", "list", "session:end", "--bundle", &file]).fine();
     let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|row| row.split_whitespace().take(3).collect()).collect();
-    assert_eq!(rows, [["*", "hooks-notify", "0"], ["session:end", "session-wait", "last"]]);
+    assert_eq!(rows, [["*", "hooks-notify", "0"], ["session:end", "hooks-notify", "100"]]);
 }
 
 #[test]

@@ -6,8 +6,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::HookRegistry;
-
 use crate::builtin::Unfinished;
 use crate::bundle::Confine;
 use crate::condition::Scope;
@@ -73,13 +71,6 @@ impl Host {
     /// Waits for what hooks do beside the agent, such as notifications, for two seconds at most. The end of a session does that by itself.
     pub async fn settle(&self) {
         self.unfinished.settle().await;
-    }
-
-    /// Registers what hooks of bundles need beside themselves: what their conditions ask about is counted from now on, and what they do beside the
-    /// agent is waited for when a session ends. Both outlast the hooks.
-    pub(crate) fn attend(&self, hooks: &HookRegistry) {
-        self.scope.count(hooks);
-        self.unfinished.register(hooks);
     }
 
     /// Whether programs can be confined at all.

@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, SESSION_END, SESSION_START};
+use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, SESSION_END};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::families::Families;
 use super::settings::lock;
 
-/// The name of the hooks that wait for it.
+/// The name of the hook that waits for what hooks began that are there no more.
 pub const WAITER: &str = "session-wait";
 
 /// How much may wait to be done.
@@ -36,7 +35,6 @@ pub(super) type Working = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl<T: Send + 'static> Background<T> {
     /// Does this with everything that it is given.
     pub(super) fn new(unfinished: &Arc<Unfinished>, work: impl Fn(T) -> Working + Send + Sync + 'static) -> Self {
-        unfinished.is_used.store(true, Ordering::Relaxed);
         Self { work: Arc::new(work), queue: Mutex::new(None), unfinished: unfinished.clone() }
     }
 
@@ -70,35 +68,31 @@ impl<T: Send + 'static> Background<T> {
 /// What is not done yet, also of hooks that are there no more: a bundle may have changed meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Unfinished {
-    is_used: AtomicBool,
-    is_waited_for: AtomicBool,
     pending: watch::Sender<usize>,
-    sessions: Families<()>,
+    is_waited_for: AtomicBool,
 }
 
 impl Unfinished {
-    /// Whether the event is one of a sub-agent.
-    pub(super) fn is_of_child(&self, data: &EventData) -> bool {
-        self.sessions.is_child(data)
-    }
-
     /// Waits until everything is done, for a while. Whatever takes longer is not waited for.
     pub(crate) async fn settle(&self) {
         let _ = timeout(SETTLED_WITHIN, self.pending.subscribe().wait_for(|pending| *pending == 0)).await;
     }
 
-    /// Has the end of sessions wait, if there can be something to wait for. It does for as long as there are these hooks.
-    pub(crate) fn register(self: &Arc<Self>, hooks: &HookRegistry) {
-        if !self.is_used.load(Ordering::Relaxed) {
-            return;
+    /// Has the end of sessions wait for what is not done now, because the hooks that began it may be gone. It does for as long as there are these hooks.
+    pub(crate) fn outlast(self: &Arc<Self>, hooks: &HookRegistry) {
+        if *self.pending.borrow() > 0 && !self.is_waited_for.swap(true, Ordering::Relaxed) {
+            hooks.hook(SESSION_END).named(WAITER).observer().priority(i64::MAX).handler(Waiter(self.clone()));
         }
-        let waits = || hooks.list_handlers().iter().any(|hook| &*hook.name == WAITER && hook.priority == i64::MAX);
-        if self.is_waited_for.swap(true, Ordering::Relaxed) && waits() {
-            return;
-        }
-        // Last, so that it waits for what is done about the end of the session, too.
-        hooks.hook(SESSION_START).named(WAITER).observer().priority(i64::MAX).handler(Waiter(self.clone()));
-        hooks.hook(SESSION_END).named(WAITER).observer().priority(i64::MAX).handler(Waiter(self.clone()));
+    }
+}
+
+/// Waits at the end of a session for what is not done.
+struct Waiter(Arc<Unfinished>);
+
+impl Hook for Waiter {
+    async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
+        self.0.settle().await;
+        Ok(HookResult::proceed())
     }
 }
 
@@ -115,23 +109,5 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         self.0.pending.send_modify(|pending| *pending -= 1);
-    }
-}
-
-/// Knows who is a sub-agent, and waits at the end of a session for what is not done.
-struct Waiter(Arc<Unfinished>);
-
-impl Hook for Waiter {
-    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let sessions = &self.0.sessions;
-        if event == "session:start" {
-            sessions.begin(data);
-            return Ok(HookResult::proceed());
-        }
-        if !sessions.is_child(data) {
-            self.0.settle().await;
-        }
-        sessions.end(data);
-        Ok(HookResult::proceed())
     }
 }

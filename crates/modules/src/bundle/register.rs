@@ -102,7 +102,7 @@ impl Loaded {
                 Some((_, parts)) => (true, parts.clone()),
                 None => (false, parts(placed, &who, host)?),
             };
-            made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), host: host.clone() });
+            made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), scope: host.scope.clone() });
         }
         // Made from files, some of them: what was trusted is still what is there.
         for placed in &self.hooks {
@@ -119,7 +119,7 @@ pub struct Made {
     sameness: Arc<Sameness>,
     placed: Placed,
     parts: Vec<Part>,
-    host: Host,
+    scope: Arc<Scope>,
 }
 
 impl Made {
@@ -154,7 +154,8 @@ impl Made {
         if let Some(name) = self.foreign() {
             return Err(self.placed.problem_in("module", format!("nothing here brings the module `{name}`")));
         }
-        self.host.attend(hooks);
+        // What its conditions ask about is counted from now on.
+        self.scope.count(hooks);
         let mut registrations = Vec::new();
         for part in &self.parts {
             for (event, hearing) in Hearing::all(&part.events, &part.hook) {

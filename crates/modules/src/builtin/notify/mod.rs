@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use self::send::Ways;
 use super::background::{Background, Unfinished};
+use super::families::{Families, KINSHIP};
 use super::settings::{cut, own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
@@ -105,19 +106,23 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     }
     let tells_questions = Patterns::new(&events).is_ok_and(|events| events.hears("approval:required"));
     let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
-    let unfinished = place.host.unfinished.clone();
-    let notifier = Notifier {
+    let notifier = Arc::new(Notifier {
         after,
         tells_questions,
         scope: place.host.scope.clone(),
-        background: Background::new(&unfinished, move |notification| {
+        sessions: place.host.counted(place.who),
+        unfinished: place.host.unfinished.clone(),
+        background: Background::new(&place.host.unfinished, move |notification| {
             let ways = ways.clone();
             Box::pin(async move { ways.send(&notification).await })
         }),
-        unfinished,
-    };
+    });
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
-    Ok(vec![Part::observer(&events, notifier)])
+    Ok(vec![
+        Part::observer(&events, Telling(notifier.clone())),
+        // Last, so that it waits for what is told about the end of the session, too.
+        Part::observer(&KINSHIP, Attendance(notifier)).priority(100),
+    ])
 }
 
 struct Notifier {
@@ -125,14 +130,35 @@ struct Notifier {
     /// Whether a question is told already when a notification about it comes.
     tells_questions: bool,
     scope: Arc<Scope>,
-    background: Background<Notification>,
+    sessions: Arc<Families<()>>,
     unfinished: Arc<Unfinished>,
+    background: Background<Notification>,
 }
 
-impl Hook for Notifier {
+/// Knows who is a sub-agent, and waits at the end for what is being sent.
+struct Attendance(Arc<Notifier>);
+
+impl Hook for Attendance {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        if let Some(notification) = self.notification(event, data) {
-            self.background.push(notification);
+        let Notifier { sessions, unfinished, .. } = &*self.0;
+        if event == "session:start" {
+            sessions.begin(data);
+            return Ok(HookResult::proceed());
+        }
+        if !sessions.is_child(data) {
+            unfinished.settle().await;
+        }
+        sessions.end(data);
+        Ok(HookResult::proceed())
+    }
+}
+
+struct Telling(Arc<Notifier>);
+
+impl Hook for Telling {
+    async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        if let Some(notification) = self.0.notification(event, data) {
+            self.0.background.push(notification);
         }
         Ok(HookResult::proceed())
     }
@@ -146,7 +172,7 @@ impl Notifier {
             "prompt:complete" => {
                 let took = Duration::from_millis(data["duration_ms"].as_u64().unwrap_or_default());
                 // What a sub-agent answers is for the agent, not for the person.
-                if took < self.after || self.unfinished.is_of_child(data) {
+                if took < self.after || self.sessions.is_child(data) {
                     return None;
                 }
                 (format!("Amplifier has answered after {} s", took.as_secs()), text("response"))
