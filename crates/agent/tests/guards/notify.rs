@@ -108,7 +108,8 @@ async fn the_end_of_a_session_can_be_told() {
 /// What is on its way when the bundle changes was asked for by the version before, which is there no more.
 #[tokio::test]
 async fn the_end_of_a_session_waits_for_what_an_earlier_version_of_the_bundle_sends() {
-    let waits = NOTING.replace("cat >>", "until [ -e over ]; do sleep 0.01; done; cat >>");
+    // It is under way when the session ends, and slower than the end.
+    let waits = NOTING.replace("cat >>", "until [ -e over ]; do sleep 0.01; done; sleep 0.5; cat >>");
     for changed in [waits.replace("after: 0", "after: 30"), "hooks: []\n".to_owned()] {
         let setup = Setup::new(&waits);
         let world = setup.followed(Script::of([Answer::text("First."), Answer::text("Second.")]));
