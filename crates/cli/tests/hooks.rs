@@ -43,7 +43,7 @@ fn a_bundle_is_validated_listed_tested_and_tried_before_it_is_trusted() {
     let listed = place.amplifier(&["hooks", "list", "--json", "--bundle", &file]).fine();
     let names: Vec<Value> =
         listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
-    assert_eq!(names, ["no-destructive-shell", "confirm", "bundle", "bundle"]);
+    assert_eq!(names, ["no-destructive-shell", "confirm", "session-bundles", "session-bundles"]);
     let tested = place.amplifier(&["hooks", "test", &file]).fine();
     assert_eq!(tested, "test deleting is denied ... ok\ntest listing is not ... ok\n\n2 passed; 0 failed\n");
     let data = r#"{"tool_name": "Bash", "tool_input": {"command": "rm -rf ."}}"#;

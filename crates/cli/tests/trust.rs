@@ -122,7 +122,10 @@ fn a_bundle_that_is_named_needs_no_trust_and_counts_once() {
         .map(|hook| (hook["name"].clone(), hook["level"].clone()))
         .collect();
     let own = |name: &str| (json!(name), json!("built in"));
-    assert_eq!(hooks, [(json!("note"), json!("named")), own("confirm"), own("bundle"), own("bundle")]);
+    assert_eq!(
+        hooks,
+        [(json!("note"), json!("named")), own("confirm"), own("session-bundles"), own("session-bundles")]
+    );
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Following {
 }
 
 /// The name of the hooks that look for changes.
-pub const FOLLOWER: &str = "bundle";
+pub const FOLLOWER: &str = "session-bundles";
 
 struct Follower {
     // A std lock: nothing awaits while it is held.
