@@ -433,7 +433,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     assert_eq!(
         rule.explanation,
         format!(
-            "When hook `guard` asks `Run `ls`?`, it is allowed without asking, in every session in `{place}`, unless another rule \
+            "When hook `guard` asks \"Run `ls`?\", it is allowed without asking, in every session in `{place}`, unless another rule \
              denies it."
         )
     );

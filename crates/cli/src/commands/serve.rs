@@ -34,6 +34,7 @@ use crate::terminal::{Reading, visible};
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
+    mut_arg("serve", |arg| arg.hide(true)),
     after_help = "Exit codes: 0 it was told to end, 1 it could not start, 2 wrong usage.\n\nCtrl-C ends it: what is being answered is answered. Sessions go on \
                   without it, and questions stay open."
 )]
@@ -298,7 +299,7 @@ async fn browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     }
     for browser in browsers {
         let name = visible(&browser.name, Reading::Exact);
-        writeln!(out, "{name:<24}  {:<8}  since {}  last seen {}", browser.role, browser.since, browser.seen)?;
+        writeln!(out, "{name:<24}  {:<8}  since {:.0}  last seen {:.0}", browser.role, browser.since, browser.seen)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -360,7 +361,7 @@ async fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
             }
             for token in tokens {
                 let name = visible(&token.name, Reading::Exact);
-                writeln!(out, "{name:<24}  {:<8}  since {}", token.role, token.since)?;
+                writeln!(out, "{name:<24}  {:<8}  since {:.0}", token.role, token.since)?;
             }
         }
     }

@@ -219,10 +219,10 @@ pub(crate) fn explain(hook: &str, pattern: &str, allows: bool, place: &str) -> S
     match pattern {
         "*" => format!("Whatever hook `{hook}` asks is {word} without asking, {place}{unless}."),
         pattern if pattern.contains('*') => format!(
-            "When hook `{hook}` asks something of the form `{pattern}`, where `*` is any text, it is {word} without asking, \
+            "When hook `{hook}` asks something of the form \"{pattern}\", where `*` is any text, it is {word} without asking, \
              {place}{unless}."
         ),
-        pattern => format!("When hook `{hook}` asks `{pattern}`, it is {word} without asking, {place}{unless}."),
+        pattern => format!("When hook `{hook}` asks \"{pattern}\", it is {word} without asking, {place}{unless}."),
     }
 }
 

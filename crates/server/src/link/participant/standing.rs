@@ -143,7 +143,7 @@ impl State {
             let StandingAnswer { hook, event, prompt, granted, by } = &answer;
             let word = if *granted { "allowed" } else { "denied" };
             let explanation =
-                format!("When hook `{hook}` asks `{prompt}` at `{event}`, it is {word} without asking, {HERE}.");
+                format!("When hook `{hook}` asks \"{prompt}\" at `{event}`, it is {word} without asking, {HERE}.");
             rule(standing_id(&answer), hook, prompt, *granted, by.clone(), explanation)
         });
         let given = self.given.iter().map(|given| {
