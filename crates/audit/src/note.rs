@@ -236,6 +236,9 @@ fn read_base64(text: &str) -> Option<Hash> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoteError {
+    /// There is no whole note.
+    #[error("there is no checkpoint in it")]
+    Nothing,
     /// It is too long.
     #[error("the note is longer than {MAX_BYTES} bytes")]
     TooLong,

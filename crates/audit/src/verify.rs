@@ -84,24 +84,21 @@ impl<'a> Verifier<'a> {
         self
     }
 
-    /// The log must contain what these checkpoints cover: the content of an anchor, one note after another.
+    /// The log must contain what these checkpoints cover: the content of an anchor, one note after another. Nothing says nothing.
     ///
     /// # Errors
-    /// If there is no checkpoint in it.
+    /// If there is something else in it, and no checkpoint.
     pub fn checkpoints(mut self, text: &[u8]) -> Result<Self, NoteError> {
         // A note that a crash tore does not take away what the others prove.
-        let mut torn = None;
+        let mut torn = NoteError::Nothing;
         let before = self.known.len();
         for text in split_notes(text).0 {
             match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
                 Ok((checkpoint, note)) => self.known.push(Known { note, checkpoint, is_beside: false }),
-                Err(error) => torn = Some(error),
+                Err(error) => torn = error,
             }
         }
-        match torn {
-            Some(error) if self.known.len() == before => Err(error),
-            _ => Ok(self),
-        }
+        if self.known.len() > before || text.is_empty() { Ok(self) } else { Err(torn) }
     }
 
     /// Is told how far the verification has come.

@@ -29,6 +29,19 @@ struct Sample {
     codes: Option<(u8, u8)>,
 }
 
+impl Sample {
+    /// Its files, in a place of their own.
+    fn placed(&self) -> Place {
+        let place = Place::new();
+        for (name, bytes) in &self.files {
+            let path = place.log().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        place
+    }
+}
+
 /// Runs both verifiers on each, with and without what is known.
 fn check(samples: &[Sample]) {
     let next = Mutex::new(samples.iter());
@@ -47,23 +60,19 @@ fn check(samples: &[Sample]) {
 }
 
 fn differences_of(sample: &Sample) -> Vec<String> {
-    let place = Place::new();
-    for (name, bytes) in &sample.files {
-        let path = place.log().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-    fs::write(place.at("anchored"), &sample.anchored).unwrap();
-    let anchored = place.at("anchored").display().to_string();
-    let key = sample.key.to_string();
+    let place = sample.placed();
     let knowing_nothing = Verifier::new();
-    let knowing_all = Verifier::new().key(sample.key).checkpoints(&sample.anchored).unwrap();
+    let mut knowing_all = Verifier::new().key(sample.key);
+    let mut known = vec!["-".to_owned(), sample.key.to_string()];
+    if !sample.anchored.is_empty() {
+        fs::write(place.at("anchored"), &sample.anchored).unwrap();
+        known[0] = place.at("anchored").display().to_string();
+        knowing_all = knowing_all.checkpoints(&sample.anchored).unwrap();
+    }
     let (expected, known_expected) = sample.codes.unzip();
     let mut differences = Vec::new();
-    let cases = [
-        ("knowing nothing", knowing_nothing, vec![], expected),
-        ("knowing all", knowing_all, vec![anchored, key], known_expected),
-    ];
+    let cases =
+        [("knowing nothing", knowing_nothing, vec![], expected), ("knowing all", knowing_all, known, known_expected)];
     for (knowledge, verifier, arguments, expected) in cases {
         let report = verifier.folder(place.log());
         let code = report.as_ref().map_or(3, |report| report.verdict().exit_code());
@@ -509,6 +518,18 @@ fn both_refuse_a_record_with_its_keys_in_another_order() {
     *last = hashed(&last.replacen("{\"v\":1,", "{", 1).replacen("\"turn\":", "\"v\":1,\"turn\":", 1));
     sample.files = with_lines(sample.files, FIRST, &lines);
     check(&[Sample { codes: Some((3, 3)), ..sample }]);
+}
+
+#[test]
+fn both_refuse_an_anchor_without_a_checkpoint() {
+    let sample = session("anchor", 9, |options| options);
+    let place = sample.placed();
+    let half = &sample.anchored[..150];
+    for anchored in [&b"no note"[..], b"no\n\nnote\n\n", half] {
+        fs::write(place.at("anchored"), anchored).unwrap();
+        let (code, said) = verify_py(&place.log(), &[place.at("anchored").display().to_string()]);
+        assert_eq!((Verifier::new().checkpoints(anchored).is_err(), code), (true, 3), "{anchored:?}: {said}");
+    }
 }
 
 /// Where no signature is at issue, forty lines of Python see the same.

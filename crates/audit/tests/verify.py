@@ -238,10 +238,11 @@ def verify_signature(key, text, signature):
 
 def main(folder, checkpoints="-", key=""):
     beside = pathlib.Path(folder) / "checkpoints"
-    files = [beside] * beside.exists() + [pathlib.Path(checkpoints)] * (checkpoints != "-")
     try:
-        notes = [note for file in files for note in split_notes(file.read_bytes())]
-        log = Log(pathlib.Path(folder), notes, unbase64(key, 32) if key else None)
+        notes = split_notes(beside.read_bytes()) if beside.exists() else []
+        elsewhere = split_notes(pathlib.Path(checkpoints).read_bytes()) if checkpoints != "-" else []
+        demand(elsewhere or checkpoints == "-", f"there is no checkpoint in {checkpoints!r}", ValueError)
+        log = Log(pathlib.Path(folder), notes + elsewhere, unbase64(key, 32) if key else None)
         log.verify()
         demand(not log.unreadable, "; ".join(log.unreadable[:5]), ValueError)
     except Unsound as error: return 1, f"unsound: {error}"
