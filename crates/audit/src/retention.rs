@@ -76,11 +76,12 @@ pub(crate) fn erasure(blob: &Hash) -> Change {
 pub(crate) fn carry_out(storage: &dyn Storage, change: &Change) -> Result<(), AuditError> {
     match change {
         Change::Retention { segments, blobs, .. } => {
+            // First what only these segments refer to: if this is cut off, the next time still finds out from them what is left.
+            blobs.iter().try_for_each(|file| remove_blob(storage, file))?;
             for file in segments {
                 storage.remove(file).doing("shortened")?;
             }
-            storage.sync_folder("").doing("shortened")?;
-            blobs.iter().try_for_each(|file| remove_blob(storage, file))
+            storage.sync_folder("").doing("shortened")
         }
         Change::Erasure { blob } => match Blob::hash_in(blob) {
             Some(hash) => remove_blob(storage, &blob_file(&hash)),

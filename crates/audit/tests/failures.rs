@@ -262,6 +262,51 @@ fn an_idle_process_goes_on_after_another_one_has_removed_segments() {
 }
 
 #[test]
+fn retention_that_was_cut_off_leaves_nothing_behind_when_it_is_done_again() {
+    let small = |disk: &Disk| {
+        on(Arc::new(disk.clone()), Durability::Group).segment_bytes(2_000).blob_above(300).open().unwrap()
+    };
+    let disk = Disk::default();
+    let log = small(&disk);
+    for number in 0..20 {
+        log.take(&message("t", &number.to_string().repeat(500))).unwrap();
+    }
+    log.seal_blocking("t", "complete").unwrap();
+    log.close().unwrap();
+    let blobs = |disk: &Disk| -> Vec<String> {
+        let bodies = bodies(disk, Kind::Message);
+        let hashes = bodies.iter().map(|body| body["blob"].as_str().unwrap().strip_prefix("sha256:").unwrap());
+        hashes.map(|hash| format!("blobs/{}/{hash}", &hash[..2])).collect()
+    };
+    let all = blobs(&disk);
+    let segments = |disk: &Disk| disk.list("").unwrap().iter().filter(|file| file.starts_with("seg-")).count();
+    let mut cut_off = 0;
+    for call in 0.. {
+        let disk = disk.after_kill();
+        let log = small(&disk);
+        let begun = disk.state().calls.len();
+        disk.state().fault = Some((begun + call, Fault::Power(0)));
+        let is_done = log.retain(1).is_ok();
+        drop(log);
+        let disk = disk.after_power_loss(Left::All, true);
+        assert_sound(&disk);
+        if is_done {
+            break;
+        }
+        cut_off += 1;
+        let log = small(&disk);
+        log.retain(1).unwrap();
+        log.close().unwrap();
+        assert_sound(&disk);
+        assert!(segments(&disk) <= 2, "call {call}");
+        let kept = blobs(&disk);
+        let left = all.iter().filter(|blob| disk.size(blob).unwrap().is_some() && !kept.contains(blob));
+        assert_eq!(left.count(), 0, "call {call}");
+    }
+    assert!(cut_off > 20, "it was cut off {cut_off} times");
+}
+
+#[test]
 fn a_torn_note_beside_the_log_is_repaired_by_the_next_writer() {
     for is_running in [false, true] {
         let place = Place::new();
