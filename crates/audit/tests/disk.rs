@@ -160,6 +160,8 @@ fn a_full_disk_denies_until_there_is_room_and_then_says_what_is_missing() {
     let error = log.flush_blocking(receipt).unwrap_err().to_string();
     assert!(error.contains("could not keep its records"), "{error}");
     assert!(log.take(&message("s", "refused")).is_err());
+    let again = log.flush_blocking(receipt).unwrap_err().to_string();
+    assert_eq!(again.matches("could not keep its records").count(), 1, "{again}");
     assert!(log.status().failure.is_some());
 
     disk.state().fault = None;

@@ -269,8 +269,12 @@ impl Worker {
 
     /// If that failed, nothing more is taken until the log works again.
     fn check(&mut self, result: Result<(), AuditError>) {
-        let Err(error) = result else { return };
-        let why = error.to_string();
+        // Whoever is told says already that records were lost.
+        let why = match result {
+            Ok(()) => return,
+            Err(AuditError::Lost { why }) => why,
+            Err(error) => error.to_string(),
+        };
         let mut queue = self.shared.lock();
         queue.lost_below = queue.lost_below.max(self.taken);
         let is_new = queue.failure.is_none();
