@@ -291,6 +291,24 @@ fn the_own_log_is_compared_with_the_anchors_of_the_configuration() {
     assert_ne!(verify(&[&place.text("audit")]).1["anchored"], json!(10));
     fs::remove_file(place.at("anchored")).unwrap();
     assert_eq!(verify(&[]).0, 3);
+    // Nor is one taken for compared that has nothing to compare with.
+    fs::write(place.at("anchored"), "").unwrap();
+    assert_eq!(verify(&[]).0, 3);
+}
+
+#[test]
+fn the_own_log_is_compared_with_the_anchors_of_another_configuration() {
+    let place = sample();
+    fs::write(place.at("other.toml"), "anchors = [\"anchored\"]\n").unwrap();
+    let other = place.text("other.toml");
+    let verify = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let mut command = amplifier(&[&["audit", "verify", "--json"], arguments].concat());
+        command.env("AMPLIFIER_HOME", place.at(".")).env_remove("AMPLIFIER_CONFIG").envs(environment.iter().copied());
+        finished(&mut command).json()["anchored"].clone()
+    };
+    assert_eq!(verify(&[], &[]), json!(null));
+    assert_eq!(verify(&[], &[("AMPLIFIER_CONFIG", &other)]), json!(10));
+    assert_eq!(verify(&["--config", &other], &[]), json!(10));
 }
 
 #[test]

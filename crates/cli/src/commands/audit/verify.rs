@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_audit::{PublicKey, Report, Verifier};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -28,6 +28,9 @@ pub(crate) struct Verify {
     /// configuration are used for the person's own log.
     #[arg(long, value_name = "FILE")]
     checkpoints: Vec<PathBuf>,
+    /// Another configuration file.
+    #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Prints the report as JSON.
     #[arg(long)]
     json: bool,
@@ -39,15 +42,17 @@ impl Verify {
         if let Some(key) = self.key {
             verifier = verifier.key(key);
         }
-        // Those of the configuration are of the person's own log. One that is missing may have been removed, so it is no reason to go on
-        // without it.
+        // Those of the configuration are of the person's own log. One that is missing or empty may have been made so, and is no reason to
+        // go on without it.
         let checkpoints = match self.checkpoints.is_empty() && self.place.folder.is_none() {
-            true => Config::load(&Flags::default(), home)?.anchors,
+            true => Config::load(&Flags { config: self.config, ..Flags::default() }, home)?.anchors,
             false => self.checkpoints,
         };
         for file in &checkpoints {
             let context = || format!("`{}`", file.display());
-            verifier = verifier.checkpoints(&std::fs::read(file).with_context(context)?).with_context(context)?;
+            let text = std::fs::read(file).with_context(context)?;
+            ensure!(!text.is_empty(), "`{}`: it is empty", file.display());
+            verifier = verifier.checkpoints(&text).with_context(context)?;
         }
         let report = verified(verifier, &self.place.or_home(home))?;
         print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
