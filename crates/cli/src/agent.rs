@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
-use amplifier_audit::{FileAnchor, Log};
+use amplifier_audit::Log;
 use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
@@ -176,7 +176,7 @@ fn naming(host: Host, sessions: Store, screen: Screen) -> Host {
 /// If it cannot be written to.
 pub fn open_log(config: &Config, home: &Home) -> Result<Log> {
     let options = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit);
-    let options = config.anchors.iter().fold(options, |options, file| options.anchor(FileAnchor::new(file)));
+    let options = config.anchors.iter().try_fold(options, |options, anchor| anchor.add_to(options))?;
     options.open().with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
 }
 

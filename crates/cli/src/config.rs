@@ -15,6 +15,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Arg, Args};
 use serde::Deserialize;
 
+use crate::anchors::Anchored;
 use crate::home::Home;
 
 /// The flags that all commands with an agent share. Each may also stand in the environment and in the configuration file.
@@ -94,7 +95,7 @@ struct File {
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
     audit: Option<String>,
-    anchors: Vec<PathBuf>,
+    anchors: Vec<Anchored>,
     confinement: Option<String>,
     system: Option<String>,
     mcp: BTreeMap<String, McpServer>,
@@ -223,8 +224,8 @@ pub struct Config {
     pub orchestrator: Orchestrator,
     /// How safely the audit log is kept.
     pub audit: Durability,
-    /// Files that checkpoints of the audit log are kept in as well.
-    pub anchors: Vec<PathBuf>,
+    /// Where checkpoints of the audit log are kept as well.
+    pub anchors: Vec<Anchored>,
     /// Whether commands run where they cannot change what governs the agent.
     pub is_confined: bool,
     /// What the model is told before everything else.
@@ -269,9 +270,10 @@ impl Config {
         // Not the folder that a session begins in: all of them have to mean the same files.
         let beside =
             std::path::absolute(&path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let anchors: Vec<PathBuf> = file.anchors.iter().map(|anchor| beside.join(anchor)).collect();
+        let anchors: Result<Vec<_>> = file.anchors.into_iter().map(|anchor| anchor.beside(&beside)).collect();
+        let anchors = anchors.with_context(|| format!("the configuration `{}`", path.display()))?;
         if !anchors.is_empty() {
-            let names: Vec<_> = anchors.iter().map(|anchor| anchor.display().to_string()).collect();
+            let names: Vec<_> = anchors.iter().map(ToString::to_string).collect();
             settings.0.push(Setting { name: "anchors", value: names.join(", "), source: Source::File });
         }
         let confinement = settings.choose("confinement", &flags.confinement, &file.confinement, "on");

@@ -1,6 +1,7 @@
 //! The command line of Amplifier Hooks, as a library, so that its parts can be tested alone.
 
 pub mod agent;
+pub mod anchors;
 pub mod bundles;
 pub mod commands;
 pub mod config;

@@ -5,12 +5,14 @@
 
 mod common;
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
-use common::{LIMIT, Place, send_signal};
+use common::{LIMIT, Place, send_signal, with_input};
 use serde_json::{Value, json};
 
 /// A server that runs, and what it said when it began.
@@ -284,6 +286,75 @@ fn folder_name(project: &std::path::Path) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(project.to_str().unwrap().as_bytes());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn programs_and_servers_are_anchors_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Says yes to every checkpoint, and gives them back when it is asked for something else.
+    let server = thread::spawn(move || {
+        let mut kept = String::new();
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while stream.read_line(&mut head).unwrap() > 2 {}
+            if !head.starts_with("POST /checkpoints ") {
+                return kept;
+            }
+            let head = head.to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let mut note = vec![0; length.parse().unwrap()];
+            stream.read_exact(&mut note).unwrap();
+            stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            if head.contains("authorization: bearer secret-of-the-test\r") {
+                kept += &String::from_utf8(note).unwrap();
+                kept += "\n";
+            }
+        }
+        kept
+    });
+
+    let place = Place::with(json!([
+        { "text": "I try.", "tools": [{ "name": "Bash", "input": { "command": "echo exit > ../home/keep" } }] },
+        { "text": "Done." },
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    place.write("home/keep", "#!/bin/sh\n{ cat; echo; } >> \"$1\"\n");
+    std::fs::set_permissions(place.at("home/keep"), Permissions::from_mode(0o755)).unwrap();
+    let kept = place.at("kept").display().to_string();
+    let anchors = format!(
+        "anchors = [{{ command = [\"./keep\", \"{kept}\"] }}, {{ http = \"http://{address}/checkpoints\", headers = {{ Authorization = \"Bearer ${{ANCHOR_TOKEN}}\" }} }}]\n"
+    );
+    place.write("home/config.toml", &anchors);
+    let unset = place.run(&["Hello"]);
+    unset.check_failed("amplifier: `Authorization` of an anchor needs the environment variable `ANCHOR_TOKEN`, which is not set or not text");
+    let mut run = place.scripted(&["run", "Hello"]);
+    run.env("ANCHOR_TOKEN", "secret-of-the-test");
+    let ran = with_input(run, "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(place.read("home/keep").contains("cat; echo"), "tools cannot change the program");
+    let _ = TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n");
+    place.write("posted", &server.join().unwrap());
+    for file in ["kept", "posted"] {
+        let checkpoints = place.at(file).display().to_string();
+        let told = place.amplifier(&["audit", "verify", "--checkpoints", &checkpoints, "--json"]).fine();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&told["verdict"], &told["unanchored"]), (&json!("sound"), &json!(1)), "{file}: {told}");
+    }
+
+    for (entry, why) in [
+        ("{ command = [] }", "the `command` of an anchor names no program"),
+        ("{ http = \"ftp://log.example\" }", "the `http` of an anchor begins with `http://` or `https://`"),
+        (
+            "{ comand = [\"keep\"] }",
+            "an anchor is a file, `{ command = [\"PROGRAM\", \"ARGUMENT\"] }`, or `{ http = \"URL\" }`",
+        ),
+    ] {
+        place.write("home/config.toml", &format!("anchors = [{entry}]\n"));
+        let failed = place.run(&["Hello"]);
+        assert!(failed.code != 0 && failed.error.contains(why), "{failed:?}");
+    }
 }
 
 #[test]

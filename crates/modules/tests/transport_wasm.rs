@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_core::{Hook, HookError, HookRegistry, HookResult, data};
 use amplifier_modules::bundle::load;
-use amplifier_modules::transport::{FolderGrant, Grant, TransportError, WasmHook, WasmOptions};
+use amplifier_modules::transport::{FolderGrant, Grant, TransportError, Unexpanded, WasmHook, WasmOptions};
 use amplifier_modules::{Host, Scope};
 use futures::FutureExt;
 use futures::future::join_all;
@@ -170,7 +170,9 @@ fn what_does_not_exist_cannot_be_granted() {
         WasmHook::new(options).unwrap_err()
     };
     let error = made(&|options| options.grant.env = vec!["NO_SUCH_VARIABLE".into()]);
-    assert!(matches!(error, TransportError::NoVariable { variable, .. } if variable == "NO_SUCH_VARIABLE"));
+    assert!(
+        matches!(error, TransportError::Unexpanded { why: Unexpanded::NoVariable(name), .. } if name == "NO_SUCH_VARIABLE")
+    );
     let error = made(&|options| options.grant.files = vec![FolderGrant { path: "no/such".into(), write: false }]);
     assert_eq!(error.to_string(), "`no/such`, which is granted to hook `test`, is no folder; name one that is there");
     for memory in [0, usize::MAX] {

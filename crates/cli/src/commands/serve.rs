@@ -22,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::output::print_json;
 use super::run::told_to_end;
 use crate::agent::open_log;
+use crate::anchors;
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::hosting::Hosting;
@@ -212,7 +213,7 @@ impl Begin {
         let hosting = Hosting::new(self.flags, home.clone());
         let app = App {
             hub: hosting.hub(&log),
-            feed: Feed::with_anchors(&home.audit_folder(), log.status().public_key, config.anchors)?,
+            feed: Feed::with_anchors(&home.audit_folder(), log.status().public_key, anchors::files(&config.anchors))?,
             access: Access::open(&home.server_folder(), access)?,
             log,
             host: Arc::new(hosting),

@@ -12,6 +12,7 @@ use amplifier_modules::confine::Policy;
 use anyhow::{Context, Result, bail};
 
 use super::launcher;
+use crate::anchors::{self, Anchored};
 use crate::config::Config;
 use crate::home::Home;
 
@@ -40,12 +41,13 @@ impl Protection {
         }
         let mut places = folders.places;
         places.push(project(&workspace.join(PROJECT))?);
-        for anchor in &config.anchors {
+        for file in anchors::files(&config.anchors) {
             // What is not there cannot be protected. Where it cannot be made, the log tells that nothing is kept there.
-            _ = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(anchor);
+            _ = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file);
         }
-        let given = [&config.file].into_iter().chain(&config.anchors).filter(|file| file.exists());
-        let mut files: Vec<PathBuf> = given.cloned().collect();
+        let anchored = config.anchors.iter().filter_map(Anchored::file);
+        let given = [config.file.as_path()].into_iter().chain(anchored).filter(|file| file.exists());
+        let mut files: Vec<PathBuf> = given.map(Path::to_owned).collect();
         for (_, bundle) in levels.bundles() {
             files.extend(bundle.named_files(workspace).context("what hooks name cannot be protected")?);
         }

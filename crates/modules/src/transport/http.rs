@@ -12,7 +12,7 @@ use reqwest::{Client, Response, Url};
 use tokio::time::timeout;
 
 use super::protocol::{self, PROTOCOL, Request};
-use super::{MOST_OUTPUT, TIMEOUT, TransportError, head, runtime, variables};
+use super::{MOST_OUTPUT, TIMEOUT, TransportError, head, runtime, variables::expanded};
 
 /// How much of the text of a failure is kept.
 const LONGEST_SAID: usize = 1000;
@@ -158,7 +158,7 @@ pub(super) fn headers<'a>(
 ) -> Result<HeaderMap, TransportError> {
     let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, JSON), (ACCEPT, JSON)]);
     for (name, value) in given {
-        let value = variables::expand(hook, name, value)?;
+        let value = expanded(hook, name, value)?;
         let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         let Some((name, mut value)) = header else {
             return Err(TransportError::Header { hook: hook.to_owned(), header: name.clone() });

@@ -29,6 +29,7 @@ pub use process::Program;
 pub(crate) use process::{describe, is_secret};
 pub use protocol::{PROTOCOL, Request};
 pub(crate) use run::{Ran, run};
+pub use variables::{Unexpanded, expand};
 #[cfg(feature = "wasm")]
 pub use wasm::{WasmHook, WasmOptions};
 pub use worker::{WorkerHook, WorkerOptions};
@@ -52,23 +53,15 @@ pub enum TransportError {
         /// The hook.
         hook: String,
     },
-    /// A value names a variable that is not set.
-    #[error("`{place}` of hook `{hook}` needs the environment variable `{variable}`, which is not set or not text")]
-    NoVariable {
+    /// A value names variables in a way that cannot be used.
+    #[error("`{place}` of hook `{hook}` {why}")]
+    Unexpanded {
         /// The hook.
         hook: String,
         /// The header or the variable whose value it is.
         place: String,
-        /// What is missing.
-        variable: String,
-    },
-    /// A value has a `${` that names nothing.
-    #[error("`{place}` of hook `{hook}` has a `${{` without a name and a `}}`; write `${{NAME}}`")]
-    NoName {
-        /// The hook.
-        hook: String,
-        /// The header or the variable whose value it is.
-        place: String,
+        /// What is wrong.
+        why: Unexpanded,
     },
     /// A header that cannot be sent.
     #[error(

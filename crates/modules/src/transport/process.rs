@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::{TransportError, tail, variables};
+use super::{TransportError, tail, variables::expanded};
 use crate::trust::Held;
 
 /// How long a process that was killed may take to be gone.
@@ -115,7 +115,7 @@ impl Program {
             return Err(TransportError::NoCommand { hook: hook.to_owned() });
         }
         for (name, value) in &mut self.environment {
-            *value = variables::expand(hook, name, value)?;
+            *value = expanded(hook, name, value)?;
         }
         Ok(self)
     }

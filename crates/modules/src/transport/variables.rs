@@ -2,25 +2,38 @@
 
 use super::TransportError;
 
-/// Puts the values of environment variables in the places of their names.
-pub(super) fn expand(hook: &str, place: &str, value: &str) -> Result<String, TransportError> {
+/// Why a value cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unexpanded {
+    /// It names a variable that is not set.
+    #[error("needs the environment variable `{0}`, which is not set or not text")]
+    NoVariable(String),
+    /// It has a `${` that names nothing.
+    #[error("has a `${{` without a name and a `}}`; write `${{NAME}}`")]
+    NoName,
+}
+
+/// Puts the values of environment variables in the places of their names: `${NAME}`.
+///
+/// # Errors
+/// If a variable is not set, or a `${` has no name and no `}`.
+pub fn expand(value: &str) -> Result<String, Unexpanded> {
     let mut expanded = String::with_capacity(value.len());
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
-        let (variable, after) = after
-            .split_once('}')
-            .filter(|(name, _)| is_name(name))
-            .ok_or_else(|| TransportError::NoName { hook: hook.to_owned(), place: place.to_owned() })?;
+        let (variable, after) = after.split_once('}').filter(|(name, _)| is_name(name)).ok_or(Unexpanded::NoName)?;
         expanded.push_str(before);
-        expanded.push_str(&std::env::var(variable).map_err(|_| TransportError::NoVariable {
-            hook: hook.to_owned(),
-            place: place.to_owned(),
-            variable: variable.to_owned(),
-        })?);
+        expanded.push_str(&std::env::var(variable).map_err(|_| Unexpanded::NoVariable(variable.to_owned()))?);
         rest = after;
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// The same for a value of a hook.
+pub(super) fn expanded(hook: &str, place: &str, value: &str) -> Result<String, TransportError> {
+    expand(value).map_err(|why| TransportError::Unexpanded { hook: hook.to_owned(), place: place.to_owned(), why })
 }
 
 fn is_name(name: &str) -> bool {

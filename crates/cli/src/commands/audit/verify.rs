@@ -10,6 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Place;
+use crate::anchors;
 use crate::commands::output::print;
 use crate::config::{Config, Flags};
 use crate::home::Home;
@@ -45,7 +46,7 @@ impl Verify {
         // Those of the configuration are of the person's own log. One that is missing or empty may have been made so, and is no reason to
         // go on without it.
         let checkpoints = match self.checkpoints.is_empty() && self.place.folder.is_none() {
-            true => Config::load(&Flags { config: self.config, ..Flags::default() }, home)?.anchors,
+            true => anchors::files(&Config::load(&Flags { config: self.config, ..Flags::default() }, home)?.anchors),
             false => self.checkpoints,
         };
         for file in &checkpoints {

@@ -12,7 +12,7 @@ use wasmtime_wasi::sockets::SocketAddrUse;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::MIB;
-use crate::transport::{Grant, TransportError};
+use crate::transport::{Grant, TransportError, Unexpanded};
 
 /// How many files, streams and the like a component can have open.
 const MOST_RESOURCES: usize = 1000;
@@ -48,10 +48,10 @@ impl Granted {
     pub(super) fn resolve(hook: &str, grant: &Grant, base: &Path) -> Result<Self, TransportError> {
         let mut variables = Vec::new();
         for name in &grant.env {
-            let value = std::env::var(name).map_err(|_| TransportError::NoVariable {
+            let value = std::env::var(name).map_err(|_| TransportError::Unexpanded {
                 hook: hook.to_owned(),
                 place: "grant".to_owned(),
-                variable: name.clone(),
+                why: Unexpanded::NoVariable(name.clone()),
             })?;
             variables.push((name.clone(), value));
         }

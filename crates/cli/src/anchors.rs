@@ -1,0 +1,121 @@
+//! Second places for the checkpoints of the audit log, as they are configured.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use amplifier_audit::{Anchor, CommandAnchor, FileAnchor, HttpAnchor, LogOptions};
+use amplifier_modules::transport::expand;
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// A second place.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "an anchor is a file, `{ command = [\"PROGRAM\", \"ARGUMENT\"] }`, or `{ http = \"URL\" }` with or without `headers`"
+)]
+pub enum Anchored {
+    /// A file.
+    File(PathBuf),
+    /// A program that is given each checkpoint.
+    Command {
+        /// The program, and what it is called with.
+        command: Vec<String>,
+    },
+    /// A server that each is posted to.
+    Http {
+        /// Where.
+        http: String,
+        /// What else is said; `${NAME}` stands for a variable of the environment.
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+    },
+}
+
+impl Anchored {
+    /// The same with paths that begin at that folder, if they are not whole.
+    ///
+    /// # Errors
+    /// If nothing can be kept there.
+    pub(crate) fn beside(self, folder: &Path) -> Result<Self> {
+        Ok(match self {
+            Self::File(file) => Self::File(folder.join(file)),
+            Self::Command { mut command } => {
+                let program = command.first_mut().filter(|program| !program.is_empty());
+                let program = program.context("the `command` of an anchor names no program")?;
+                // A name alone is looked for where programs are.
+                if program.contains('/') {
+                    *program = folder.join(&*program).to_string_lossy().into_owned();
+                }
+                Self::Command { command }
+            }
+            Self::Http { http, headers } => {
+                let is_one = ["http://", "https://"].iter().any(|scheme| http.starts_with(scheme));
+                ensure!(is_one, "the `http` of an anchor begins with `http://` or `https://`");
+                Self::Http { http, headers }
+            }
+        })
+    }
+
+    /// The file that decides what is kept there: the one that it is kept in, or the program.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Command { command } => {
+                command.first().map(Path::new).filter(|program| program.components().count() > 1)
+            }
+            Self::Http { .. } => None,
+        }
+    }
+
+    /// Lets a log keep its checkpoints there, too.
+    ///
+    /// # Errors
+    /// If a header needs a variable that is not set.
+    pub(crate) fn add_to(&self, log: LogOptions) -> Result<LogOptions> {
+        Ok(match self {
+            Self::File(file) => log.anchor(FileAnchor::new(file)),
+            Self::Command { command } => log.anchor(program(command)),
+            Self::Http { http, headers } => {
+                let mut anchor = HttpAnchor::new(http);
+                for (name, value) in headers {
+                    let value = expand(value).map_err(|why| anyhow::anyhow!("`{name}` of an anchor {why}"))?;
+                    anchor = anchor.header(name, &value);
+                }
+                log.anchor(anchor)
+            }
+        })
+    }
+}
+
+fn program(command: &[String]) -> CommandAnchor {
+    let (program, args) = command.split_first().map_or(("", [].as_slice()), |(program, args)| (program.as_str(), args));
+    CommandAnchor::new(program, args)
+}
+
+/// The files among them: what is kept elsewhere has to be fetched from there to be compared with the log.
+pub fn files(anchors: &[Anchored]) -> Vec<PathBuf> {
+    anchors
+        .iter()
+        .filter_map(|anchor| if let Anchored::File(file) = anchor { Some(file.clone()) } else { None })
+        .collect()
+}
+
+/// Without secrets, which arguments, addresses and headers may be.
+impl fmt::Display for Anchored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => write!(f, "{}", file.display()),
+            Self::Command { command } => f.write_str(&program(command).name()),
+            Self::Http { http, .. } => f.write_str(&HttpAnchor::new(http).name()),
+        }
+    }
+}
+
+impl fmt::Debug for Anchored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Anchored({self})")
+    }
+}
