@@ -1,8 +1,9 @@
 //! An emission that is awaited: the kernel's state machine, driven in the caller's own task.
 
+use std::ffi::CString;
 use std::time::Duration;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -81,6 +82,32 @@ impl Emitting {
             Ok(None) => run.finish_silent(py).unwrap_or_else(|| run.finish(py)).map(Step::Return),
             Err(error) => Err(run.given_up(py, error)),
         }
+    }
+}
+
+/// A guard that never ran is worse than one that failed: as for any coroutine, there is a warning.
+impl Drop for Emitting {
+    fn drop(&mut self) {
+        let Stage::Ready(order) = &self.stage else { return };
+        let method = match order.purpose {
+            Purpose::Flat => "emit",
+            Purpose::Outcome => "emit_with_outcome",
+            Purpose::Collect(_) => "emit_and_collect",
+        };
+        let _ = Python::try_attach(|py| {
+            // It may be dropped while an exception is on its way.
+            let raised = PyErr::take(py);
+            let text = format!("coroutine '{method}' was never awaited: no hook has run");
+            let warned = CString::new(text)
+                .map_err(PyErr::from)
+                .and_then(|text| PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1));
+            if let Err(error) = warned {
+                error.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+        });
     }
 }
 

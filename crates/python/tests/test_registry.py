@@ -12,8 +12,9 @@ import logging
 import math
 import sys
 import threading
+import warnings
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -228,6 +229,52 @@ def test_strict_mode_names_the_hook_that_changes_nested_values() -> None:
     with pytest.raises(ChangedInPlaceError, match="hook `meddler` changed `tool_input` in place") as caught:
         emit(registry, data)
     assert (caught.value.hook, caught.value.fields) == ("meddler", ["tool_input"])
+
+
+class Opaque:
+    """Equal to nothing but itself, and a copy is not."""
+
+
+@pytest.mark.parametrize(
+    ("value", "meddle"),
+    [
+        ({"other": Opaque(), "paths": ["a"]}, lambda value: value["paths"].append("b")),
+        ({"lock": threading.Lock(), "path": "a"}, lambda value: value.pop("path")),
+        ({"nan": math.nan, "path": "a"}, lambda value: value.update(nan=1.0)),
+        ([1], lambda value: value.__setitem__(0, True)),
+        (([1],), lambda value: value[0].clear()),
+        ({"a", "b"}, lambda value: value.remove("b")),
+        (bytearray(b"a"), lambda value: value.extend(b"b")),
+    ],
+)
+def test_strict_mode_looks_into_containers_whatever_they_hold(value: Any, meddle: Callable[[Any], object]) -> None:
+    registry = HookRegistry(strict=True)
+    registry.register(EVENT, lambda event, data: None)
+    assert emit(registry, {"nested": value}).action == "continue"
+    registry.register(EVENT, lambda event, data: meddle(data["nested"]) and None, name="meddler")
+    with pytest.raises(ChangedInPlaceError, match="hook `meddler` changed `nested` in place"):
+        emit(registry, {"nested": value})
+
+
+def test_strict_mode_watches_values_that_hold_themselves() -> None:
+    registry = HookRegistry(strict=True)
+    loop: dict[str, Any] = {"n": 1}
+    loop["self"] = loop
+    assert emit(registry, {"loop": loop}).action == "continue"
+    registry.register(EVENT, lambda event, data: data["loop"]["self"].update(n=2), name="meddler")
+    with pytest.raises(ChangedInPlaceError, match="`loop`"):
+        emit(registry, {"loop": loop})
+
+
+@pytest.mark.parametrize("method", ["emit", "emit_and_collect", "emit_with_outcome"])
+def test_an_emission_that_nobody_awaits_is_warned_about(method: str) -> None:
+    registry = HookRegistry()
+    with pytest.warns(RuntimeWarning, match=f"^coroutine '{method}' was never awaited: no hook has run$"):
+        getattr(registry, method)(EVENT, {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(registry, method)(EVENT, {}).close()
+        asyncio.run(getattr(registry, method)(EVENT, {}))
 
 
 def test_an_emission_is_a_coroutine_for_asyncio() -> None:

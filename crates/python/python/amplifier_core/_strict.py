@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
@@ -16,22 +17,95 @@ class ChangedInPlaceError(RuntimeError):
         super().__init__(f"hook `{hook}` changed {names} in place; answer with `modify` and a copy instead")
 
 
-def snapshot(data: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """The values of the data, each with a copy of what it is now."""
+class _Kept:
+    """A value as it was."""
+
+    __slots__ = ("before", "parts", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        #: What a dict, list, tuple or set held, in order; nothing for other values.
+        self.parts: list[tuple[Any, _Kept]] | None = None
+        #: A copy, of a value that is none of these.
+        self.before: Any = _UNKNOWN
+
+
+#: What cannot be copied cannot be watched.
+_UNKNOWN = object()
+
+#: Values that nothing can change.
+_FIXED = (str, int, float, complex, bytes, type(None))
+
+
+def snapshot(data: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The values of the data, each with what it is now."""
     kept = []
     for field, value in data.items():
         try:
-            kept.append((field, value, copy.deepcopy(value)))
-        except Exception:  # What cannot be copied cannot be watched.
+            kept.append((field, _keep(value, {})))
+        except Exception:  # Too deep, for one.
             continue
     return kept
 
 
-def check(hook: str, kept: list[tuple[str, Any, Any]]) -> None:
+def check(hook: str, kept: list[tuple[str, _Kept]]) -> None:
     """Raises if the values are no longer what they were."""
-    changed = [field for field, value, before in kept if _differs(value, before)]
+    changed = [field for field, value in kept if _has_changed(value, set())]
     if changed:
         raise ChangedInPlaceError(hook, changed)
+
+
+def _keep(value: Any, known: dict[int, _Kept]) -> _Kept:
+    kept = known.get(id(value))
+    if kept is None:
+        kept = known[id(value)] = _Kept(value)
+        parts = _parts(value)
+        if parts is not None:
+            kept.parts = []
+            for place, part in parts:
+                kept.parts.append((place, _keep(part, known)))
+        elif isinstance(value, _FIXED):
+            kept.before = value
+        else:
+            with contextlib.suppress(Exception):
+                kept.before = copy.deepcopy(value)
+    return kept
+
+
+def _parts(value: Any) -> list[tuple[Any, Any]] | None:
+    """What a container holds. Objects are not looked into: they may hold the whole program."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(value))
+    if isinstance(value, (set, frozenset)):
+        return [(part, part) for part in value]
+    return None
+
+
+def _has_changed(kept: _Kept, seen: set[int]) -> bool:
+    if kept.parts is None:
+        return kept.before is not _UNKNOWN and _differs(kept.value, kept.before)
+    if id(kept) in seen:
+        return False
+    seen.add(id(kept))
+    now = dict(_parts(kept.value) or ())
+    if len(now) != len(kept.parts):
+        return True
+    for place, part in kept.parts:
+        if place not in now or _is_another(now[place], part) or _has_changed(part, seen):
+            return True
+    return False
+
+
+def _is_another(value: Any, kept: _Kept) -> bool:
+    """Whether something else took the place of a value, and not its like."""
+    if value is kept.value:
+        return False
+    try:
+        return type(value) is not type(kept.value) or not bool(value == kept.value)
+    except Exception:  # Some types cannot say whether they are equal; somebody put it there.
+        return True
 
 
 def _differs(value: Any, before: Any) -> bool:
