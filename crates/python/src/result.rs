@@ -227,7 +227,14 @@ macro_rules! properties {
                     Some(indent) => options.set_item("indent", indent)?,
                     None => options.set_item("separators", (",", ":"))?,
                 }
-                py.import("json")?.call_method("dumps", (dump,), Some(&options))
+                let dumps = py.import("json")?.getattr("dumps")?;
+                let json = dumps.call((&dump,), Some(&options))?.cast_into::<PyString>()?;
+                // Half of a surrogate pair cannot be written as it is.
+                if json.to_str().is_err() {
+                    options.set_item("ensure_ascii", true)?;
+                    return dumps.call((dump,), Some(&options));
+                }
+                Ok(json.into_any())
             }
 
             /// Reads a dict, or copies a result.

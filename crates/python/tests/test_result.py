@@ -205,6 +205,13 @@ def test_json_has_what_json_can_hold() -> None:
     assert HookResult.model_validate_json(made.model_dump_json()).model_dump(mode="json") == made.model_dump(mode="json")
 
 
+def test_half_a_surrogate_pair_is_written_so_that_it_can_be_read() -> None:
+    result = HookResult(action="deny", reason="\ud800 é")
+    written = result.model_dump_json().encode()
+    assert b"\\ud800 \\u00e9" in written
+    assert HookResult.model_validate_json(written) == result
+
+
 def test_data_that_holds_itself_can_be_dumped() -> None:
     data: dict[str, Any] = {}
     data["self"] = data
