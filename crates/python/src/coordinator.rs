@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 use crate::ports::{Port, PyApprovals, PyAudit, PyContext, PyDisplay};
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
-use crate::{answer, encode};
+use crate::{answer, encode, trace};
 
 /// Emits for a session, and routes what hooks say.
 #[pyclass(module = "amplifier_core.coordinator", frozen)]
@@ -102,6 +102,7 @@ impl Coordinator {
         rules: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let (config, rules) = (session_config(config)?, approval_rules(rules)?);
+        trace::to_logging();
         let mut ports = Vec::new();
         let mut port = |(object, takes_one): Part| {
             let port = Port::new(object, takes_one);

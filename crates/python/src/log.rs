@@ -6,6 +6,9 @@ use pyo3::types::{PyDict, PyString};
 
 const LOGGER: &str = "amplifier_core.hooks";
 
+/// Where failures of a session's parts go.
+const COORDINATOR: &str = "amplifier_core.coordinator";
+
 /// Where the kernel's own warnings and errors go.
 const KERNEL: &str = "amplifier_core";
 
@@ -22,6 +25,18 @@ pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError,
         }
         let text = "Hook '%s' failed on event '%s': %s";
         logger(py, LOGGER)?.call_method("error", (text, hook, event, error.to_string()), Some(&options))?;
+        Ok(())
+    };
+    report(py, log());
+}
+
+/// A part of a session failed, as the kernel calls it: with the traceback.
+pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: &PyErr) {
+    let log = || -> PyResult<()> {
+        let options = PyDict::new(py);
+        options.set_item("exc_info", (cause.get_type(py), cause.value(py), cause.traceback(py)))?;
+        let text = "A part of the session failed, its %s: %s";
+        logger(py, COORDINATOR)?.call_method("error", (text, part, error.to_string()), Some(&options))?;
         Ok(())
     };
     report(py, log());

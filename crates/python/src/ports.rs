@@ -6,15 +6,17 @@ use amplifier_core::{
     Answer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage,
     InjectedMessage, Placement, PortError, Receipt,
 };
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::approval::ApprovalRequest;
 use crate::bridge::{Pending, awaited, note_interrupt};
-use crate::encode;
 use crate::hook::failure;
+use crate::{encode, log, trace};
 
 /// An object of Python that the kernel uses.
 pub(crate) struct Port {
@@ -53,6 +55,22 @@ fn port_error(error: &PyErr) -> PortError {
     Python::attach(|py| failure(py, error).to_string().into())
 }
 
+/// An error of a part that was asked to do something: logged with its traceback, which the kernel does not have.
+fn failed(part: &str, error: &PyErr) -> PortError {
+    Python::attach(|py| {
+        log_failure(py, part, error);
+        trace::is_logged(part);
+    });
+    port_error(error)
+}
+
+/// Logs what is not an interrupt: those go on.
+fn log_failure(py: Python<'_>, part: &str, error: &PyErr) {
+    if error.is_instance_of::<PyException>(py) {
+        log::part_failed(py, part, &failure(py, error), error);
+    }
+}
+
 /// A context manager.
 pub(crate) struct PyContext(pub(crate) Arc<Port>);
 
@@ -79,7 +97,7 @@ impl ContextManager for PyContext {
                 false => manager.call_method("add_message", (), Some(&whole))?,
             })
         });
-        awaited(pending).await.map(drop).map_err(|error| port_error(&error))
+        awaited(pending).await.map(drop).map_err(|error| failed("context", &error))
     }
 }
 
@@ -95,7 +113,7 @@ impl Display for PyDisplay {
             fields.set_item("source", &message.source)?;
             Pending::of(self.0.object(py)?.call_method("show_message", (), Some(&fields))?)
         });
-        awaited(pending).await.map(drop).map_err(|error| port_error(&error))
+        awaited(pending).await.map(drop).map_err(|error| failed("display", &error))
     }
 }
 
@@ -129,7 +147,10 @@ impl ApprovalSystem for PyApprovals {
             Err(error) if timeout_error(py).is_ok_and(|class| error.is_instance(py, class)) => {
                 Err(ApprovalError::TimedOut)
             }
-            Err(error) => Err(ApprovalError::Failed(failure(py, &error).to_string())),
+            Err(error) => {
+                log_failure(py, "approvals", &error);
+                Err(ApprovalError::Failed(failure(py, &error).to_string()))
+            }
         })
     }
 }
@@ -147,11 +168,13 @@ impl AuditLog for PyAudit {
         let record = serde_json::to_value(&record)?;
         let recorded = Python::attach(|py| {
             let record = encode::to_python(py, &record)?;
-            self.0
-                .object(py)?
-                .call_method1("record", (record,))
-                .map(drop)
-                .inspect_err(|error| note_interrupt(py, error))
+            let recorded = self.0.object(py)?.call_method1("record", (record,));
+            let recorded = recorded.inspect_err(|error| note_interrupt(py, error))?;
+            // Nobody waits for it, so nothing would be recorded.
+            match recorded.getattr_opt(intern!(py, "__await__"))? {
+                Some(_) => Err(PyTypeError::new_err("`record` must not be async")),
+                None => Ok(()),
+            }
         });
         recorded.map(|()| Receipt::default()).map_err(|error| port_error(&error))
     }

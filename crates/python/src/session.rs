@@ -152,7 +152,11 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
                 let given = value.cast::<PyDict>().map_err(|_| invalid(&"`parameters` must be a dict"))?;
                 options.parameters = encode::to_map(given)?;
             }
-            other => return Err(invalid(&format!("there is no option `{other}`"))),
+            other => {
+                const KNOWN: &str =
+                    "steps, tokens, retries, retry_delay, call_timeout, depth, compact_above, compact_to, parameters";
+                return Err(invalid(&format!("there is no option `{other}`; there are {KNOWN}")));
+            }
         }
     }
     Ok(options)

@@ -16,13 +16,13 @@ pub(crate) fn to_logging() {
 }
 
 thread_local! {
-    /// The hook whose failure was logged already, with its traceback.
+    /// The hook, or the part of a session, whose failure was logged already, with its traceback.
     static LOGGED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Says that the failure of a hook was logged, which the kernel is about to log, too.
-pub(crate) fn is_logged(hook: &str) {
-    LOGGED.set(Some(hook.to_owned()));
+/// Says that the failure of a hook or a part was logged, which the kernel is about to log, too.
+pub(crate) fn is_logged(what: &str) {
+    LOGGED.set(Some(what.to_owned()));
 }
 
 struct ToLogging;
@@ -40,7 +40,7 @@ impl Subscriber for ToLogging {
         let mut line = Line::default();
         event.record(&mut line);
         let was_logged =
-            LOGGED.with_borrow_mut(|logged| line.hook.is_some() && *logged == line.hook && logged.take().is_some());
+            LOGGED.with_borrow_mut(|logged| line.failed.is_some() && *logged == line.failed && logged.take().is_some());
         if was_logged {
             return;
         }
@@ -68,13 +68,14 @@ impl Subscriber for ToLogging {
 struct Line {
     message: String,
     fields: String,
-    hook: Option<String>,
+    /// The hook or the part that it is about.
+    failed: Option<String>,
 }
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "hook.name" {
-            self.hook = Some(value.to_owned());
+        if matches!(field.name(), "hook.name" | "part") {
+            self.failed = Some(value.to_owned());
         }
         self.record_debug(field, &format_args!("{value}"));
     }

@@ -8,6 +8,7 @@ import io
 import os
 import weakref
 from typing import Any, Literal
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -320,6 +321,77 @@ def test_hooks_hear_what_the_kernel_asks() -> None:
     registry.register("approval:granted", lambda event, data: 1 / 0)
     assert run(SessionCoordinator(registry, None, Person("Allow"), None)).action == "continue"
     assert heard == [("approval:required", "Go?"), ("approval:granted", "Go?")]
+
+
+def test_what_fails_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def add_message(self, role: str, content: str, metadata: dict[str, Any]) -> None:
+            raise OSError("disk full")
+
+        async def show_message(self, message: str, level: str, source: str) -> None:
+            raise OSError("screen gone")
+
+        async def request_approval(self, **_: Any) -> str:
+            raise OSError("line cut")
+
+    run(SessionCoordinator(hooks(INJECT, ASK), Broken(), Broken(), Broken()))
+    # The question fails, then the injection, then three messages: that it was lost, and the hook's own.
+    assert [(record.name, record.getMessage()) for record in caplog.records[:2]] == [
+        ("amplifier_core.coordinator", "A part of the session failed, its approvals: OSError: line cut"),
+        ("amplifier_core.coordinator", "A part of the session failed, its context: OSError: disk full"),
+    ]
+    rest = {record.getMessage() for record in caplog.records[2:]}
+    assert rest == {"A part of the session failed, its display: OSError: screen gone"}
+    assert all(record.exc_info and record.exc_info[2] for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("config", "warning"),
+    [
+        ({"injection_budget_per_turn": 0, "over_budget": "drop"}, "the injection was dropped: the budget of this turn is used up"),
+        ({"injection_budget_per_turn": 0}, "the injection exceeds the budget of this turn"),
+        ({"injection_size_limit": 3}, "the injection of hook `hook-1` exceeds the limit: 7 characters, 3 are allowed"),
+    ],
+)
+def test_limits_are_told_in_the_log_where_there_is_no_screen(
+    config: dict[str, Any], warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(SessionCoordinator(hooks(INJECT), Context(), None, Screen(), config))
+    assert caplog.messages == []
+    run(SessionCoordinator(hooks(INJECT), Context(), config=config))
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", f"{warning}; hook.name: hook-1")
+    ]
+
+
+class Useless:
+    def add_message(self, role: str, content: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"context": 3}, r"a context has `add_message\(role, content, metadata\)` or `add_message\(message\)`; `int` has not"),
+        ({"context": Useless()}, r"`add_message` of `Useless` takes `\(role: .*; it is called as `add_message\(role, content, metadata\)`"),
+        ({"approval_system": Useless()}, r"an approval system has `request_approval\(prompt, .*; `Useless` has not"),
+        ({"display_system": Useless()}, r"a display system has `show_message\(message, level, source\)`; `Useless` has not"),
+        ({"audit": Useless()}, r"an audit log has `record\(record\)`; `Useless` has not"),
+        ({"audit": AsyncMock()}, "`record` of `AsyncMock` must not be async"),
+    ],
+)
+def test_parts_that_cannot_be_called_are_refused(parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        SessionCoordinator(HookRegistry(), **parts)
+
+
+def test_a_record_that_nobody_waits_for_is_a_failure() -> None:
+    class Later:
+        def record(self, record: dict[str, Any]) -> Any:
+            return asyncio.sleep(0)
+
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        result = run(SessionCoordinator(HookRegistry(), audit=Later(), config={"audit_required": True}))
+    assert (result.action, result.reason) == ("deny", "the audit log failed: TypeError: `record` must not be async")
 
 
 def test_the_session_cannot_be_forged() -> None:

@@ -569,8 +569,16 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
         Session(ScriptedProvider([]), tools=[3])
     with pytest.raises(OSError, match="the workspace `/nowhere` cannot be used"):
         Session(ScriptedProvider([]), workspace="/nowhere")
-    with pytest.raises(ValueError, match="there is no option `stepz`"):
+    with pytest.raises(ValueError, match="there is no option `stepz`; there are steps, tokens, "):
         Session(ScriptedProvider([]), options={"stepz": 1})
+    with pytest.raises(TypeError, match=r"a tool needs a `name`; `<lambda>` has none: give a `Tool\(name, function\)`"):
+        Session(ScriptedProvider([]), tools=[lambda input: "x"])
+    with pytest.raises(ValueError, match="more than one tool is called `Mail`"):
+        Session(ScriptedProvider([]), tools=[Tool("Mail", print), Tool("Mail", print)])
+    with pytest.raises(TypeError, match="an approval system has .*; `object` has not"):
+        Session(ScriptedProvider([]), approval_system=object())
+    with pytest.raises(ValueError, match="`resume` needs the `store` in which the session was kept"):
+        Session(ScriptedProvider([]), resume="last")
     with pytest.raises(ValueError, match="the configuration is wrong"):
         Session(ScriptedProvider([]), config={"injection_size_limitt": 1})
     with pytest.raises(ValueError, match="the script is not as expected: .*`tex`"):

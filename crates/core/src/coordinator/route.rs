@@ -140,6 +140,9 @@ impl Coordinator {
         for one in &admitted {
             self.record_injection(recording, one);
             if let Some(warning) = one.fate.warning() {
+                if self.shared.display.is_none() {
+                    tracing::warn!({ hook.name = &*one.injection.hook }, "{warning}");
+                }
                 self.show(recording, Level::Warning, format!("hook:{}", one.injection.hook), warning).await;
             }
         }

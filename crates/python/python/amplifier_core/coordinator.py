@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from amplifier_core._channels import Contributions
-from amplifier_core._native import Coordinator, HookRegistry, HookResult, Outcome
+from amplifier_core._native import AuditLog, Coordinator, HookRegistry, HookResult, Outcome
 
 __all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
 
@@ -86,10 +86,10 @@ class SessionCoordinator:
         self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
         self._kernel = Coordinator(
             hooks,
-            context=None if context is None else (context, _takes_message(context)),
-            approvals=None if approval_system is None else (approval_system, _takes_request(approval_system)),
-            display=None if display_system is None else (display_system, False),
-            audit=None if audit is None else (audit, False),
+            context=_context(context),
+            approvals=_approvals(approval_system),
+            display=_display(display_system),
+            audit=_audit(audit),
             config=dict(settings),
             session_id=session_id,
             rules=dict(approval_rules or {}),
@@ -192,19 +192,62 @@ class SessionCoordinator:
         return f"<SessionCoordinator of {self.hooks!r}>"
 
 
-def _takes_message(context: Any) -> bool:
-    """Whether ``add_message`` takes one message instead of role, content and metadata."""
+# A part, and whether it takes what it is given as one object. One that cannot be called as it will be is refused now: later, it would lose
+# what hooks said.
+_Part = tuple[Any, bool]
+
+
+def _context(context: Any) -> _Part | None:
+    if context is None:
+        return None
+    method = _method(context, "add_message", "a context", "add_message(role, content, metadata)` or `add_message(message)")
     try:
-        signature = inspect.signature(context.add_message)
+        signature = inspect.signature(method)
     except (TypeError, ValueError):
-        return False
+        return context, False
+    if _takes(signature, role="", content="", metadata={}):
+        return context, False
+    if _takes(signature, {}):
+        return context, True
+    raise TypeError(
+        f"`add_message` of `{type(context).__name__}` takes `{signature}`; it is called as `add_message(role, content, metadata)` "
+        "or `add_message(message)`"
+    )
+
+
+def _approvals(system: Any) -> _Part | None:
+    # Only one that says so in its type takes the whole request: a mock has every method.
+    if system is None or callable(getattr(type(system), "ask", None)):
+        return None if system is None else (system, True)
+    _method(system, "request_approval", "an approval system", "request_approval(prompt, options, timeout, default)` or `ask(request)")
+    return system, False
+
+
+def _display(display: Any) -> _Part | None:
+    if display is None:
+        return None
+    _method(display, "show_message", "a display system", "show_message(message, level, source)")
+    return display, False
+
+
+def _audit(audit: Any) -> _Part | None:
+    if audit is None:
+        return None
+    if not isinstance(audit, AuditLog) and inspect.iscoroutinefunction(_method(audit, "record", "an audit log", "record(record)")):
+        raise TypeError(f"`record` of `{type(audit).__name__}` must not be async: keep the record, and let `flush` wait for it")
+    return audit, False
+
+
+def _method(part: Any, name: str, kind: str, methods: str) -> Callable[..., Any]:
+    method: Callable[..., Any] | None = getattr(part, name, None)
+    if not callable(method):
+        raise TypeError(f"{kind} has `{methods}`; `{type(part).__name__}` has not")
+    return method
+
+
+def _takes(signature: inspect.Signature, *arguments: Any, **named: Any) -> bool:
     try:
-        signature.bind(role="", content="", metadata={})
+        signature.bind(*arguments, **named)
     except TypeError:
-        return True
-    return False
-
-
-def _takes_request(approval_system: Any) -> bool:
-    """Whether the system takes the whole request. Only one that says so in its type: a mock has every method."""
-    return callable(getattr(type(approval_system), "ask", None))
+        return False
+    return True

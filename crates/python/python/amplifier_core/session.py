@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
 from amplifier_core._protection import Protection
-from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,7 +38,6 @@ __all__ = [
     "ToolResult",
     "Turn",
 ]
-
 
 
 class _Visit:
@@ -243,6 +242,8 @@ class Session:
         self.audit = audit
         #: The name that a hook gave to the session.
         self.name: str | None = None
+        if resume is not None and store is None:
+            raise ValueError("`resume` needs the `store` in which the session was kept")
         self._resume = resume
         self._workspace = workspace
         if bundle is not None and not isinstance(bundle, Bundle):
@@ -255,7 +256,7 @@ class Session:
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
         limits = {**settings.get("config", {}), **config.get("session", config)}
-        asks = approval_system is not None and settings.get("asks", True)
+        approvals = _approvals(approval_system)
         place = "." if workspace is None else os.fspath(workspace)
         self._protection = Protection(bundle, audit, store, place)
         can_start = workspace is not None or bool(settings.get("mcp"))
@@ -266,13 +267,13 @@ class Session:
         self._kernel = AgentSession(
             self.hooks,
             provider=_provider(provider, settings),
-            tools=[_tool(tool) for tool in tools],
+            tools=_tools(tools),
             workspace=workspace,
             only=[list(names) for names in (only, settings.get("only")) if names is not None],
             system=settings.get("system") if system is None else system,
-            approvals=(approval_system, _takes_request(approval_system)) if asks else None,
-            display=None if display_system is None else (display_system, False),
-            audit=None if audit is None else (audit, False),
+            approvals=approvals if settings.get("asks", True) else None,
+            display=_display(display_system),
+            audit=_audit(audit),
             config=limits,
             rules=dict(approval_rules or {}),
             options=dict(options or {}),
@@ -443,6 +444,15 @@ def _provider(given: Any, settings: dict[str, Any]) -> Any:
     return RemoteProvider(first["provider"], first["model"], base_url=first["base_url"])
 
 
+def _tools(tools: Iterable[Any]) -> list[tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]]:
+    known = [_tool(tool) for tool in tools]
+    names = [name for _, name, _, _ in known]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"more than one tool is called `{name}`")
+    return known
+
+
 def _tool(tool: Any) -> tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]:
     """What a session has to know of a tool."""
     function = getattr(tool, "execute", None)
@@ -451,12 +461,8 @@ def _tool(tool: Any) -> tuple[Callable[[dict[str, Any]], Any], str, str, dict[st
     if not callable(function):
         raise TypeError(f"a tool is a `Tool`, an object with `name` and `execute(input)`, or a function; found `{type(tool).__name__}`")
     name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
-    if not isinstance(name, str):
-        raise TypeError(f"a tool needs a `name`; `{type(tool).__name__}` has none")
+    if not isinstance(name, str) or name == "<lambda>":
+        raise TypeError(f"a tool needs a `name`; `{name or type(tool).__name__}` has none: give a `Tool(name, function)`")
     description = getattr(tool, "description", None) or inspect.getdoc(tool) or ""
     schema = getattr(tool, "input_schema", None)
     return function, name, str(description), dict(schema if schema is not None else {"type": "object"})
-
-
-def _takes_request(approval_system: Any) -> bool:
-    return callable(getattr(type(approval_system), "ask", None))
