@@ -177,9 +177,14 @@ thread_local! {
 }
 
 /// Keeps an error that is not for the kernel to deal with, until the future is polled no more.
+pub(crate) fn interrupt(error: PyErr) {
+    INTERRUPT.set(Some(error));
+}
+
+/// Does so if it is an error of that kind.
 pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
     if is_an_interrupt(py, error).unwrap_or_default() {
-        INTERRUPT.set(Some(error.clone_ref(py)));
+        interrupt(error.clone_ref(py));
     }
 }
 

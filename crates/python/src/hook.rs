@@ -1,6 +1,7 @@
 //! A hook that is written in Python.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -8,13 +9,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::bridge::{Pending, awaited};
+use crate::bridge::{Pending, awaited, interrupt};
+use crate::run::in_strict;
 use crate::{answer, encode, log, trace};
 
 /// Something that Python can call.
 pub(crate) struct PyHook {
     pub(crate) handler: Py<PyAny>,
     pub(crate) name: String,
+    /// Whether it is found out if it changes nested values in place.
+    pub(crate) strict: Arc<AtomicBool>,
 }
 
 /// How the kernel knows them: shared with the registry, which shows them to the garbage collector.
@@ -24,6 +28,18 @@ impl PyHook {
     fn failed(&self, py: Python<'_>, event: &str, error: &HookError, cause: Option<&PyErr>) {
         log::failed(py, &self.name, event, error, cause);
         trace::is_logged(&self.name);
+    }
+
+    /// Ends what waits for the hook if it has changed nested values in place: the test has failed.
+    fn check(&self, kept: Py<PyAny>) -> Result<(), HookError> {
+        let checked = Python::attach(|py| {
+            let checked = in_strict(py, intern!(py, "check")).and_then(|check| check.call1((&self.name, kept)));
+            checked.map(drop).map_err(|changed| (failure(py, &changed), changed))
+        });
+        checked.map_err(|(error, changed)| {
+            interrupt(changed);
+            error
+        })
     }
 
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -54,11 +70,18 @@ pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> HookError {
 /// Events that the kernel itself emits come this way; what Python emits is driven in its own task.
 impl Hook for PyHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
+        let mut kept = None;
         let called = Python::attach(|py| -> PyResult<_> {
             let data = encode::to_dict(py, data.iter())?;
+            if self.strict.load(Ordering::Relaxed) {
+                kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
+            }
             Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?)
         });
         let answered = awaited(called).await;
+        if let Some(kept) = kept {
+            self.check(kept)?;
+        }
         Python::attach(|py| match answered {
             Ok(answer) => answer::read_json(answer.bind(py)).inspect_err(|error| self.failed(py, event, error, None)),
             Err(cause) => {

@@ -1,6 +1,7 @@
 //! `HookRegistry`: who listens, for Python.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use crate::{encode, log};
 pub(crate) struct HookRegistry {
     pub(crate) kernel: amplifier_core::HookRegistry,
     pub(crate) parallel_observers: bool,
-    pub(crate) strict: bool,
+    /// Shared with the hooks: those of a session are not called through the registry.
+    strict: Arc<AtomicBool>,
     // Std locks: nothing calls Python while they are held.
     base: Mutex<Option<Arc<Base>>>,
     book: Arc<Mutex<Book>>,
@@ -117,6 +119,11 @@ pub(crate) fn duration(what: &str, seconds: f64) -> PyResult<Duration> {
 }
 
 impl HookRegistry {
+    /// Whether hooks that change nested values in place are found out.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict.load(Ordering::Relaxed)
+    }
+
     /// What is laid around the data of every event, if anything is.
     pub(crate) fn base(&self) -> Option<Arc<Base>> {
         lock(&self.base).clone()
@@ -146,7 +153,7 @@ impl HookRegistry {
             (None, Some((name, identity))) => book.name(name.clone(), *identity),
             (None, None) => String::new(),
         };
-        let hook = SharedHook::new(PyHook { handler, name: name.clone() });
+        let hook = SharedHook::new(PyHook { handler, name: name.clone(), strict: self.strict.clone() });
         let registration = self
             .kernel
             .hook(settings.event.as_str())
@@ -207,12 +214,33 @@ impl HookRegistry {
     /// A registry without hooks. `parallel_observers` runs observers side by side; `strict` is for tests: hooks that change nested
     /// values in place are found out.
     #[new]
-    #[pyo3(signature = (*, parallel_observers=false, strict=false))]
-    fn new(parallel_observers: bool, strict: bool) -> Self {
+    #[pyo3(
+        signature = (*_args, parallel_observers=false, strict=false, **_named),
+        text_signature = "(*, parallel_observers=False, strict=False)"
+    )]
+    fn new(
+        _args: &Bound<'_, PyTuple>,
+        parallel_observers: bool,
+        strict: bool,
+        _named: Option<&Bound<'_, PyDict>>,
+    ) -> Self {
         let builder = amplifier_core::HookRegistry::builder().clock(LoopClock::new());
         let builder = if parallel_observers { builder.parallel_observers() } else { builder };
         let (base, book) = (Mutex::default(), Arc::default());
-        Self { kernel: builder.build(), parallel_observers, strict, base, book }
+        Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, book }
+    }
+
+    /// Refuses what `__new__` leaves to the `__init__` of a subclass, and takes what that passes on: the registry is there already.
+    #[pyo3(signature = (*, parallel_observers=None, strict=None))]
+    fn __init__(&self, parallel_observers: Option<bool>, strict: Option<bool>) -> PyResult<()> {
+        if parallel_observers.is_some_and(|given| given != self.parallel_observers) {
+            let text = "`parallel_observers` counts when a registry is made: give it as an argument of its class";
+            return Err(PyTypeError::new_err(text));
+        }
+        if let Some(strict) = strict {
+            self.strict.store(strict, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Registers a handler and gives a function that takes it away again. Without a handler, a decorator.

@@ -122,7 +122,7 @@ impl Run {
             }
         }
         let shared = self.registry.get();
-        let (parallel_observers, strict) = (shared.parallel_observers, shared.strict);
+        let (parallel_observers, strict) = (shared.parallel_observers, shared.is_strict());
         while let Some(index) = self.emission.next_hook() {
             let (who, reached) = if parallel_observers && index >= self.emission.gates() {
                 self.begin_observers(py, index)?
@@ -297,7 +297,7 @@ impl Run {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| self.emission.next_hook())).collect();
         let (mut indexes, calls) = (Vec::new(), PyList::empty(py));
         for index in rest {
-            let view = self.view(py, self.registry.get().strict)?;
+            let view = self.view(py, self.registry.get().is_strict())?;
             match self.call(index, view, Ok) {
                 Ok(Ok(answer)) if is_awaitable(&answer)? => {
                     calls.append((answer, crate::timer::seconds(self.limit(index))))?;
@@ -480,6 +480,6 @@ fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<Reached<'py>> {
     if is_its_own { Ok(Reached::Failed(failure(py, &error), Some(error))) } else { Err(error) }
 }
 
-fn in_strict<'py>(py: Python<'py>, function: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn in_strict<'py>(py: Python<'py>, function: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
     py.import("amplifier_core._strict")?.getattr(function)
 }

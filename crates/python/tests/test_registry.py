@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import datetime
 import functools
@@ -275,6 +276,23 @@ def test_an_emission_that_nobody_awaits_is_warned_about(method: str) -> None:
         warnings.simplefilter("error")
         getattr(registry, method)(EVENT, {}).close()
         asyncio.run(getattr(registry, method)(EVENT, {}))
+
+
+def test_a_registry_is_subclassed_with_arguments_of_its_own() -> None:
+    class Named(HookRegistry):
+        def __init__(self, name: str, watch: bool = False) -> None:
+            super().__init__(strict=watch)
+            self.name = name
+
+    for registry, strict in ((Named("a"), False), (Named(name="a", watch=True), True)):
+        registry.register(EVENT, lambda event, data: data["nested"].append(1), name="meddler")
+        assert registry.name == "a"
+        with pytest.raises(ChangedInPlaceError) if strict else contextlib.nullcontext():
+            emit(registry, {"nested": []})
+    wrong: list[tuple[list[Any], dict[str, Any]]] = [([True], {}), ([], {"name": "a"}), ([], {"strict": "no"})]
+    for arguments, named in wrong:
+        with pytest.raises(TypeError):
+            HookRegistry(*arguments, **named)
 
 
 def test_an_emission_is_a_coroutine_for_asyncio() -> None:

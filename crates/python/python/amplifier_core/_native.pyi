@@ -166,6 +166,7 @@ class HookRegistry:
     ERROR_ORCHESTRATION: Final = "error:orchestration"
     # end of the events
     def __new__(cls, *, parallel_observers: bool = False, strict: bool = False) -> Self: ...
+    def __init__(self, *, parallel_observers: bool = False, strict: bool = False) -> None: ...
     @overload
     def register(
         self,
