@@ -17,7 +17,10 @@ HERE = pathlib.Path(__file__).parent
 
 
 def script(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    # That a process with threads is forked, newer versions of Python point out; that it works is what is tested.
+    about_forks = ["-W", "ignore:This process:DeprecationWarning"]
+    command = [sys.executable, *about_forks, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 def succeeds(code: str) -> str:
@@ -132,6 +135,18 @@ def test_the_end_of_a_program_closes_its_audit_log(tmp_path: pathlib.Path) -> No
     )
     assert "tool:pre" in [record["event"] for record in records(tmp_path / "audit")]
     assert verify(tmp_path / "audit").is_sound
+
+
+def test_logs_are_closed_before_the_folder_of_one_goes() -> None:
+    succeeds(
+        """
+        import tempfile
+        from amplifier_core.audit import open_log
+
+        folders = [tempfile.TemporaryDirectory() for _ in range(2)]
+        logs = [open_log(folder.name + "/audit") for folder in folders]
+        """
+    )
 
 
 def test_a_process_that_was_forked_has_sessions_of_its_own() -> None:

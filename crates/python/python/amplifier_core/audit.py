@@ -6,6 +6,7 @@ Every record is chained to the one before it, and checkpoints are signed: what w
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import weakref
 from typing import Any, Literal
@@ -31,6 +32,9 @@ def open_log(
     key = f"{os.fspath(folder).rstrip('/')}.key" if key_file is None else key_file
     log = AuditLog(folder, key, durability=durability)
     _OPEN.add(log)
+    # What was registered last runs first: a folder that was there before, such as a temporary one, is there when the log is closed.
+    atexit.unregister(_close_all)
+    atexit.register(_close_all)
     return log
 
 
@@ -50,7 +54,8 @@ def records(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return _records(folder)
 
 
-@atexit.register
 def _close_all() -> None:
-    for log in list(_OPEN):
-        log.close()
+    # One that fails does not keep the others open.
+    with contextlib.ExitStack() as logs:
+        for log in list(_OPEN):
+            logs.callback(log.close)
