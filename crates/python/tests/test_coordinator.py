@@ -492,6 +492,8 @@ def test_displays_write_and_log(caplog: pytest.LogCaptureFixture) -> None:
     quiet = io.StringIO()
     run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(quiet, "warning")))
     assert quiet.getvalue() == ""
+    with pytest.raises(ValueError, match="`level` must be one of info, warning, error; found `loud`"):
+        TerminalDisplay(level="loud")  # type: ignore[arg-type]
     with caplog.at_level("INFO"):
         run(SessionCoordinator(hooks(INJECT), None, None, LoggingDisplay()))
     assert caplog.messages == ["[hook:hook-1] hello"]

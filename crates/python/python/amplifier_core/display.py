@@ -27,6 +27,8 @@ class TerminalDisplay:
 
     def __init__(self, stream: TextIO | None = None, level: _Level = "info") -> None:
         self._stream = stream
+        if level not in _LEVELS:
+            raise ValueError(f"`level` must be one of {', '.join(_LEVELS)}; found `{level}`")
         self._level = _LEVELS[level]
 
     def show_message(self, message: str, level: _Level, source: str) -> None:
