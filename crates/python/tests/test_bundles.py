@@ -382,6 +382,11 @@ def test_a_module_by_its_entry_point(tmp_path: pathlib.Path, monkeypatch: pytest
     assert result.reason == "no sudo"
 
 
+def test_a_bundle_is_mounted_around_hooks_and_nothing_else() -> None:
+    with pytest.raises(TypeError, match="around a `HookRegistry` or a coordinator; found `dict`"):
+        run(mount({}, parse(RULE)))
+
+
 def test_a_module_that_nobody_has_is_a_mistake_in_the_bundle() -> None:
     async def main(name: str) -> None:
         registry = HookRegistry()

@@ -293,6 +293,8 @@ async def _mount(
 ) -> MountedBundle:
     bundle = bundle if isinstance(bundle, Bundle) else load(bundle)
     coordinator = _Bare(target) if isinstance(target, HookRegistry) else target
+    if not hasattr(coordinator, "hooks"):
+        raise TypeError(f"a bundle is mounted around a `HookRegistry` or a coordinator; found `{type(target).__name__}`")
     host = BundleHost(workspace, name_session, hidden(getattr(coordinator, "audit", None)))
     mounted = MountedBundle(bundle, coordinator, host, check)
     await mounted._take(bundle)
