@@ -8,7 +8,7 @@ use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripte
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
 use amplifier_audit::Log;
-use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, SessionConfig, ToolCall};
+use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, Level, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
 use anyhow::{Context, Result, anyhow, bail};
@@ -64,6 +64,11 @@ pub async fn prepare(
     let workspace = Workspace::new(&config.workspace)
         .with_context(|| format!("the workspace `{}` cannot be used", config.workspace.display()))?;
     let log = open_log(&settled, home)?;
+    if let Some(what) = log.status().breach {
+        let hint = "`amplifier audit verify` says what can still be believed";
+        let text = format!("it was tampered with, or its disk is broken: {what}; {hint}");
+        screen.message(Level::Error, "audit log", &text);
+    }
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
     if let Some(project) = &mut bundles.project {
         let asked = match settled.approvals {

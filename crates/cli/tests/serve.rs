@@ -358,6 +358,25 @@ fn programs_and_servers_are_anchors_too() {
 }
 
 #[test]
+fn whoever_runs_an_agent_is_told_that_the_log_was_tampered_with() {
+    let place = Place::with(json!([{ "text": "Done." }]));
+    assert_eq!(place.run(&["One"]).fine(), "Done.\n");
+    let segment = "home/audit/seg-000001.jsonl";
+    // A broken line at the end may be torn; one before a whole one is not.
+    let mut lines: Vec<String> = place.read(segment).lines().map(str::to_owned).collect();
+    let edited = lines.len() - 2;
+    lines[edited] = lines[edited].replace("\"kind\":\"", "\"kind\":\"x");
+    place.write(segment, &format!("{}\n", lines.join("\n")));
+    let ran = place.run(&["Two"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{ran:?}");
+    assert!(ran.error.contains("audit log: it was tampered with, or its disk is broken: "), "{ran:?}");
+    assert!(ran.error.contains("`amplifier audit verify`"), "{ran:?}");
+    assert_eq!(place.amplifier(&["audit", "verify"]).code, 1);
+    // It is recorded, and said once.
+    assert_eq!(place.run(&["Three"]).fine(), "Done.\n");
+}
+
+#[test]
 fn a_log_that_was_put_back_is_found_out_by_the_anchors_that_are_configured() {
     let place = Place::with(json!([{ "text": "Done." }]));
     place.write("home/config.toml", "anchors = [\"elsewhere/checkpoints\"]\n");

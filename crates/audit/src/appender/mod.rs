@@ -90,6 +90,8 @@ pub(crate) struct Appender {
     begins: Tail,
     /// Whether another writer appended since the last sync.
     others_since_safe: bool,
+    /// What does not fit that this writer came upon.
+    breach: Option<String>,
     /// Whether a sync failed: then nothing since the last good one is safe.
     sync_failed: bool,
     /// Whether something failed since the log was last opened or reopened.
@@ -150,6 +152,7 @@ impl Appender {
             is_synced: true,
             last_sync: Duration::ZERO,
             others_since_safe: false,
+            breach: None,
             sync_failed: false,
             has_failed: false,
             uncut: None,
@@ -193,6 +196,11 @@ impl Appender {
             self.breach(&format!("a checkpoint covers {size} records, but only {} are there", self.tail.size))?;
         }
         Ok(())
+    }
+
+    /// What does not fit that this writer came upon last.
+    pub(crate) fn found_breach(&self) -> Option<&str> {
+        self.breach.as_deref()
     }
 
     /// How long the last sync took.

@@ -161,6 +161,7 @@ impl Appender {
         }
         tracing::error!(what, "the audit log was tampered with, or its disk is broken");
         let breach = Breach { what, segment: segment_file(self.tail.segment), offset: self.tail.offset };
+        self.breach = Some(what.to_owned());
         self.begin_segment()?;
         self.put_own(Kind::Breach, None, &breach);
         self.put_checkpoint();

@@ -46,6 +46,8 @@ pub struct Status {
     pub size: u64,
     /// Why it cannot be written to at the moment.
     pub failure: Option<String>,
+    /// What this writer found that nobody should have been able to write: the log was tampered with, or its disk is broken.
+    pub breach: Option<String>,
     /// What its anchors have.
     pub anchors: Vec<AnchorState>,
     /// The public key in force.

@@ -307,6 +307,7 @@ impl Worker {
             log: self.appender.tail().log.clone(),
             size: self.appender.tail().size,
             failure: None,
+            breach: self.appender.found_breach().map(str::to_owned),
             anchors: self.anchoring.kept(),
             public_key: Some(self.appender.tail().key),
         };

@@ -37,6 +37,9 @@ enum Command {
     Revoke {
         /// The rule, as `list` shows it; or its number there
         rule: String,
+        /// Another configuration file
+        #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
+        config: Option<PathBuf>,
     },
 }
 
@@ -71,7 +74,7 @@ impl Approvals {
                     writeln!(out, "{:>3}  {:<5}  {rule}{}", number + 1, decision, place.unwrap_or_default())?;
                 }
             }
-            Command::Revoke { rule } => {
+            Command::Revoke { rule, config } => {
                 let by_number = rule.parse::<usize>().ok().and_then(|number| standing.get(number.checked_sub(1)?));
                 let by_text: Vec<&Standing> = standing.iter().filter(|known| known.rule == rule).collect();
                 let meant = match &by_text[..] {
@@ -86,7 +89,7 @@ impl Approvals {
                 };
                 // One that stands twice in a file, with each answer, is one rule: what was a no does not become a yes.
                 let meant = standing.iter().filter(|known| (&known.project, &known.rule) == (project, name));
-                let log = agent::open_log(&Config::load(&Flags::default(), home)?, home)?;
+                let log = agent::open_log(&Config::load(&Flags { config, ..Flags::default() }, home)?, home)?;
                 let rules = Rules::new(home.clone(), log.clone());
                 for Standing { project, rule, decision } in meant {
                     let kept = rules::kept(project.as_deref(), rule, decision).context("a rule names a hook")?;
