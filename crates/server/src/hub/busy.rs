@@ -81,30 +81,34 @@ impl Flood {
     }
 }
 
-/// A pattern that fits the questions: what they begin and end with. Where that is next to nothing, the last question itself; where that
-/// would stand for more than it says, nothing.
+/// A pattern that fits the last question and those that are like it: what they begin and end with. Where no other is, the question itself;
+/// where that would stand for more than it says, nothing.
 fn pattern(prompts: &[&str]) -> String {
-    let Some((first, others)) = prompts.split_first() else { return String::new() };
-    if others.iter().all(|other| other == first) {
-        return literal(first);
+    let Some(&last) = prompts.last() else { return String::new() };
+    let alike: Vec<&str> = prompts.iter().copied().filter(|prompt| is_specific(begin(last, prompt))).collect();
+    if alike.iter().all(|prompt| *prompt == last) {
+        return literal(last);
     }
-    let (mut head, mut tail) = (*first, *first);
-    for other in others {
-        head = &head[..common(head.chars(), other.chars())];
-        tail = &tail[tail.len() - common(tail.chars().rev(), other.chars().rev())..];
+    let (mut head, mut tail) = (last, last);
+    for prompt in &alike {
+        head = begin(head, prompt);
+        tail = &tail[tail.len() - common(tail.chars().rev(), prompt.chars().rev())..];
     }
-    // A `*` in a question would stand for any text.
-    let head = head.split('*').next().unwrap_or_default();
     let tail = tail.rsplit('*').next().unwrap_or_default();
     // What they begin and end with may overlap in the shortest of them.
-    let shortest = prompts.iter().map(|prompt| prompt.len()).min().unwrap_or_default();
+    let shortest = alike.iter().map(|prompt| prompt.len()).min().unwrap_or_default();
     let tail = if head.len() + tail.len() > shortest { "" } else { tail };
-    // "Run `*`?" would be a yes to every command.
-    let is_general = head.ends_with(['`', '"', '\'']) || head.trim().chars().count() < SPECIFIC;
-    if is_general {
-        return prompts.last().map(|last| literal(last)).unwrap_or_default();
-    }
     format!("{head}*{tail}")
+}
+
+/// What two questions begin with, up to a `*`, which would stand for any text.
+fn begin<'a>(one: &'a str, other: &str) -> &'a str {
+    one[..common(one.chars(), other.chars())].split('*').next().unwrap_or_default()
+}
+
+/// Whether a pattern can begin so: "Run `*`?" would be a yes to every command.
+fn is_specific(head: &str) -> bool {
+    !head.ends_with(['`', '"', '\'']) && head.trim().chars().count() >= SPECIFIC
 }
 
 fn literal(prompt: &str) -> String {
@@ -131,6 +135,8 @@ mod tests {
         check(&["one", "two"], "two");
         check(&["one", "all *"], "");
         check(&["aaaaaa", "aaaaaaa"], "aaaaaa*");
+        check(&["Run `cargo test`?", "Write to `a`?", "Run `ls`?", "Run `cargo build`?"], "Run `cargo *`?");
+        check(&["Run `cargo test`?", "Run `cargo build`?", "Write to `a`?"], "Write to `a`?");
         check(&[], "");
     }
 }
