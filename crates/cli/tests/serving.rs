@@ -10,6 +10,7 @@ use amplifier::agent::open_log;
 use amplifier::config::{Config, Flags};
 use amplifier::home::Home;
 use amplifier::hosting::Hosting;
+use amplifier_audit::Log;
 use amplifier_core::Answerer;
 use amplifier_server::hub::{Answering, Command, NewRule};
 use amplifier_server::link::Door;
@@ -260,14 +261,20 @@ async fn a_server_that_is_started_later_gets_the_question() {
     assert!(code == 0 && error.contains("User denied: Run `touch made`?"), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_runs_within_the_server() {
-    let place = touch();
+/// What runs sessions within a server, and the log that they share.
+fn hosted(place: &Place) -> (Hosting, Hub, Log) {
     let home = Home::at(place.at("home"));
     let flags = Flags { script: Some(place.at("script.json")), ..Flags::default() };
     let log = open_log(&Config::load(&flags, &home).unwrap(), &home).unwrap();
     let hosting = Hosting::new(flags, home);
     let hub = hosting.hub(&log);
+    (hosting, hub, log)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_runs_within_the_server() {
+    let place = touch();
+    let (hosting, hub, log) = hosted(&place);
     let workspace = place.at("workspace").display().to_string();
     let nowhere = hosting.start_session(hub.clone(), Some("nowhere".to_owned()), None).await.unwrap_err();
     assert_eq!(nowhere, "the workspace `nowhere` is no folder; please give its whole path");
@@ -303,11 +310,7 @@ async fn a_session_runs_within_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reload_takes_over_what_has_changed_at_once_and_says_so() {
     let place = touch();
-    let home = Home::at(place.at("home"));
-    let flags = Flags { script: Some(place.at("script.json")), ..Flags::default() };
-    let log = open_log(&Config::load(&flags, &home).unwrap(), &home).unwrap();
-    let hosting = Hosting::new(flags, home);
-    let hub = hosting.hub(&log);
+    let (hosting, hub, _log) = hosted(&place);
     let workspace = place.at("workspace").display().to_string();
     let id = hosting.start_session(hub.clone(), Some(workspace), None).await.unwrap();
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;

@@ -24,6 +24,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
 use amplifier_server::trial::{Trial, Tried};
+use amplifier_server::wire::Approval;
 use amplifier_server::{App, BoxFuture, Host, Hub, Running, Server, ServerOptions};
 
 use common::{asked, asking, call};
@@ -543,6 +544,15 @@ async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question()
     assert_eq!(served.late_answers().await, [json!(["s-1", 1, "Deny", "owner", "api"])]);
 }
 
+/// Answers a question on a stream that ends, and checks that nothing is said to the answer.
+async fn check_not_heard(socket: &mut Socket, question: &Approval) {
+    let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
+    let _ = socket.send(Message::Text(answer.to_string().into())).await;
+    while let Some(message) = next(socket).await {
+        assert_ne!(message["type"], "answered");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_not_be_here_any_more_is_not_heard_and_told_nothing() {
     let served = Served::new().await;
@@ -555,12 +565,8 @@ async fn whoever_may_not_be_here_any_more_is_not_heard_and_told_nothing() {
     assert_eq!(status, 200);
     served.watched_by(2).await;
     served.tokens.revoke("ann").unwrap();
-    let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
-    let _ = socket.send(Message::Text(answer.to_string().into())).await;
     // Both end, and the answer has not counted.
-    while let Some(message) = next(&mut socket).await {
-        assert_ne!(message["type"], "answered");
-    }
+    check_not_heard(&mut socket, &question).await;
     to_end(&mut lines).await;
     assert_eq!(served.app.hub.pending().len(), 1);
     operation.abort();
@@ -577,11 +583,7 @@ async fn a_role_that_is_lowered_holds_at_once() {
     let file = served.tokens.folder().join("tokens.json");
     let lowered = std::fs::read_to_string(&file).unwrap().replace("approver", "viewer");
     std::fs::write(&file, lowered).unwrap();
-    let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
-    let _ = socket.send(Message::Text(answer.to_string().into())).await;
-    while let Some(message) = next(&mut socket).await {
-        assert_ne!(message["type"], "answered");
-    }
+    check_not_heard(&mut socket, &question).await;
     assert_eq!(served.app.hub.pending().len(), 1);
     // It can come back, as what it is now.
     let mut socket = served.watch_as("", &token).await;
