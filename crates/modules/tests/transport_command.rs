@@ -165,6 +165,27 @@ async fn hostile_commands_cannot_hurt_the_agent() {
 }
 
 #[tokio::test]
+async fn what_leaves_the_group_ends_with_a_command_that_is_ended() {
+    let limit = Duration::from_millis(300);
+    for _ in 0..5 {
+        let pids = Pids::new();
+        let stray =
+            "setsid sh -c 'echo $$ >> \"$PIDS\"; setsid sh -c \"echo \\$\\$ >> $PIDS; exec sleep 60\" & sleep 60'";
+        let program = Program::line(format!("{stray} & sleep 60"));
+        let program = program.variable("PIDS", pids.path().to_str().unwrap());
+        let hook = CommandHook::new(CommandOptions { timeout: limit, ..CommandOptions::new("test", program) }).unwrap();
+        let data = call();
+        let mut running = Box::pin(hook.handle("tool:pre", &data));
+        tokio::select! {
+            answer = &mut running => panic!("{answer:?}"),
+            written = pids.written(2) => assert_eq!(written.len(), 2),
+        }
+        failure(running.await);
+        pids.all_gone().await;
+    }
+}
+
+#[tokio::test]
 async fn a_process_that_leaves_the_group_is_not_waited_for() {
     let pids = Pids::new();
     let program = Program::line(

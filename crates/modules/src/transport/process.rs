@@ -1,5 +1,6 @@
 //! A process with all that it begins.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
@@ -12,13 +13,16 @@ use std::time::Duration;
 
 use amplifier_core::{HookError, HookResult};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::{TransportError, tail, variables::expanded};
 use crate::trust::Held;
+
+/// How often is looked for processes that left their group, while new ones are found.
+const MOST_LOOKS: usize = 10;
 
 /// How long a process that was killed may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
@@ -172,9 +176,9 @@ impl fmt::Debug for Program {
     }
 }
 
-/// A process in a process group of its own, which ends when this is dropped.
+/// A process in a process group of its own, which ends when this is dropped, with all that descend from it.
 ///
-/// Only a process that leaves the group (`setsid`) is not ended; nobody waits for it.
+/// Only a process that has left both the group (`setsid`) and the tree (whoever began it has ended) is not ended; nobody waits for it.
 pub(super) struct Process {
     // INVARIANT: dropped before `child`. Until the child is waited for, its id, which is that of the group, cannot become another's.
     pub(super) group: Group,
@@ -264,11 +268,72 @@ impl Group {
     }
 }
 
+impl Group {
+    /// Whether the first process of the group has ended; then nothing descends from it any more.
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        !matches!(waitid(WaitId::Pid(self.0), options), Ok(None))
+    }
+
+    /// Ends what descends from the first process and has left the group.
+    fn end_strays(&self) {
+        // Whoever stands still begins nothing, and does not let the number of one that ended become another's.
+        let _ = kill_process_group(self.0, Signal::STOP);
+        let mut stopped = HashSet::new();
+        for _ in 0..MOST_LOOKS {
+            let new: Vec<Pid> = strays(self.0).into_iter().filter(|stray| !stopped.contains(stray)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for stray in new {
+                let _ = kill_process(stray, Signal::STOP);
+                stopped.insert(stray);
+            }
+        }
+        for stray in stopped {
+            let _ = kill_process(stray, Signal::KILL);
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
+        if !self.has_ended() {
+            self.end_strays();
+        }
         // One signal reaches them all, also those that are being forked. It fails if they have all ended.
         let _ = kill_process_group(self.0, Signal::KILL);
     }
+}
+
+/// Who descends from a process and is in another process group. Where the system does not tell, nobody.
+fn strays(ancestor: Pid) -> Vec<Pid> {
+    let ancestor = ancestor.as_raw_nonzero().get();
+    let ids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut begun_by: HashMap<i32, Vec<(i32, i32)>> = HashMap::new();
+    for id in ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        if let Some((parent, group)) = parent_and_group(id) {
+            begun_by.entry(parent).or_default().push((id, group));
+        }
+    }
+    let (mut strays, mut to_visit) = (Vec::new(), vec![ancestor]);
+    while let Some(parent) = to_visit.pop() {
+        // Taken out, so that nobody is visited twice.
+        for (id, group) in begun_by.remove(&parent).unwrap_or_default() {
+            to_visit.push(id);
+            strays.extend(Pid::from_raw(id).filter(|_| group != ancestor));
+        }
+    }
+    strays
+}
+
+/// Who began a process, and its group.
+fn parent_and_group(id: i32) -> Option<(i32, i32)> {
+    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The name before may have anything in it.
+    let after = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(&stat[after + 1..]).ok()?.split_ascii_whitespace().skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// How a process ended, in words.
