@@ -29,6 +29,7 @@ mod threads;
 mod timer;
 mod tool;
 mod trace;
+mod watch;
 
 use pyo3::prelude::*;
 

@@ -279,7 +279,7 @@ impl Run {
     /// A timer is armed for a hook that really waits, and stands still while the hook waits for a person.
     fn keep_time(&self, py: Python<'_>, index: usize, waiting: &mut Waiting) -> PyResult<()> {
         if waiting.timer.is_none() {
-            waiting.timer = Timer::new(py, self.limit(index));
+            waiting.timer = Timer::new(py, self.limit(index))?;
         }
         let Some(timer) = &mut waiting.timer else { return Ok(()) };
         if timer.has_fired() {

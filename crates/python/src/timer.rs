@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
 
+use crate::watch::{Place, Waiter, Watch};
+
 /// How long a hook may clean up after its time is up.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -38,21 +40,21 @@ pub(crate) fn seconds(duration: Duration) -> f64 {
 
 /// Cancels the caller's task when the time is up, as `asyncio.timeout` does; whoever drives the hook knows why it was cancelled.
 pub(crate) struct Timer {
+    watch: Py<Watch>,
     running: Py<PyAny>,
     task: Py<PyAny>,
     left: Duration,
-    /// What the loop gave for it.
-    armed: Option<Py<PyAny>>,
+    armed: Option<Place>,
     fired: Arc<AtomicU32>,
 }
 
 impl Timer {
     /// A timer that is not armed yet. There is none without a loop: then nobody can wait, either.
-    pub(crate) fn new(py: Python<'_>, limit: Duration) -> Option<Self> {
-        let asyncio = asyncio(py)?;
-        let running = asyncio.call_method0(intern!(py, "get_running_loop")).ok()?;
-        let task = asyncio.call_method0(intern!(py, "current_task")).ok().filter(|task| !task.is_none())?;
-        Some(Self { running: running.unbind(), task: task.unbind(), left: limit, armed: None, fired: Arc::default() })
+    pub(crate) fn new(py: Python<'_>, limit: Duration) -> PyResult<Option<Self>> {
+        let Some(running) = running_loop(py) else { return Ok(None) };
+        let Some(task) = current_task(&running)? else { return Ok(None) };
+        let (watch, running, task) = (Watch::of(&running)?.unbind(), running.unbind(), task.unbind());
+        Ok(Some(Self { watch, running, task, left: limit, armed: None, fired: Arc::default() }))
     }
 
     /// Lets the time run.
@@ -60,20 +62,18 @@ impl Timer {
         if self.armed.is_some() {
             return Ok(());
         }
-        let up = TimeIsUp { task: self.task.clone_ref(py), fired: self.fired.clone() };
-        let delay = if self.has_fired() { GRACE } else { self.left };
-        let handle = self.running.bind(py).call_method1(intern!(py, "call_later"), (seconds(delay), up))?;
-        self.armed = Some(handle.unbind());
+        let running = self.running.bind(py);
+        let until = time(running)?.saturating_add(if self.has_fired() { GRACE } else { self.left });
+        let waiter = Waiter { task: self.task.clone_ref(py), fired: self.fired.clone() };
+        self.armed = Some(Watch::add(self.watch.bind(py), running, until, waiter)?);
         Ok(())
     }
 
     /// Lets the time stand still.
     pub(crate) fn pause(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some(handle) = &self.armed {
-            let until = handle.bind(py).call_method0(intern!(py, "when"))?.extract::<f64>()?;
-            let now = self.running.bind(py).call_method0(intern!(py, "time"))?.extract::<f64>()?;
-            self.left = Duration::try_from_secs_f64(until - now).unwrap_or_default();
-            self.disarm(py)?;
+        if let Some((until, _)) = self.armed {
+            self.left = until.saturating_sub(time(self.running.bind(py))?);
+            self.disarm();
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Timer {
 
     /// Ends it. Gives whether the task was cancelled by somebody else, too.
     pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<bool> {
-        self.disarm(py)?;
+        self.disarm();
         if !self.has_fired() {
             return Ok(false);
         }
@@ -109,24 +109,30 @@ impl Timer {
         Ok(is_cancelling(task)?.unwrap_or_default())
     }
 
-    fn disarm(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some(handle) = self.armed.take() {
-            handle.bind(py).call_method0(intern!(py, "cancel"))?;
+    fn disarm(&mut self) {
+        if let Some(place) = self.armed.take() {
+            self.watch.get().remove(place);
         }
-        Ok(())
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if self.armed.is_some() {
-            Python::attach(|py| {
-                if let Err(error) = self.disarm(py) {
-                    error.write_unraisable(py, None);
-                }
-            });
-        }
+        self.disarm();
     }
+}
+
+/// What the clock of a loop says.
+pub(crate) fn time(running: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = running.call_method0(intern!(running.py(), "time"))?.extract::<f64>()?;
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+/// The task that runs now on a loop, if there is one.
+fn current_task<'py>(running: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = running.py();
+    let Some(asyncio) = asyncio(py) else { return Ok(None) };
+    Ok(Some(asyncio.call_method1(intern!(py, "current_task"), (running,))?).filter(|task| !task.is_none()))
 }
 
 /// Whether somebody cancels the task; unknown before Python 3.11.
@@ -137,11 +143,9 @@ fn is_cancelling(task: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
 
 /// Whether somebody cancels the task that runs now. Where that is not known, it may be.
 pub(crate) fn is_being_cancelled(py: Python<'_>) -> bool {
-    let known = || -> PyResult<Option<bool>> {
-        let Some(asyncio) = asyncio(py) else { return Ok(None) };
-        is_cancelling(&asyncio.call_method0(intern!(py, "current_task"))?)
-    };
-    known().ok().flatten().unwrap_or(true)
+    let task = running_loop(py).map_or(Ok(None), |running| current_task(&running));
+    let known = task.and_then(|task| task.map_or(Ok(None), |task| is_cancelling(&task)));
+    known.ok().flatten().unwrap_or(true)
 }
 
 fn cancelled_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -161,20 +165,4 @@ pub(crate) fn is_a_cancellation(py: Python<'_>, error: &PyErr) -> PyResult<bool>
 /// Whether it ends more than the hook: `KeyboardInterrupt`, `SystemExit` and their like.
 pub(crate) fn is_an_interrupt(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     Ok(!error.is_instance_of::<PyException>(py) && !is_a_cancellation(py, error)?)
-}
-
-/// What the loop calls when the time is up.
-#[pyclass]
-struct TimeIsUp {
-    task: Py<PyAny>,
-    fired: Arc<AtomicU32>,
-}
-
-#[pymethods]
-impl TimeIsUp {
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.fired.fetch_add(1, Ordering::Relaxed);
-        self.task.bind(py).call_method0(intern!(py, "cancel"))?;
-        Ok(())
-    }
 }

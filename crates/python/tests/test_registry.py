@@ -691,6 +691,77 @@ def test_no_timer_is_armed_for_hooks_that_do_not_wait() -> None:
     asyncio.run(main())
 
 
+def test_hooks_that_wait_share_a_call_of_the_loop() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def waits(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        asked: list[float] = []
+        call_at = loop.call_at
+
+        def counted(when: float, *args: Any, context: contextvars.Context) -> asyncio.TimerHandle:
+            # It outlasts whoever was the first to wait, and keeps nothing of theirs.
+            assert len(context) == 0
+            asked.append(when)
+            return call_at(when, *args, context=context)
+
+        loop.call_at = counted  # type: ignore[method-assign,assignment]
+        for _ in range(100):
+            await registry.emit(EVENT, {})
+        await asyncio.gather(*[registry.emit(EVENT, {}) for _ in range(100)])
+        assert len(asked) == 1
+        await registry.emit_and_collect(EVENT, {}, timeout=1)
+        assert len(asked) == 2 and asked[1] < asked[0]
+
+    asyncio.run(main())
+
+
+def test_each_hook_that_waits_has_its_own_time() -> None:
+    registry = HookRegistry()
+    ended: list[tuple[float, float]] = []
+
+    async def hangs(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(3600)
+
+    async def emit_with(limit: float, after: float) -> None:
+        registry.register(f"limit:{limit}", hangs, timeout=limit)
+        await asyncio.sleep(after)
+        outcome = await registry.emit_with_outcome(f"limit:{limit}", {})
+        assert outcome.reports[0]["answer"] == "timed_out"
+        ended.append((limit, asyncio.get_running_loop().time()))
+
+    async def main() -> None:
+        await asyncio.gather(*[emit_with(limit, after) for limit, after in [(9, 0), (3, 0), (6, 0), (1, 1), (2, 5)]])
+        assert ended == [(1, 2.0), (3, 3.0), (6, 6.0), (2, 7.0), (9, 9.0)]
+        # What was set before is over: the next hook has all of its time again.
+        await emit_with(4, 0)
+        assert ended[-1] == (4, 13.0)
+
+    simulated.run(main())
+
+
+def test_a_loop_is_not_kept_by_the_hooks_that_waited_on_it() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def waits(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+
+    def run() -> weakref.ref[asyncio.AbstractEventLoop]:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(registry.emit(EVENT, {}))
+        loop.close()
+        return weakref.ref(loop)
+
+    gone = run()
+    gc.collect()
+    assert gone() is None
+
+
 def test_collecting_gives_each_hook_its_time() -> None:
     registry = HookRegistry()
     registry.register(EVENT, lambda event, data: {"data": {"n": 1}})

@@ -1,0 +1,139 @@
+//! Who is told when a time is up on an event loop.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyWeakrefMethods, PyWeakrefReference};
+
+use crate::timer::{running_loop, seconds, time};
+
+/// The time limits of all hooks that wait on a loop. One call that the loop makes serves them all: one for each would cost more than
+/// most hooks. Nearly all end in time, so that nearly always the call finds nobody, or those who came later.
+#[pyclass(frozen)]
+pub(crate) struct Watch {
+    running: Option<Py<PyWeakrefReference>>,
+    // A std lock: nothing calls Python while it is held.
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    waiters: BTreeMap<Place, Waiter>,
+    added: u64,
+    /// When the loop calls next, and what it gave for that, which holds the loop, and so is not held.
+    call: Option<(Duration, Option<Py<PyWeakrefReference>>)>,
+}
+
+/// When somebody's time is up, on the loop's clock; two at the same time differ in their number.
+pub(crate) type Place = (Duration, u64);
+
+pub(crate) struct Waiter {
+    pub(crate) task: Py<PyAny>,
+    pub(crate) fired: Arc<AtomicU32>,
+}
+
+impl Watch {
+    /// The one of a loop. A thread runs one loop at a time, and nearly always the one that it ran last.
+    pub(crate) fn of<'py>(running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        thread_local! {
+            static LAST: RefCell<Option<Py<Watch>>> = const { RefCell::new(None) };
+        }
+        let py = running.py();
+        let last = LAST.with_borrow(|last| last.as_ref().map(|last| last.bind(py).clone()));
+        if let Some(last) = last.filter(|last| last.get().is_of(running)) {
+            return Ok(last);
+        }
+        let watch = Bound::new(py, Self { running: weak(running), book: Mutex::default() })?;
+        // What was there is dropped when it can be replaced again: that may run code.
+        let last = LAST.replace(Some(watch.clone().unbind()));
+        drop(last);
+        Ok(watch)
+    }
+
+    fn is_of(&self, running: &Bound<'_, PyAny>) -> bool {
+        let known = self.running.as_ref().and_then(|known| known.bind(running.py()).upgrade());
+        known.is_some_and(|known| known.is(running))
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(
+        slf: &Bound<'_, Self>,
+        running: &Bound<'_, PyAny>,
+        until: Duration,
+        waiter: Waiter,
+    ) -> PyResult<Place> {
+        let mut book = slf.get().book();
+        book.added += 1;
+        let place = (until, book.added);
+        book.waiters.insert(place, waiter);
+        let is_in_time = book.call.as_ref().is_some_and(|(when, _)| *when <= until);
+        drop(book);
+        if !is_in_time && let Err(error) = Self::call_at(slf, running, until) {
+            slf.get().remove(place);
+            return Err(error);
+        }
+        Ok(place)
+    }
+
+    pub(crate) fn remove(&self, place: Place) {
+        let waiter = self.book().waiters.remove(&place);
+        // After the lock is released: that may run code.
+        drop(waiter);
+    }
+
+    /// Has the loop call at that time, and not at the one that was set before.
+    fn call_at(slf: &Bound<'_, Self>, running: &Bound<'_, PyAny>, when: Duration) -> PyResult<()> {
+        let py = slf.py();
+        // Whoever comes first shall not lend the variables of its context to all that follow.
+        let context = py.import("contextvars")?.getattr("Context")?.call0()?;
+        let nanos = u64::try_from(when.as_nanos()).unwrap_or(u64::MAX);
+        let named = [("context", context)].into_py_dict(py)?;
+        let handle = running.call_method(intern!(py, "call_at"), (seconds(when), slf, nanos), Some(&named))?;
+        let call = (when, weak(&handle));
+        let last = slf.get().book().call.replace(call);
+        if let Some(last) = last.and_then(|(_, last)| last?.bind(py).upgrade()) {
+            last.call_method0(intern!(py, "cancel"))?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Watch {
+    /// What the loop calls, with the time that it was asked for: cancels everybody whose time is up.
+    fn __call__(slf: &Bound<'_, Self>, when: u64) -> PyResult<()> {
+        let py = slf.py();
+        let Some(running) = running_loop(py) else { return Ok(()) };
+        // Loops call early, by less than their clocks can tell.
+        let now = time(&running)?.max(Duration::from_nanos(when));
+        let mut book = slf.get().book();
+        let later = book.waiters.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut book.waiters, later);
+        let over = book.call.take_if(|(next, _)| *next <= now);
+        let first = book.waiters.first_key_value().map(|((until, _), _)| *until);
+        let next = first.filter(|_| book.call.is_none());
+        drop(book);
+        drop(over);
+        for waiter in due.into_values() {
+            waiter.fired.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = waiter.task.bind(py).call_method0(intern!(py, "cancel")) {
+                error.write_unraisable(py, None);
+            }
+        }
+        next.map_or(Ok(()), |next| Self::call_at(slf, &running, next))
+    }
+}
+
+/// A reference that keeps nothing alive. Whatever cannot be referred to in this way, an object of somebody else's loop, is forgotten: a
+/// call that is not taken back finds nobody, and a loop that is not known again gets a watch of its own.
+fn weak(object: &Bound<'_, PyAny>) -> Option<Py<PyWeakrefReference>> {
+    PyWeakrefReference::new(object).ok().map(Bound::unbind)
+}
