@@ -16,7 +16,7 @@ use crate::native::{self, NativeAnswer};
 use crate::outcome::Outcome;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
-use crate::send::{Coroutine, Sent};
+use crate::send::{self, Coroutine, Sent};
 use crate::step::{Awaiting, Input, Step, is_awaitable};
 use crate::timer::{Timer, cancelled, is_a_cancellation, is_an_interrupt, is_being_cancelled};
 use crate::{answer, encode, log};
@@ -215,7 +215,7 @@ impl Run {
             true => self.event.bind(py).clone(),
             false => PyString::new(py, hook.told().as_str()),
         };
-        match contain(|| then(shared.handler.bind(py).call1((told, view))?)) {
+        match contain(|| then(send::call(shared.handler.bind(py), &told, &view)?)) {
             Ok(called) => called.map(Ok),
             Err(error) => Ok(Err(error)),
         }

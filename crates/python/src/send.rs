@@ -1,12 +1,38 @@
-//! Resuming a coroutine, without the iterator that its `__await__` makes and the exception that would carry its result.
+//! Calling a hook without the tuple that would carry its arguments, and resuming its coroutine without the iterator that `__await__`
+//! makes and the exception that would carry its result.
 //!
-//! This is the one place in the workspace with `unsafe` code: one call, for which pyo3 has no safe form, because a coroutine is no
-//! iterator for it.
+//! This is the one place in the workspace with `unsafe` code: two calls, for which pyo3 has no safe form. It makes a tuple for every
+//! call as long as versions before 3.12 are served, and a coroutine is no iterator for it.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyString, PyType};
+
+/// Calls a hook.
+///
+/// # Errors
+/// What the call raised.
+#[inline]
+#[allow(unsafe_code, reason = "pyo3 has no form of this call without a tuple")]
+pub(crate) fn call<'py>(
+    handler: &Bound<'py, PyAny>,
+    event: &Bound<'py, PyString>,
+    data: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let end = std::ptr::null_mut::<ffi::PyObject>();
+    // SAFETY:
+    // - This thread is attached to the interpreter, and holds its lock where there is one: no `Bound<'py, _>` exists otherwise.
+    // - All three objects are alive throughout, because what is borrowed here owns a reference to each. The call takes over none.
+    // - The function takes any number of pointers to objects, and reads them up to the first that is null: `end`, the last. All are of
+    //   the type that it reads.
+    // - It raises if the first cannot be called.
+    // - The function belongs to the stable ABI in every version that this crate is built for.
+    // - No exception is set before the call: pyo3 takes each over as a `PyErr` as soon as a call has failed.
+    let result = unsafe { ffi::PyObject_CallFunctionObjArgs(handler.as_ptr(), event.as_ptr(), data.as_ptr(), end) };
+    // SAFETY: it is a new reference, which is ours from here on, or null. If it is null, an exception is set, and this takes it over.
+    unsafe { Bound::from_owned_ptr_or_err(handler.py(), result) }
+}
 
 /// What an `async def` gives.
 // INVARIANT: the type of the object is exactly `types.CoroutineType`. An object of that type never changes its type.
