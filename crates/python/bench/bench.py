@@ -168,7 +168,7 @@ async def compare(name: str, kind: Callable[[Any], Callable[[], Any]], handlers:
     loop, isolated, python, native = best
     ratios = f"{native / loop:>9.2f}x{native / isolated:>9.2f}x{python / native:>9.2f}x"
     print(f"{name:<22}{handlers:>5}{payload:>9}{loop:>11.2f}{isolated:>11.2f}{python:>11.2f}{native:>11.2f}{ratios}")
-    return native / loop
+    return native
 
 
 def building(name: str, make: Callable[[], Any]) -> float:
@@ -198,12 +198,14 @@ def registering(size: int) -> float:
     return min(rounds)
 
 
-def beside(python: str) -> None:
+def beside(python: str, ours: dict[int, float]) -> None:
     """The same API in another package, in a process of its own: two packages of one name cannot be imported together."""
-    for handlers in (1, 3, 10):
+    print(f"{'look and answer, answers of amplifier-core':<43}{'n':>5}{'bare loop':>11}{'its emit':>11}{'ours':>11}{'to bare':>10}")
+    for handlers, native in ours.items():
         ended = subprocess.run([python, os.path.join(HERE, "peer.py"), str(handlers)], capture_output=True, text=True)
-        said = f"{float(ended.stdout):.1f} µs" if ended.returncode == 0 else f"ended with {ended.returncode}"
-        print(f"amplifier-core, look and answer, {handlers:>3} handlers{said:>26}")
+        loop, *registry = [float(line) for line in ended.stdout.split()]
+        said = f"{registry[0]:.1f}" if registry else f"exit {ended.returncode}"
+        print(f"{'':<43}{handlers:>5}{loop:>11.2f}{said:>11}{native:>11.2f}{native / loop:>9.2f}x")
 
 
 def starting(code: str) -> float:
@@ -227,8 +229,7 @@ async def main() -> None:
     print(f"{'handlers':<22}{'n':>5}{'data':>9}{columns}")
     for handlers in (0, 1, 3, 10, 100):
         await compare("say nothing", quiet, handlers, "5 keys")
-    for handlers in (1, 3, 10, 100):
-        await compare("look and answer", guard, handlers, "5 keys")
+    answering = {handlers: await compare("look and answer", guard, handlers, "5 keys") for handlers in (1, 3, 10, 100)}
     for payload in PAYLOADS:
         if payload != "5 keys":
             await compare("say nothing", quiet, 3, payload)
@@ -254,7 +255,7 @@ async def main() -> None:
     print()
     code = "from amplifier_core.hooks import HookRegistry; from amplifier_core.models import HookResult"
     if len(sys.argv) > 1:
-        beside(sys.argv[1])
+        beside(sys.argv[1], answering)
         print()
     interpreter, imported = starting("pass"), starting(code)
     print(f"start of a bare interpreter {interpreter:.1f} ms, with this package {imported:.1f} ms: {imported / interpreter:.2f}x")
