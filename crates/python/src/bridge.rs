@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tokio::runtime::Handle;
 
-use crate::step::{Input, Step, said, thrown};
+use crate::step::{Input, Step, awaitable};
 use crate::threads;
 use crate::timer::{is_a_cancellation, is_an_interrupt, running_loop};
 
@@ -124,50 +124,24 @@ impl Driven {
         future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         Ok(Some(future))
     }
-}
 
-#[pymethods]
-impl Driven {
-    fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let none = py.None().into_bound(py);
-        said(self.resume(py, Input::Send(none)))
-    }
-
-    /// Resumes it.
-    fn send<'py>(&mut self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        said(self.resume(value.py(), Input::Send(value)))
-    }
-
-    /// Ends it with an exception.
-    #[pyo3(signature = (typ, val=None, tb=None))]
-    fn throw<'py>(
-        &mut self,
-        typ: Bound<'py, PyAny>,
-        val: Option<Bound<'py, PyAny>>,
-        tb: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = typ.py();
-        // The exception carries its traceback.
-        drop(tb);
-        let error = thrown(typ, val)?;
-        said(self.resume(py, Input::Throw(error)))
-    }
-
-    /// Ends it.
-    fn close(&mut self) {
+    fn give_up(&mut self) {
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
         *self.future() = None;
     }
+
+    fn end(&mut self, _py: Python<'_>) -> PyResult<()> {
+        self.give_up();
+        Ok(())
+    }
 }
+
+awaitable!(Driven);
 
 impl Drop for Driven {
     fn drop(&mut self) {
-        self.close();
+        self.give_up();
     }
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::coordinator::Coordinator;
 use crate::registry::HookRegistry;
 use crate::run::Run;
-use crate::step::{Input, Step, said, thrown};
+use crate::step::{Input, Step, awaitable};
 
 /// What `emit` gives: it runs the hooks when it is awaited.
 #[pyclass(module = "amplifier_core.hooks")]
@@ -83,6 +83,12 @@ impl Emitting {
             Err(error) => Err(run.given_up(py, error)),
         }
     }
+
+    /// Ends it: the hook that runs is closed, the others are not called.
+    fn end(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Stage::Running(mut run) = std::mem::replace(&mut self.stage, Stage::Finished) else { return Ok(()) };
+        run.close(py)
+    }
 }
 
 /// A guard that never ran is worse than one that failed: as for any coroutine, there is a warning.
@@ -111,40 +117,4 @@ impl Drop for Emitting {
     }
 }
 
-#[pymethods]
-impl Emitting {
-    fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let none = py.None().into_bound(py);
-        said(self.resume(py, Input::Send(none)))
-    }
-
-    /// Resumes it with a value.
-    fn send<'py>(&mut self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        said(self.resume(value.py(), Input::Send(value)))
-    }
-
-    /// Resumes it with an exception.
-    #[pyo3(signature = (typ, val=None, tb=None))]
-    fn throw<'py>(
-        &mut self,
-        typ: Bound<'py, PyAny>,
-        val: Option<Bound<'py, PyAny>>,
-        tb: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = typ.py();
-        // The exception carries its traceback.
-        drop(tb);
-        let error = thrown(typ, val)?;
-        said(self.resume(py, Input::Throw(error)))
-    }
-
-    /// Ends it: the hook that runs is closed, the others are not called.
-    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
-        let Stage::Running(mut run) = std::mem::replace(&mut self.stage, Stage::Finished) else { return Ok(()) };
-        run.close(py)
-    }
-}
+awaitable!(Emitting);

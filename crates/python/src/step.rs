@@ -122,3 +122,47 @@ pub(crate) fn thrown(kind: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>) ->
         None => PyErr::from_value(class.call0()?),
     })
 }
+
+/// Makes a class a coroutine for Python, with two methods of its own: `resume` and `end`.
+macro_rules! awaitable {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+                slf
+            }
+
+            fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                let none = py.None().into_bound(py);
+                $crate::step::said(self.resume(py, $crate::step::Input::Send(none)))
+            }
+
+            /// Resumes it with a value.
+            fn send<'py>(&mut self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                $crate::step::said(self.resume(value.py(), $crate::step::Input::Send(value)))
+            }
+
+            /// Resumes it with an exception.
+            #[pyo3(signature = (typ, val=None, tb=None))]
+            fn throw<'py>(
+                &mut self,
+                typ: Bound<'py, PyAny>,
+                val: Option<Bound<'py, PyAny>>,
+                tb: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let py = typ.py();
+                // The exception carries its traceback.
+                drop(tb);
+                let error = $crate::step::thrown(typ, val)?;
+                $crate::step::said(self.resume(py, $crate::step::Input::Throw(error)))
+            }
+
+            /// Ends it: whatever it waits for is given up.
+            fn close(&mut self, py: Python<'_>) -> PyResult<()> {
+                self.end(py)
+            }
+        }
+    };
+}
+
+pub(crate) use awaitable;
