@@ -137,7 +137,7 @@ impl Driven {
     }
 }
 
-awaitable!(Driven);
+awaitable!(Driven {});
 
 impl Drop for Driven {
     fn drop(&mut self) {

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -117,4 +118,15 @@ impl Drop for Emitting {
     }
 }
 
-awaitable!(Emitting);
+awaitable!(Emitting {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Stage::Running(run) = &self.stage { run.visit(&visit) } else { Ok(()) }
+    }
+
+    fn __clear__(&mut self) {
+        // One that nobody awaits says so when it is dropped.
+        if matches!(self.stage, Stage::Running(_)) {
+            self.stage = Stage::Finished;
+        }
+    }
+});

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use amplifier_core::driving::{Questions, contain};
 use amplifier_core::{Action, Emission, EventData, HookError, Listeners};
 use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -431,6 +432,13 @@ impl Run {
         let closed = self.waiting.take().map_or(Ok(()), |waiting| waiting.awaiting.close(py));
         self.give_up(py);
         closed
+    }
+
+    /// What the hook waits for leads back to the task that waits for the hook.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Some(waiting) = &self.waiting else { return Ok(()) };
+        waiting.awaiting.visit(visit)?;
+        waiting.timer.as_ref().map_or(Ok(()), |timer| timer.visit(visit))
     }
 
     /// The error that ended it.

@@ -5,6 +5,7 @@
 //! call as long as versions before 3.12 are served, and a coroutine is no iterator for it.
 
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
@@ -57,6 +58,10 @@ impl Coroutine {
     /// The same as an object.
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.0.bind(py)
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.0)
     }
 
     /// Resumes it with a value, as `await` does.

@@ -1,6 +1,7 @@
 //! One step of something that Python awaits.
 
 use pyo3::exceptions::PyStopIteration;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PySendResult, PyType};
@@ -53,6 +54,13 @@ impl Awaiting {
         match self {
             Self::Coroutine(coroutine) => coroutine.object(py),
             Self::Iterator(iterator) => iterator.bind(py).as_any(),
+        }
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Coroutine(coroutine) => coroutine.visit(visit),
+            Self::Iterator(iterator) => visit.call(iterator),
         }
     }
 
@@ -123,9 +131,9 @@ pub(crate) fn thrown(kind: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>) ->
     })
 }
 
-/// Makes a class a coroutine for Python, with two methods of its own: `resume` and `end`.
+/// Makes a class a coroutine for Python, with two methods of its own, `resume` and `end`, and whatever else Python is to see.
 macro_rules! awaitable {
-    ($class:ident) => {
+    ($class:ident { $($more:tt)* }) => {
         #[pymethods]
         impl $class {
             fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -161,6 +169,8 @@ macro_rules! awaitable {
             fn close(&mut self, py: Python<'_>) -> PyResult<()> {
                 self.end(py)
             }
+
+            $($more)*
         }
     };
 }

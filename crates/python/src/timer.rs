@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -107,6 +108,12 @@ impl Timer {
             }
         }
         Ok(is_cancelling(task)?.unwrap_or_default())
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.watch)?;
+        visit.call(&self.running)?;
+        visit.call(&self.task)
     }
 
     fn disarm(&mut self) {

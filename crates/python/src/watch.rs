@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyWeakrefMethods, PyWeakrefReference};
@@ -14,7 +15,8 @@ use crate::timer::{running_loop, seconds, time};
 
 /// The time limits of all hooks that wait on a loop. One call that the loop makes serves them all: one for each would cost more than
 /// most hooks. Nearly all end in time, so that nearly always the call finds nobody, or those who came later.
-#[pyclass(frozen)]
+// Held by the call that the loop will make, and by those who wait.
+#[pyclass(frozen, weakref)]
 pub(crate) struct Watch {
     running: Option<Py<PyWeakrefReference>>,
     // A std lock: nothing calls Python while it is held.
@@ -41,17 +43,16 @@ impl Watch {
     /// The one of a loop. A thread runs one loop at a time, and nearly always the one that it ran last.
     pub(crate) fn of<'py>(running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         thread_local! {
-            static LAST: RefCell<Option<Py<Watch>>> = const { RefCell::new(None) };
+            static LAST: RefCell<Option<Py<PyWeakrefReference>>> = const { RefCell::new(None) };
         }
         let py = running.py();
-        let last = LAST.with_borrow(|last| last.as_ref().map(|last| last.bind(py).clone()));
-        if let Some(last) = last.filter(|last| last.get().is_of(running)) {
+        let last = LAST.with_borrow(|last| last.as_ref().and_then(|last| last.bind(py).upgrade()));
+        if let Some(last) = last.and_then(|last| last.cast_into::<Self>().ok()).filter(|last| last.get().is_of(running))
+        {
             return Ok(last);
         }
         let watch = Bound::new(py, Self { running: weak(running), book: Mutex::default() })?;
-        // What was there is dropped when it can be replaced again: that may run code.
-        let last = LAST.replace(Some(watch.clone().unbind()));
-        drop(last);
+        LAST.set(weak(watch.as_any()));
         Ok(watch)
     }
 
@@ -129,6 +130,17 @@ impl Watch {
             }
         }
         next.map_or(Ok(()), |next| Self::call_at(slf, &running, next))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What cannot be looked at now is in use.
+        let Ok(book) = self.book.try_lock() else { return Ok(()) };
+        book.waiters.values().try_for_each(|waiter| visit.call(&waiter.task))
+    }
+
+    fn __clear__(&self) {
+        let waiters = std::mem::take(&mut self.book().waiters);
+        drop(waiters);
     }
 }
 

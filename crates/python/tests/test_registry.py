@@ -744,22 +744,26 @@ def test_each_hook_that_waits_has_its_own_time() -> None:
     simulated.run(main())
 
 
-def test_a_loop_is_not_kept_by_the_hooks_that_waited_on_it() -> None:
+@pytest.mark.parametrize("how_long", [0.0, 3600.0])
+def test_a_loop_is_not_kept_by_the_hooks_that_wait_on_it(how_long: float, caplog: pytest.LogCaptureFixture) -> None:
     registry = HookRegistry()
 
     @registry.register(EVENT)
     async def waits(event: str, data: dict[str, Any]) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(how_long)
 
     def run() -> weakref.ref[asyncio.AbstractEventLoop]:
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(registry.emit(EVENT, {}))
+        task = loop.create_task(registry.emit(EVENT, {}))
+        loop.run_until_complete(asyncio.sleep(0.01))
+        assert task.done() == (how_long == 0)
         loop.close()
         return weakref.ref(loop)
 
     gone = run()
     gc.collect()
     assert gone() is None
+    assert ("Task was destroyed but it is pending!" in caplog.text) == (how_long > 0)
 
 
 def test_collecting_gives_each_hook_its_time() -> None:
