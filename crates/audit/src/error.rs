@@ -33,7 +33,8 @@ pub enum AuditError {
     },
     /// The log was signed with another key.
     #[error(
-        "the audit log is signed with another key (its public key is `{expected}`, the one given has `{given}`); use the key that the log was made with, or rotate keys"
+        "the audit log is signed with another key (its public key is `{expected}`, the one given has `{given}`): use the key of this log; \
+         if that was rotated, the log was put back to what it was before"
     )]
     WrongKey {
         /// The public key in force.
@@ -44,6 +45,11 @@ pub enum AuditError {
     /// The key could not be read or made.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// Keys were rotated, but the old one is still in its file.
+    #[error(
+        "the new key of the audit log is in force, but the old one could not be removed and goes when the log is next opened: {0}"
+    )]
+    OldKeyStays(KeyError),
     /// Records could not be kept, and operations that need a record must not begin.
     #[error("the audit log could not keep its records: {why}")]
     Lost {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{borrow::Cow, fmt};
@@ -117,15 +117,17 @@ impl SigningKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// Reads the key from its file.
+    /// Reads the key from its file; that from before it, if a rotation of keys was cut off.
     ///
     /// # Errors
     /// If there is none, if others can read or write it, or if it is no key.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
-        let file = File::open(path).map_err(|source| match source.kind() {
-            ErrorKind::NotFound => KeyError::Missing { path: path.to_owned() },
-            _ => KeyError::io(path)(source),
-        })?;
+        Self::load_all(path).map(|(first, _)| first)
+    }
+
+    /// The same, with the key that a rotation which was cut off was about to put in force.
+    pub(crate) fn load_all(path: &Path) -> Result<(Self, Option<Self>), KeyError> {
+        let file = File::open(path).map_err(KeyError::opening(path))?;
         // Of the open file, not of the path: what is checked is what is read.
         let metadata = file.metadata().map_err(KeyError::io(path))?;
         let malformed = || KeyError::Malformed { path: path.to_owned() };
@@ -134,11 +136,20 @@ impl SigningKey {
         }
         refuse_exposed(&metadata, path)?;
         let mut text = Vec::new();
-        // One byte more than a key has, so that a longer file is seen as such and an endless one ends.
-        file.take(FILE_BYTES + 1).read_to_end(&mut text).map_err(KeyError::io(path))?;
-        let text = str::from_utf8(&text).map_err(|_| malformed())?;
-        let base64 = text.strip_prefix(FILE_PREFIX).and_then(|rest| rest.strip_suffix('\n'));
-        Ok(Self::from_seed(base64.and_then(bytes_of).ok_or_else(malformed)?))
+        // One byte more than two keys have, so that a longer file is seen as such and an endless one ends.
+        file.take(2 * FILE_BYTES + 1).read_to_end(&mut text).map_err(KeyError::io(path))?;
+        if text.len() as u64 > 2 * FILE_BYTES {
+            return Err(malformed());
+        }
+        // A crash may have left one of the two half written. Then the other is in force.
+        let mut keys = text.chunks(FILE_BYTES as usize).filter_map(Self::from_line);
+        let first = keys.next().ok_or_else(malformed)?;
+        Ok((first, keys.next()))
+    }
+
+    fn from_line(line: &[u8]) -> Option<Self> {
+        let base64 = str::from_utf8(line).ok()?.strip_prefix(FILE_PREFIX)?.strip_suffix('\n')?;
+        bytes_of(base64).map(Self::from_seed)
     }
 
     /// Makes a new key and its file, with the folders above it.
@@ -173,35 +184,34 @@ impl SigningKey {
         }
     }
 
-    /// The key that [`replace`](Self::replace) kept.
-    pub(crate) fn load_old(path: &Path) -> Result<Self, KeyError> {
-        Self::load(&with_suffix(path, ".old"))
-    }
-
-    /// Puts this key in the place of the one in the file, which is kept as `<path>.old`.
-    ///
-    /// There is a whole key at `path` at every moment. Nothing changes if it is this one already.
+    /// Leaves this key alone in its file. It is found there at every moment, if it was found there before.
     ///
     /// # Errors
-    /// If a file cannot be written.
-    pub fn replace(&self, path: &Path) -> Result<(), KeyError> {
-        // Doing it twice, say after a crash, must not put this key in the place of the old one.
-        if Self::load(path).is_ok_and(|key| key.public() == self.public()) {
-            return sync_folder(folder_of(path)).map_err(KeyError::io(path));
-        }
-        let written = self.write_beside(path)?;
-        let old = Temporary::beside(path)?;
-        match fs::hard_link(path, &old.0) {
-            // On the disk before the new key is: a loss of power must not take both.
-            Ok(()) => fs::rename(&old.0, with_suffix(path, ".old"))
-                .and_then(|()| sync_folder(folder_of(path)))
-                .map_err(KeyError::io(path))?,
-            // No key, nothing to keep.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(KeyError::io(path)(error)),
-        }
-        fs::rename(&written.0, path).map_err(KeyError::io(path))?;
-        sync_folder(folder_of(path)).map_err(KeyError::io(path))
+    /// If the file cannot be written.
+    pub(crate) fn keep_alone(&self, path: &Path) -> Result<(), KeyError> {
+        change(path, |mut file| {
+            file.write_all(self.line().as_bytes())?;
+            // On the disk before the other copy of it goes.
+            file.sync_all()?;
+            file.set_len(FILE_BYTES)?;
+            file.sync_all()
+        })
+    }
+
+    /// Keeps this key behind the one that is alone in the file, so that either is found there while keys are rotated.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn keep_behind(&self, path: &Path) -> Result<(), KeyError> {
+        change(path, |mut file| {
+            file.seek(SeekFrom::Start(FILE_BYTES))?;
+            file.write_all(self.line().as_bytes())?;
+            file.sync_all()
+        })
+    }
+
+    fn line(&self) -> String {
+        format!("{FILE_PREFIX}{}\n", BASE64_STANDARD.encode(self.0.as_bytes()))
     }
 
     /// Writes the key to a new file in the same folder, down to the disk.
@@ -211,8 +221,7 @@ impl SigningKey {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let line = format!("{FILE_PREFIX}{}\n", BASE64_STANDARD.encode(self.0.as_bytes()));
-        let write = |mut file: File| file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+        let write = |mut file: File| file.write_all(self.line().as_bytes()).and_then(|()| file.sync_all());
         options.open(&temporary.0).and_then(write).map_err(KeyError::io(path))?;
         Ok(temporary)
     }
@@ -283,6 +292,14 @@ impl KeyError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Io { path: path.to_owned(), source }
     }
+
+    /// Of a file that should be there.
+    fn opening(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| match source.kind() {
+            ErrorKind::NotFound => Self::Missing { path: path.to_owned() },
+            _ => Self::io(path)(source),
+        }
+    }
 }
 
 /// A file in the same folder as another; removed in the end, unless it was renamed.
@@ -299,6 +316,16 @@ impl Drop for Temporary {
         // One that stays is harmless: nobody else can read it, and nothing reads it again.
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// Writes to a file of a key. In place: programs that may not read the file have something laid over it, which a new file in its place would
+/// be rid of.
+fn change(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<(), KeyError> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .map_err(KeyError::opening(path))
+        .and_then(|file| write(file).map_err(KeyError::io(path)))
 }
 
 /// The 32 bytes of a canonical base64 text.
@@ -474,7 +501,7 @@ mod tests {
     fn the_file_is_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        key(0).replace(&path).unwrap();
+        write(&path, key(0).line().as_bytes());
         let line = "amplifier-audit-key 1 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
         assert_eq!(fs::read_to_string(&path).unwrap(), line);
         assert_eq!(line.len() as u64, FILE_BYTES);
@@ -489,8 +516,8 @@ mod tests {
             String::new(),
             "\n".into(),
             line.trim_end().into(),
-            format!("{line}\n"),
-            format!("{line}{line}"),
+            format!("{line}{line}{line}"),
+            format!("{line}{line}\n"),
             format!(" {line}"),
             line.replace('\n', "\r\n"),
             line.replace("key 1", "key 2"),
@@ -573,25 +600,38 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_key_is_kept() {
+    fn a_rotation_has_a_key_in_the_file_wherever_it_stops() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let old = folder.path().join("key.old");
-        let load = |path: &Path| SigningKey::load(path).unwrap().public();
-        key(1).replace(&path).unwrap();
-        assert_eq!(names(folder.path()), ["key"]);
-        // The second time is a repetition: the old key must not be lost by it.
-        for _ in 0..2 {
-            key(2).replace(&path).unwrap();
-            assert_eq!((load(&path), load(&old)), (key(2).public(), key(1).public()));
+        let load = || {
+            let (first, next) = SigningKey::load_all(&path).unwrap();
+            (first.public(), next.map(|key| key.public()))
+        };
+        let (old, new) = (key(1), key(2));
+        write(&path, old.line().as_bytes());
+        old.keep_alone(&path).unwrap();
+        assert_eq!(load(), (old.public(), None));
+        new.keep_behind(&path).unwrap();
+        assert_eq!(load(), (old.public(), Some(new.public())));
+        let both = fs::read(&path).unwrap();
+        new.keep_alone(&path).unwrap();
+        assert_eq!(load(), (new.public(), None));
+        assert_eq!(fs::read_to_string(&path).unwrap(), new.line());
+
+        // The new key is on its way; then the old one is.
+        for end in FILE_BYTES as usize..both.len() {
+            write(&path, &both[..end]);
+            assert_eq!(load(), (old.public(), None), "{end}");
         }
-        key(3).replace(&path).unwrap();
-        assert_eq!((load(&path), load(&old)), (key(3).public(), key(2).public()));
-        // A crash after the first of the two renames leaves the same key under both names.
-        fs::remove_file(&old).unwrap();
-        fs::hard_link(&path, &old).unwrap();
-        key(4).replace(&path).unwrap();
-        assert_eq!((load(&path), load(&old)), (key(4).public(), key(3).public()));
-        assert_eq!(names(folder.path()), ["key", "key.old"]);
+        for end in 0..FILE_BYTES as usize {
+            write(&path, &[&new.line().as_bytes()[..end], &both[end..]].concat());
+            let (first, next) = load();
+            assert!(first == new.public() || next == Some(new.public()), "{end}");
+            new.keep_alone(&path).unwrap();
+            assert_eq!(load(), (new.public(), None), "{end}");
+        }
+        write(&path, &[&[0; FILE_BYTES as usize], &both[FILE_BYTES as usize..]].concat());
+        assert_eq!(load(), (new.public(), None));
+        assert_eq!(names(folder.path()), ["key"]);
     }
 }

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{Durability, Log};
+use amplifier_audit::{Durability, Log, SigningKey};
 use common::{Place, json, message};
 
 const FOLDER: &str = "AUDIT_KILL_FOLDER";
@@ -40,6 +40,9 @@ fn writer() {
         if number.is_multiple_of(3) {
             log.flush_blocking(receipt).unwrap();
             writeln!(out, "kept {number}").unwrap();
+        }
+        if level == "rotating" && number.is_multiple_of(2) {
+            log.rotate_key(SigningKey::generate().unwrap()).unwrap();
         }
     }
 }
@@ -169,6 +172,11 @@ fn killed_writers_that_share_a_log_do_not_fork_it() {
 #[test]
 fn a_killed_writer_with_a_sync_for_each_record_loses_nothing() {
     check("record", 2, cycles());
+}
+
+#[test]
+fn a_writer_that_is_killed_while_it_rotates_keys_leaves_one_that_is_in_force() {
+    check("rotating", 3, cycles() / 4);
 }
 
 /// Sixteen processes append to one log at once, and none is killed before it has kept something.

@@ -64,12 +64,10 @@ impl AuditLog {
         Ok(Self { log: Mutex::new(Some(log)), folder, key_file })
     }
 
-    /// The files with its keys: that which signs now, and that which did before.
+    /// The file with its key.
     #[getter]
-    fn keys(&self) -> [PathBuf; 2] {
-        let mut old = self.key_file.clone().into_os_string();
-        old.push(".old");
-        [self.key_file.clone(), old.into()]
+    fn key_file(&self) -> PathBuf {
+        self.key_file.clone()
     }
 
     /// Records that the rules changed, in the words of whoever changed them.

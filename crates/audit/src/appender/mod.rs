@@ -1,6 +1,7 @@
 //! Appends to a log: after a look at what others appended, in one piece, and never twice at one place.
 
 mod recovery;
+mod rotation;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,13 +13,11 @@ use serde::Serialize;
 
 use crate::error::{AuditError, Doing};
 use crate::keys::SigningKey;
-use crate::note::{Checkpoint, Note, retention_text, rotation_text};
+use crate::note::{Checkpoint, Note, retention_text};
 use crate::record::{Draft, Fields, Kind, blob_file, time_text, write_json};
 use crate::retention::{self, Change};
 use crate::storage::Storage;
-use crate::tail::{
-    CheckpointBody, Genesis, KeyRotation, Rest, Segment, Tail, is_odd_segment, segment_file, segment_number,
-};
+use crate::tail::{CheckpointBody, Genesis, Rest, Segment, Tail, is_odd_segment, segment_file, segment_number};
 use crate::{Durability, Hash};
 
 const CHECKPOINTS: &str = "checkpoints";
@@ -184,6 +183,7 @@ impl Appender {
         // Whoever wrote the end may have been killed before it was synced.
         self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
         self.storage.sync_folder("").doing("synced")?;
+        self.settle_key();
         self.settle(rest)?;
         if self.tail.uncovered >= self.tail.every {
             self.put_checkpoint();
@@ -294,30 +294,6 @@ impl Appender {
         })
     }
 
-    /// Puts another key in force.
-    pub(crate) fn rotate_key(&mut self, new: SigningKey) -> Result<(), AuditError> {
-        // First the file: a log that is signed with a key that nobody has is of no use. If the record is not kept, the old key is
-        // beside the new one.
-        if let Some(file) = &self.settings.key_file {
-            self.key.replace(file)?;
-            new.replace(file)?;
-        }
-        self.locked(|log| {
-            let public_key = new.public();
-            if log.tail.uncovered >= log.tail.every {
-                log.put_checkpoint();
-            }
-            let text = rotation_text(&log.tail.log, log.tail.size, &log.tail.head, &public_key);
-            let note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
-            log.put_own(Kind::KeyRotation, None, &KeyRotation { public_key, note: note.clone() });
-            log.tail.rotate(public_key, note);
-            log.sync()
-        })?;
-        self.key = new;
-        self.is_new_key = true;
-        Ok(())
-    }
-
     /// Records a change of the rules that the log itself makes, and carries it out while nobody else appends.
     pub(crate) fn change(
         &mut self,
@@ -413,23 +389,6 @@ impl Appender {
             Err(_) => self.take_back(),
         }
         result
-    }
-
-    fn check_key(&mut self) -> Result<(), AuditError> {
-        if self.tail.key == self.key.public() {
-            return Ok(());
-        }
-        // Another process may have rotated keys; or a rotation was cut off, and the old key is in force.
-        if let Some(file) = &self.settings.key_file {
-            let candidates = [SigningKey::load(file), SigningKey::load_old(file)];
-            if let Some(key) = candidates.into_iter().flatten().find(|key| key.public() == self.tail.key) {
-                self.key = key;
-                self.is_new_key = true;
-                return Ok(());
-            }
-        }
-        let (expected, given) = (self.tail.key.to_string(), self.key.public().to_string());
-        Err(AuditError::WrongKey { expected, given })
     }
 
     fn put(&mut self, entry: &Entry) -> Result<(), AuditError> {

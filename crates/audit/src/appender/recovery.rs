@@ -48,7 +48,10 @@ impl Appender {
         let Some(tail) = self.uncut.clone() else { return Ok(()) };
         let rest = self.storage.read(&segment_file(tail.segment), tail.offset).doing("read")?;
         let mut others = self.storage.size(&segment_file(tail.segment + 1)).doing("read")?.is_some();
-        tail.clone().read(&rest, |record| others |= record.writer != self.writer);
+        let mut past = tail.clone();
+        past.read(&rest, |record| others |= record.writer != self.writer);
+        // Another process may also have thrown away the key that a failed rotation was to replace.
+        others |= past.key != tail.key && self.is_settled(&past.key);
         if !others {
             self.tail = tail;
             self.cut()?;
@@ -134,6 +137,8 @@ impl Appender {
     }
 
     fn recover(&mut self) -> Result<(), AuditError> {
+        // Whoever left this may have rotated keys before.
+        self.check_key()?;
         #[derive(Serialize)]
         struct Recovery {
             segment: String,
@@ -159,6 +164,7 @@ impl Appender {
             segment: String,
             offset: u64,
         }
+        self.check_key()?;
         tracing::error!(what, "the audit log was tampered with, or its disk is broken");
         let breach = Breach { what, segment: segment_file(self.tail.segment), offset: self.tail.offset };
         self.breach = Some(what.to_owned());

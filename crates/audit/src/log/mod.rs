@@ -170,7 +170,8 @@ impl Log {
         self.wait(|done| self.push(Job::Checkpoint(receipt, done)))
     }
 
-    /// Puts another key in force; the old one signs for it. The key's file is replaced.
+    /// Puts another key in force: the old one signs for it, and it signs for all that is there. Nothing of the old one stays in the key's file.
+    /// Others that have the log open follow.
     ///
     /// # Errors
     /// If that fails.

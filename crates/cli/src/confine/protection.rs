@@ -100,16 +100,13 @@ impl Protection {
     /// # Errors
     /// If the server's folder cannot be made.
     pub fn keys(home: &Home) -> Result<Vec<PathBuf>> {
-        let key = home.audit_key();
-        let mut old = OsString::from(&key);
-        old.push(".old");
         // Who reads these can answer questions as the person. The folder is hidden from commands as a whole, with the socket in it; it is made now, because what
         // is not there when a command begins cannot be hidden from it.
         let server = home.server_folder();
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server);
         made.with_context(|| format!("the folder `{}`", server.display()))?;
         let secrets = ["token", "tokens.json", "cookies.json", "open.html"].map(|name| server.join(name));
-        Ok([key, old.into(), server].into_iter().chain(secrets).collect())
+        Ok([home.audit_key(), server].into_iter().chain(secrets).collect())
     }
 
     /// Protects it from the tools that use files.

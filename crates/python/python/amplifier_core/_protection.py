@@ -13,7 +13,7 @@ logger = logging.getLogger("amplifier_core.session")
 
 
 class Protection:
-    """The bundle with the programs that it names, the audit log, the stored conversations, and what confines commands; and the keys of the log,
+    """The bundle with the programs that it names, the audit log, the stored conversations, and what confines commands; and the key of the log,
     which tools may not even read. There is nothing to protect where there is no bundle, log or store."""
 
     def __init__(self, bundle: Bundle | None, audit: Any, store: Any, workspace: str) -> None:
@@ -65,8 +65,8 @@ class Protection:
 
 
 def hidden(audit: Any) -> list[str]:
-    """The keys of an audit log, which no program of a session needs."""
-    return [os.path.abspath(key) for key in audit.keys] if isinstance(audit, AuditLog) else []
+    """The key of an audit log, which no program of a session needs."""
+    return [os.path.abspath(audit.key_file)] if isinstance(audit, AuditLog) else []
 
 
 def _real(paths: Iterable[Any]) -> list[str]:

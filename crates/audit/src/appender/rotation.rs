@@ -1,0 +1,87 @@
+//! The key that signs: putting another in force, and following whoever did.
+
+use super::Appender;
+use crate::error::AuditError;
+use crate::keys::{PublicKey, SigningKey};
+use crate::note::{Checkpoint, Note, rotation_text};
+use crate::record::Kind;
+use crate::tail::KeyRotation;
+
+impl Appender {
+    /// Puts another key in force.
+    pub(crate) fn rotate_key(&mut self, new: SigningKey) -> Result<(), AuditError> {
+        let mut result = Ok(());
+        self.locked(|log| {
+            // The file has both until the record of the new one is safe: whichever the record leaves in force must be there. And the old one is
+            // thrown away for good, so the record that put it in force must be safe, too.
+            log.sync()?;
+            if let Some(file) = &log.settings.key_file {
+                result = log.key.keep_alone(file).and_then(|()| new.keep_behind(file)).map_err(AuditError::from);
+            }
+            if result.is_err() {
+                return Ok(());
+            }
+            let public_key = new.public();
+            if log.tail.uncovered >= log.tail.every {
+                log.put_checkpoint();
+            }
+            let text = rotation_text(&log.tail.log, log.tail.size, &log.tail.head, &public_key);
+            let note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
+            log.put_own(Kind::KeyRotation, None, &KeyRotation { public_key, note: note.clone() });
+            log.tail.rotate(public_key, note);
+            // Until the new key has signed for all that is there, whoever has the old one can still write it anew.
+            let old = std::mem::replace(&mut log.key, new);
+            log.put_checkpoint();
+            log.kept_beside = None;
+            if let Err(error) = log.sync() {
+                log.key = old;
+                return Err(error);
+            }
+            log.is_new_key = true;
+            if let Some(file) = &log.settings.key_file {
+                result = log.key.keep_alone(file).map_err(AuditError::OldKeyStays);
+            }
+            Ok(())
+        })?;
+        // What failed here has not harmed what was appended.
+        result
+    }
+
+    /// Finds the key in force.
+    pub(super) fn check_key(&mut self) -> Result<(), AuditError> {
+        if self.tail.key == self.key.public() {
+            return Ok(());
+        }
+        // Another process may have rotated keys, or was killed while it did.
+        if let Some((first, next)) = self.kept_keys()
+            && let Some(key) = [Some(first), next].into_iter().flatten().find(|key| key.public() == self.tail.key)
+        {
+            self.key = key;
+            self.is_new_key = true;
+            return Ok(());
+        }
+        let (expected, given) = (self.tail.key.to_string(), self.key.public().to_string());
+        Err(AuditError::WrongKey { expected, given })
+    }
+
+    /// Leaves the key in force alone in its file, if a rotation was cut off. The record that put it in force must be safe.
+    pub(super) fn settle_key(&self) {
+        if let Some(file) = &self.settings.key_file
+            && self.kept_keys().is_some_and(|(_, next)| next.is_some())
+            && let Err(error) = self.key.keep_alone(file)
+        {
+            // It is found where it is, too.
+            tracing::warn!(%error, "a key that is not in force could not be removed from the file of the audit log's key");
+        }
+    }
+
+    /// Whether the key that was in force before this one may be gone.
+    pub(super) fn is_settled(&self, key: &PublicKey) -> bool {
+        self.kept_keys().is_some_and(|(first, _)| first.public() == *key)
+    }
+
+    /// What the file of the key has, if it can be read.
+    fn kept_keys(&self) -> Option<(SigningKey, Option<SigningKey>)> {
+        self.settings.key_file.as_ref().and_then(|file| SigningKey::load_all(file).ok())
+    }
+}
