@@ -247,7 +247,7 @@ pub enum KeyError {
     /// Other users can read or write the file.
     #[error(
         "other users can read or write the signing key `{0}` (mode {mode:03o}): run `chmod 600 {0}`, \
-         and rotate the key if someone may have read it",
+         and then `amplifier audit rotate-key` if someone may have read it",
         path.display()
     )]
     Exposed {
@@ -566,7 +566,7 @@ mod tests {
             (
                 KeyError::Exposed { path: path(), mode: 0o44 },
                 "other users can read or write the signing key `/keys/a` (mode 044): run `chmod 600 /keys/a`, \
-                 and rotate the key if someone may have read it",
+                 and then `amplifier audit rotate-key` if someone may have read it",
             ),
             (
                 KeyError::Exists { path: path() },

@@ -236,6 +236,7 @@ fn what_cannot_be_read_ends_with_code_three() {
         &["verify"],
         &["prove", "--from", "1"],
         &["prove", "--record", "1"],
+        &["rotate-key", "--key-file", "key"],
     ];
     for command in commands {
         let Ran { code, out, error } = place.audit(command[0], &command[1..]);
@@ -450,6 +451,107 @@ fn a_log_can_be_proved_to_continue_an_earlier_one() {
     let Ran { code, error, .. } = place.audit("prove", &["--from", "9"]);
     let told = "amplifier: no checkpoint covers exactly 9 records; the nearest covers 10\n";
     assert_eq!((code, error.as_str()), (3, told));
+}
+
+/// Runs a verifier in Python, and says whether it finds the log sound.
+fn python(script: &str, arguments: &[&str]) -> bool {
+    let script = format!("{}/../audit/tests/{script}", env!("CARGO_MANIFEST_DIR"));
+    Command::new("python3").arg(script).args(arguments).output().unwrap().status.success()
+}
+
+#[test]
+fn a_new_key_signs_after_a_rotation_and_the_old_one_is_gone() {
+    let place = sample();
+    let (old, line) = (place.public_key(), fs::read_to_string(place.at("key")).unwrap());
+    let running = place.options().open().unwrap();
+    let said = place.audit("rotate-key", &["--key-file", &place.text("key")]).fine();
+    let new = place.public_key();
+    let log = running.status().log;
+    let expected = format!(
+        "rotated: a new key signs the log {log} from now on, and the old one is removed
+old public key  {old}
+new public key  {new}
+verify with the new one: amplifier audit verify --key {new}
+"
+    );
+    assert_eq!(said, expected);
+    assert_ne!(old, new);
+    let mut names: Vec<_> = fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["anchored", "audit", "key", "key.log"]);
+    assert!(!fs::read_to_string(place.at("key")).unwrap().contains(line.trim_end()));
+
+    // Whoever had it open goes on, and so does whoever opens it.
+    for (number, log) in [running, place.options().open().unwrap()].into_iter().enumerate() {
+        log.take(&message(number as u64, "s-3", "after it")).unwrap();
+        log.close().unwrap();
+    }
+    let folder = place.text("audit");
+    let third = place.audit("rotate-key", &["--key-file", &place.text("key"), "--json"]).json();
+    assert_eq!(third, json!({ "log": log, "old_public_key": new, "public_key": place.public_key() }));
+    for key in [&old, &new, &place.public_key()] {
+        let report = place.audit("verify", &["--key", key, "--checkpoints", &place.text("anchored"), "--json"]).json();
+        assert_eq!((&report["verdict"], &report["rotations"]), (&json!("sound"), &json!(2)));
+        assert!(python("verify.py", &[&folder, &place.text("anchored"), key]));
+    }
+    assert!(python("chain.py", &[&folder]));
+    let keys = place.audit("show", &["--kind", "key_rotation"]).fine();
+    assert_eq!(keys.lines().count(), 2);
+    assert!(keys.contains(&format!("public key {new}")), "{keys}");
+    assert_eq!(place.audit("verify", &["--key", &SigningKey::generate().unwrap().public().to_string()]).code, 1);
+}
+
+#[test]
+fn the_own_log_has_its_key_rotated_and_that_is_anchored() {
+    let place = Place::new();
+    let home = |arguments: &[&str]| finished(amplifier(arguments).env("AMPLIFIER_HOME", place.at(".")));
+    let log = Log::at(place.at("audit"), place.at("audit.key")).open().unwrap();
+    log.take(&message(1, "s", "one")).unwrap();
+    log.close().unwrap();
+    fs::write(place.at("config.toml"), "anchors = [\"anchored\"]\n").unwrap();
+    let key = home(&["audit", "rotate-key", "--json"]).json()["public_key"].clone();
+    let report = home(&["audit", "verify", "--key", key.as_str().unwrap(), "--json"]).json();
+    assert_eq!((&report["verdict"], &report["unanchored"]), (&json!("sound"), &json!(1)));
+}
+
+#[test]
+fn a_rotation_says_what_is_wrong() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = sample();
+    let file = place.text("key");
+    let rotate = || place.audit("rotate-key", &["--key-file", &file]);
+    // Without the file, it would be the key of another log.
+    assert_eq!(place.audit("rotate-key", &[]).code, 2);
+    assert_eq!(run(&["audit", "rotate-key", "--key-file", &file]).code, 2);
+
+    let before = place.public_key();
+    let size = || fs::metadata(place.segment()).unwrap().len();
+    let unchanged = size();
+    fs::set_permissions(place.at("key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let Ran { code, out, error } = rotate();
+    let told = format!(
+        "amplifier: the audit log `{}`: other users can read or write the signing key `{file}` (mode 644): run `chmod 600 {file}`, and then \
+         `amplifier audit rotate-key` if someone may have read it\n",
+        place.text("audit")
+    );
+    assert_eq!((code, out.as_str(), error), (3, "", told));
+    fs::set_permissions(place.at("key"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!((place.public_key(), size()), (before.clone(), unchanged));
+
+    let away = place.at("away");
+    fs::rename(place.at("key"), &away).unwrap();
+    let Ran { code, error, .. } = rotate();
+    assert_eq!(code, 3);
+    assert!(error.contains("there is no signing key at") && !place.at("key").exists(), "{error}");
+    fs::rename(&away, place.at("key")).unwrap();
+
+    // It is no less needed for a log that somebody was at.
+    let whole = fs::read_to_string(place.segment()).unwrap();
+    fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
+    let Ran { code, out, error } = rotate();
+    assert_eq!(code, 1);
+    assert!(out.starts_with("rotated: ") && place.public_key() != before, "{out}");
+    assert!(error.starts_with("amplifier: the audit log was tampered with, or its disk is broken: "), "{error}");
 }
 
 #[test]

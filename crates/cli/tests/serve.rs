@@ -410,3 +410,24 @@ fn a_log_that_was_put_back_is_found_out_by_the_anchors_that_are_configured() {
     assert!(!audit["problems"].as_array().unwrap().is_empty(), "{audit}");
     served.end("TERM");
 }
+
+#[test]
+fn the_key_of_the_log_can_be_rotated_while_the_server_runs() {
+    let place = Place::with(json!([{ "text": "Done." }]));
+    let served = Served::start(&place);
+    assert_eq!(place.run(&["One"]).fine(), "Done.\n");
+    place.amplifier(&["audit", "rotate-key"]).fine();
+    assert_eq!(place.run(&["Two"]).fine(), "Done.\n");
+    let report: Value = serde_json::from_str(&place.amplifier(&["audit", "verify", "--json"]).fine()).unwrap();
+    assert_eq!((&report["verdict"], &report["rotations"]), (&json!("sound"), &json!(1)));
+    let audit = loop {
+        let audit = served.told_owner(&place, "/api/audit");
+        if audit["checking"] == false && audit["size"].as_u64() >= report["size"].as_u64() {
+            break audit;
+        }
+    };
+    assert_eq!(audit["sound"], true, "{audit}");
+    assert_eq!(served.end("TERM"), (Some(0), String::new()));
+    place.check_sealed(2);
+    assert_eq!(Served::start(&place).end("TERM"), (Some(0), String::new()));
+}

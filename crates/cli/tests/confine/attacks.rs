@@ -178,6 +178,36 @@ fn no_tool_reads_the_key() {
     assert_eq!(world.does(&[("Read", json!({ "file_path": "outer/home/trust.json" }))]), ["     1\t{}\n"]);
 }
 
+/// What hides the key lies over its file.
+#[test]
+fn a_command_that_runs_does_not_read_a_key_that_is_rotated_meanwhile() {
+    if !is_possible() {
+        return;
+    }
+    let world = World::new();
+    world.does(&[bash("true")]);
+    ["began", "go"].iter().for_each(|pipe| world.0.make_pipe(&format!("workspace/{pipe}")));
+    let began = world.0.at("workspace/began");
+    let rotation = {
+        let mut rotate = world.command(&["audit", "rotate-key"]);
+        let go = world.0.at("workspace/go");
+        std::thread::spawn(move || {
+            fs::read(began).unwrap();
+            let rotated = rotate.output().unwrap();
+            fs::write(go, "go").unwrap();
+            rotated
+        })
+    };
+    let results = world.does(&[bash("echo > began; cat go; cat ../outer/home/audit.key*; ls ../outer/home")]);
+    let rotated = rotation.join().unwrap();
+    assert!(rotated.status.success(), "{rotated:?}");
+    assert!(results[0].starts_with("gocat: ../outer/home/audit.key: Permission denied\n"), "{results:?}");
+    let key = world.0.read("outer/home/audit.key");
+    assert!(!results[0].contains(key.trim()), "{results:?}");
+    assert!(!results[0].contains("audit.key.old"), "{results:?}");
+    world.check_sound();
+}
+
 /// Who has the server's token can answer the questions about their own commands.
 #[test]
 fn no_tool_reads_the_secrets_of_the_server() {

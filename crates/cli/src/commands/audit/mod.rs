@@ -1,9 +1,10 @@
-//! `amplifier audit`: shows, verifies and proves what the audit log says.
+//! `amplifier audit`: shows, verifies and proves what the audit log says, and rotates its key.
 
 mod export;
 pub(crate) mod filter;
 mod prove;
 pub(crate) mod reader;
+mod rotate_key;
 mod row;
 mod show;
 mod stats;
@@ -19,7 +20,7 @@ use clap::{Args, Subcommand};
 
 use crate::home::Home;
 
-/// Show, verify and prove what the audit log says.
+/// Show, verify and prove what the audit log says; rotate its key.
 ///
 /// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable, or something else went wrong.
 #[derive(Args, Debug)]
@@ -37,6 +38,7 @@ enum Command {
     Stats(stats::Statistics),
     Prove(prove::Prove),
     Export(export::Export),
+    RotateKey(rotate_key::RotateKey),
 }
 
 /// Which log is meant.
@@ -66,6 +68,7 @@ impl Audit {
             Command::Stats(statistics) => statistics.run(home),
             Command::Prove(prove) => prove.run(home),
             Command::Export(export) => export.run(home),
+            Command::RotateKey(rotate) => rotate.run(home),
         };
         match crate::commands::output::unless_closed(done) {
             Ok(code) => Ok(code),

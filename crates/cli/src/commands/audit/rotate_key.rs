@@ -1,0 +1,83 @@
+//! `amplifier audit rotate-key`: another key signs from now on.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use amplifier_audit::{Log, SigningKey};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde::Serialize;
+
+use super::reader::Reader;
+use crate::agent::open_log;
+use crate::commands::output::{complain, print, print_json};
+use crate::config::{Config, Flags};
+use crate::home::Home;
+
+/// Puts a new key in force, which signs from now on, and removes the old one: for when somebody may have read it.
+///
+/// The old key vouches for the new one in the log, and all records stay as they are. Sessions and servers that run go on with the new key. Whoever
+/// verifies with `--key` should be given the new public key: whoever has the old key can make a log that it vouches for.
+///
+/// Exit codes: 0 done; 1 done, but the log was tampered with; 2 wrong usage; 3 something else went wrong.
+#[derive(Args, Debug)]
+pub(crate) struct RotateKey {
+    /// The folder of the log; that of this installation if none is given.
+    #[arg(requires = "key_file")]
+    folder: Option<PathBuf>,
+    /// The file with the signing key of the log in that folder.
+    #[arg(long, value_name = "FILE", requires = "folder")]
+    key_file: Option<PathBuf>,
+    /// Another configuration file: it says where checkpoints are anchored.
+    #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Prints the public keys as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Rotated {
+    log: String,
+    old_public_key: String,
+    public_key: String,
+}
+
+impl RotateKey {
+    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+        // Opening would make a log where there is none.
+        Reader::open(self.folder.clone().unwrap_or_else(|| home.audit_folder()))?;
+        let log = match self.folder.zip(self.key_file) {
+            Some((folder, key_file)) => {
+                let context = format!("the audit log `{}`", folder.display());
+                Log::at(folder, key_file).open().context(context)?
+            }
+            None => open_log(&Config::load(&Flags { config: self.config, ..Flags::default() }, home)?, home)?,
+        };
+        let old = log.status();
+        let new = SigningKey::generate()?;
+        let public_key = new.public().to_string();
+        log.rotate_key(new)?;
+        let breach = log.status().breach;
+        // The new key has signed; closing also waits for the anchors.
+        log.close()?;
+        let old_public_key = old.public_key.map(|key| key.to_string()).unwrap_or_default();
+        let rotated = Rotated { log: old.log, old_public_key, public_key };
+        let done = if self.json { print_json(&rotated) } else { print(rotated.to_string()) }?;
+        let Some(what) = breach else { return Ok(done) };
+        let hint = "`amplifier audit verify` says what can still be believed";
+        complain(&anyhow!("the audit log was tampered with, or its disk is broken: {what}; {hint}"))?;
+        Ok(ExitCode::from(1))
+    }
+}
+
+impl std::fmt::Display for Rotated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { log, old_public_key, public_key } = self;
+        writeln!(f, "rotated: a new key signs the log {log} from now on, and the old one is removed")?;
+        writeln!(f, "old public key  {old_public_key}")?;
+        writeln!(f, "new public key  {public_key}")?;
+        writeln!(f, "verify with the new one: amplifier audit verify --key {public_key}")
+    }
+}
