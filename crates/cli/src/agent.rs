@@ -8,7 +8,7 @@ use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripte
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
 use amplifier_audit::Log;
-use amplifier_core::{ApprovalRules, HookRegistry, InvalidRules, Level, SessionConfig, ToolCall};
+use amplifier_core::{HookRegistry, Level, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
 use anyhow::{Context, Result, anyhow, bail};
@@ -24,6 +24,7 @@ use crate::serving::{Reach, Serving, Several};
 use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
 use crate::trust::{self, Asked};
+use crate::words::reasons;
 
 /// What the model is told unless something else is configured.
 const SYSTEM: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
@@ -100,8 +101,9 @@ pub async fn prepare(
         Ok(launcher) => (workspace.launcher(&launcher), launcher),
         Err(error) => {
             screen.note(&format!(
-                "commands are not confined here ({error:#}): those that would change bundles, keys or the audit log are \
-                 denied by what is seen of them, which is weaker"
+                "commands are not confined here ({}): those that would change bundles, keys or the audit log are \
+                 denied by what is seen of them, which is weaker",
+                reasons(&error)
             ));
             guards::protect(&hooks, workspace.clone());
             (workspace, Vec::new())
@@ -183,20 +185,6 @@ pub fn open_log(config: &Config, home: &Home) -> Result<Log> {
     let options = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit);
     let options = config.anchors.iter().try_fold(options, |options, anchor| anchor.add_to(options))?;
     options.open().with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
-}
-
-/// The person's standing answers, if there are any.
-///
-/// # Errors
-/// If they cannot be read.
-pub fn rules(home: &Home) -> Result<ApprovalRules> {
-    match ApprovalRules::load(home.approval_rules()) {
-        // Only a file that is not there holds no rules: one that cannot be read may hold a no.
-        Err(InvalidRules::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(ApprovalRules::default())
-        }
-        rules => Ok(rules?),
-    }
 }
 
 fn provider(who: Who) -> Result<Arc<dyn Provider>> {

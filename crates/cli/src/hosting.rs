@@ -21,6 +21,7 @@ use crate::home::Home;
 use crate::rules::Rules;
 use crate::serving::{Reach, Serving};
 use crate::terminal::{Look, Screen};
+use crate::words::reasons;
 
 /// Knows how sessions and bundles are configured.
 pub struct Hosting {
@@ -176,14 +177,14 @@ impl Host for Hosting {
         workspace: Option<String>,
         prompt: Option<String>,
     ) -> BoxFuture<'_, Result<String, String>> {
-        Box::pin(async move { self.start(hub, workspace, prompt).await.map_err(|error| format!("{error:#}")) })
+        Box::pin(async move { self.start(hub, workspace, prompt).await.map_err(|error| reasons(&error)) })
     }
 
     fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<serde_json::Value, String>> {
-        Box::pin(async move { self.test(bundle).await.map_err(|error| format!("{error:#}")) })
+        Box::pin(async move { self.test(bundle).await.map_err(|error| reasons(&error)) })
     }
 
     fn try_event(&self, trial: Trial) -> BoxFuture<'_, Result<Tried, String>> {
-        Box::pin(async move { self.try_out(trial).await.map_err(|error| format!("{error:#}")) })
+        Box::pin(async move { self.try_out(trial).await.map_err(|error| reasons(&error)) })
     }
 }

@@ -14,3 +14,4 @@ pub mod serving;
 pub mod shown;
 pub mod terminal;
 pub mod trust;
+pub mod words;

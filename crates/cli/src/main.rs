@@ -22,6 +22,7 @@ use amplifier::commands::sessions::Sessions;
 use amplifier::config::{Config, Flags, Usage, Who};
 use amplifier::home::Home;
 use amplifier::terminal::{Reading, visible};
+use amplifier::words::reasons;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
         // Whoever reads has enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = visible(&format!("{error:#}"), Reading::Stream);
+            let text = visible(&reasons(&error), Reading::Stream);
             let _ = writeln!(std::io::stderr(), "amplifier: {text}");
             ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
         }

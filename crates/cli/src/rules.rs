@@ -17,8 +17,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::agent;
 use crate::home::Home;
+use crate::words::reasons;
 
 /// The name of the file with the answers of a project.
 const FILE: &str = "approvals.json";
@@ -46,16 +46,13 @@ impl InForce {
 
     /// What stands in the files now.
     fn read(&self) -> Result<ApprovalRules> {
-        let person = agent::rules(&self.home)?;
+        let person = answers(&self.home.approval_rules())?;
         let folder = folder_of(&self.home, &self.project);
         if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return Ok(person);
         }
         check_path(&folder, &self.project)?;
-        let file = folder.join(FILE);
-        let text = read_if_there(&file)?.unwrap_or_else(|| "{}".to_owned());
-        let own = ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
-        Ok(person.and(own))
+        Ok(person.and(answers(&folder.join(FILE))?))
     }
 }
 
@@ -84,7 +81,7 @@ impl RuleFile {
     /// # Errors
     /// If one cannot be read.
     pub fn all(home: &Home) -> Result<Vec<Self>> {
-        Self::each(home).into_iter().map(|(_, file)| file).collect()
+        Self::each(home).into_iter().map(|(file, read)| read.with_context(|| named(&file))).collect()
     }
 
     /// Every file by its name, the person's first, with what stands in it, or why it cannot be read.
@@ -92,7 +89,7 @@ impl RuleFile {
         let person = home.approval_rules();
         let mut all = vec![(person.clone(), Self::read(person, None))];
         let folder = home.projects();
-        let unreadable = |error| (folder.clone(), Err(error).with_context(|| format!("`{}`", folder.display())));
+        let unreadable = |error: std::io::Error| (folder.clone(), Err(error.into()));
         match fs::read_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => all.push(unreadable(error)),
@@ -118,7 +115,7 @@ impl RuleFile {
     /// The answers of the project that a folder is for.
     fn in_folder(folder: &Path) -> Result<Self> {
         let path = folder.join(PATH);
-        let project = fs::read(&path).with_context(|| format!("`{}`", path.display()))?;
+        let project = fs::read(&path).with_context(|| named(&path))?;
         let project = PathBuf::from(OsStr::from_bytes(&project));
         check_path(folder, &project)?;
         Self::read(folder.join(FILE), Some(project))
@@ -126,7 +123,7 @@ impl RuleFile {
 
     fn read(file: PathBuf, project: Option<PathBuf>) -> Result<Self> {
         let Some(text) = read_if_there(&file)? else { return Ok(Self { file, project, rules: Vec::new() }) };
-        ApprovalRules::from_json(&text).with_context(|| format!("`{}`", file.display()))?;
+        ApprovalRules::from_json(&text)?;
         let Entries(rules) = serde_json::from_str(&text)?;
         Ok(Self { file, project, rules })
     }
@@ -189,10 +186,12 @@ impl Rules {
     ) -> Result<bool> {
         let _lock = self.lock()?;
         let KeptRule { project, hook, pattern, allows } = rule;
-        let mut file = match project {
-            None => RuleFile::read(self.home.approval_rules(), None)?,
+        let name = match project {
+            None => self.home.approval_rules(),
             Some(project) => self.of_project(Path::new(project))?,
         };
+        let project_path = project.as_ref().map(PathBuf::from);
+        let mut file = RuleFile::read(name.clone(), project_path).with_context(|| named(&name))?;
         let entry = (format!("{hook}:{pattern}"), if *allows { "allow" } else { "deny" }.to_owned());
         if !change(&mut file, &entry) {
             return Ok(false);
@@ -201,12 +200,12 @@ impl Rules {
         self.recorded(&json!({
             "approval_rule": { "rule": rule, "decision": decision, "project": project, "change": word, "by": by },
         }))?;
-        file.write().with_context(|| format!("`{}`", file.file.display()))?;
+        file.write().with_context(|| named(&name))?;
         Ok(true)
     }
 
     /// The file of a project, whose folder is made if it is missing.
-    fn of_project(&self, project: &Path) -> Result<RuleFile> {
+    fn of_project(&self, project: &Path) -> Result<PathBuf> {
         let project = project.canonicalize().with_context(|| format!("the folder `{}`", project.display()))?;
         if !project.is_dir() {
             bail!("`{}` is no folder", project.display());
@@ -221,7 +220,7 @@ impl Rules {
             new.persist(&path)?;
         }
         check_path(&folder, &project)?;
-        RuleFile::read(folder.join(FILE), Some(project))
+        Ok(folder.join(FILE))
     }
 
     fn lock(&self) -> Result<File> {
@@ -304,7 +303,7 @@ fn is_folder_name(name: &OsStr) -> bool {
 /// Fails unless the answers in a folder are for that project.
 fn check_path(folder: &Path, project: &Path) -> Result<()> {
     let path = folder.join(PATH);
-    let said = fs::read(&path).with_context(|| format!("`{}`", path.display()))?;
+    let said = fs::read(&path).with_context(|| named(&path))?;
     let is_place = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
     if said != project.as_os_str().as_bytes() || !is_place {
         bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
@@ -312,16 +311,29 @@ fn check_path(folder: &Path, project: &Path) -> Result<()> {
     Ok(())
 }
 
-fn read_if_there(file: &Path) -> Result<Option<String>> {
+/// The answers in a file. Only one that is not there holds none: one that cannot be read may hold a no.
+fn answers(file: &Path) -> Result<ApprovalRules> {
+    let text = read_if_there(file).with_context(|| named(file))?;
+    text.map_or_else(
+        || Ok(ApprovalRules::default()),
+        |text| ApprovalRules::from_json(&text).with_context(|| named(file)),
+    )
+}
+
+fn read_if_there(file: &Path) -> std::io::Result<Option<String>> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("`{}`", file.display())),
+        Err(error) => Err(error),
     }
 }
 
+fn named(file: &Path) -> String {
+    format!("`{}`", file.display())
+}
+
 fn words(error: anyhow::Error) -> String {
-    format!("{error:#}")
+    reasons(&error)
 }
 
 /// The rules as they stand in a file: one that stands twice, once with each answer, counts as both.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use amplifier::config::Who;
 use amplifier::home::Home;
+use amplifier::rules::InForce;
 use amplifier::terminal::HeadlessApprovals;
 use amplifier_agent::provider::Kind;
 use amplifier_core::{Approval, ApprovalRules, Coordinator, HookRegistry, HookResult, TOOL_PRE, Verdict, data};
@@ -237,7 +238,7 @@ fn taking_one_answer_back_does_not_turn_another_from_no_to_yes() {
 fn rules_that_cannot_be_read_are_not_taken_for_no_rules() {
     let place = Place::new();
     std::os::unix::fs::symlink("approvals.json", place.at("home/approvals.json")).unwrap();
-    assert!(amplifier::agent::rules(&Home::at(place.at("home"))).is_err());
+    assert!(InForce::at(&Home::at(place.at("home")), &place.at("")).is_err());
 }
 
 #[test]

@@ -274,11 +274,19 @@ fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_t
     assert_eq!(rules, [&json!("guard")]);
     let [person, unfinished] = &listed["unreadable"].as_array().unwrap()[..] else { panic!("{listed}") };
     assert_eq!(person["file"], json!(place.at("home/approvals.json")));
-    assert!(person["why"].as_str().unwrap().contains("approvals.json"), "{person}");
+    let why = "the approval rules are not of the form {\"<hook>:<pattern>\": \"allow\" or \"deny\"}: \
+               EOF while parsing an object at line 1 column 22";
+    assert_eq!(person["why"], json!(why));
     assert_eq!(unfinished["file"], json!(other.join("approvals.json")));
     served.end("TERM");
-    let ran = place.run(&["Make it"]);
-    assert!(ran.code == 1 && ran.error.contains("approval rules"), "{ran:?}");
+    // Each says the file and the reason, once.
+    let said = format!("`{}`: {why}", place.at("home/approvals.json").display());
+    place.run(&["Make it"]).check_failed(&format!("amplifier: {said}"));
+    for arguments in [&["approvals", "list"][..], &["approvals", "revoke", "1"]] {
+        place.amplifier(arguments).check_failed(&format!("amplifier: {said}"));
+    }
+    let doctor = place.amplifier(&["doctor"]).out;
+    assert!(doctor.lines().any(|line| line == format!("  ✗ approvals      {said}")), "{doctor}");
     assert!(!place.at("workspace/made").exists());
 }
 

@@ -18,6 +18,7 @@ use crate::confine::Protection;
 use crate::home::Home;
 use crate::rules::InForce;
 use crate::terminal::{Reading, visible};
+use crate::words::reasons;
 
 /// Say what is configured and what is missing.
 #[derive(Args, Debug)]
@@ -135,7 +136,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
     let rules = match InForce::at(home, &config.workspace) {
         Ok(_) if standing.exists() => Ok(standing.display().to_string()),
         Ok(_) => Ok("no standing answers".to_owned()),
-        Err(error) => Err(format!("{error:#}")),
+        Err(error) => Err(reasons(&error)),
     };
     let data = std::fs::create_dir_all(home.data())
         .and_then(|()| tempfile::NamedTempFile::new_in(home.data()))
@@ -149,7 +150,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
     let confinement = match Protection::home(home).and_then(|protection| protection.launcher()) {
         _ if !config.is_confined => Ok("is off: commands are denied by what is seen of them alone".to_owned()),
         Ok(_) => Ok("commands cannot change bundles, keys or the audit log".to_owned()),
-        Err(error) => Err(format!("commands are not confined, so protection from them is weaker: {error:#}")),
+        Err(error) => Err(format!("commands are not confined, so protection from them is weaker: {}", reasons(&error))),
     };
     let server = match Address::find(&home.server_folder()) {
         Ok(Some(address)) => Ok(format!("runs at {} (process {})", address.url, address.pid)),
@@ -160,7 +161,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         finding("model", model),
         finding("workspace", workspace),
         finding("data", data),
-        finding("bundles", bundles(config, home).map_err(|error| format!("{error:#}"))),
+        finding("bundles", bundles(config, home).map_err(|error| reasons(&error))),
         finding("approvals", rules),
         finding("bash", bash),
         finding("confinement", confinement),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anstream::AutoStream;
 
 use crate::terminal::{Reading, visible};
+use crate::words::reasons;
 
 /// The standard output, buffered.
 pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
@@ -49,5 +50,5 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Says on the standard error what went wrong.
 pub(crate) fn complain(error: &anyhow::Error) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "amplifier: {}", visible(&format!("{error:#}"), Reading::Exact))
+    writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), Reading::Exact))
 }

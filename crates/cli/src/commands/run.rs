@@ -17,6 +17,7 @@ use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::serving::Reach;
 use crate::terminal::{Look, Screen};
+use crate::words::reasons;
 
 /// Do one task, and end.
 #[derive(Args, Debug)]
@@ -70,7 +71,7 @@ impl Run {
                 Ok(Done { end, session_id, .. }) => {
                     json!({ "result": result(end), "text": end.text(), "session_id": session_id })
                 }
-                Err(error) => json!({ "result": "error", "text": format!("{error:#}"), "session_id": null }),
+                Err(error) => json!({ "result": "error", "text": reasons(error), "session_id": null }),
             };
             // Whether anybody reads it or not, the exit code tells how it ended.
             let _ = writeln!(std::io::stdout().lock(), "{line}");

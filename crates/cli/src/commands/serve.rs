@@ -27,6 +27,7 @@ use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::hosting::Hosting;
 use crate::terminal::{Reading, visible};
+use crate::words::reasons;
 
 /// Answer questions and watch sessions in a browser, or over an API.
 ///
@@ -184,7 +185,7 @@ impl Begin {
         }
         let page = home.server_folder().join("open.html");
         if open && let Err(error) = browse(&page, &link) {
-            writeln!(anstream::stderr(), "no browser could be opened: {error:#}")?;
+            writeln!(anstream::stderr(), "no browser could be opened: {}", reasons(&error))?;
         }
         tokio::select! {
             _ = interrupts.recv() => {}
