@@ -30,6 +30,8 @@ const PATH: &str = "path";
 pub struct InForce {
     home: Home,
     project: PathBuf,
+    /// What stood in the files at first.
+    first: ApprovalRules,
 }
 
 impl InForce {
@@ -39,8 +41,8 @@ impl InForce {
     /// If they cannot be read, or there is no such folder.
     pub fn at(home: &Home, workspace: &Path) -> Result<Self> {
         let project = workspace.canonicalize().with_context(|| format!("the folder `{}`", workspace.display()))?;
-        let rules = Self { home: home.clone(), project };
-        rules.read()?;
+        let mut rules = Self { home: home.clone(), project, first: ApprovalRules::default() };
+        rules.first = rules.read()?;
         Ok(rules)
     }
 
@@ -61,6 +63,10 @@ impl RuleSource for InForce {
         let rules = self.clone();
         // A file that cannot be read may hold a no.
         Ok(tokio::task::spawn_blocking(move || rules.read()).await?.map_err(words)?)
+    }
+
+    fn read_before(&self) -> ApprovalRules {
+        self.first.clone()
     }
 }
 

@@ -144,7 +144,7 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     let Ran { code, error, .. } = ran.await.unwrap();
     assert_eq!(code, 0, "{error}");
     assert!(error.contains("Denied by rule: Run `touch three`?"), "{error}");
-    assert!(error.contains("standing answers cannot be read, so nothing that they allow is: "), "{error}");
+    assert!(error.contains("standing answers cannot be read, so none that allows something counts: "), "{error}");
     let made = ["one", "two", "three"].map(|name| place.at("workspace").join(name).exists());
     assert_eq!(made, [true, true, false]);
 }
@@ -305,6 +305,40 @@ async fn a_session_runs_within_the_server() {
     until(|| hub.connected().is_empty().then_some(())).await;
     drop(log);
     until(|| place.amplifier(&["sessions", "list"]).fine().contains("user_exit").then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and_other_questions_say_so() {
+    let place = touches(&["one", "two"]);
+    place.rules(json!({ "confirm:Run `touch one`?": "deny" }));
+    let (hosting, hub, _log) = hosted(&place);
+    let workspace = place.at("workspace").display().to_string();
+    let id = hosting.start_session(hub.clone(), Some(workspace), None).await.unwrap();
+    until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
+    // Whoever breaks the file may have written another no into it, which nobody has read.
+    place.write(
+        "home/approvals.json",
+        "{ \"confirm:Run `touch one`?\": \"deny\", \"confirm:Run `touch two`?\": \"deny\"",
+    );
+    let everything = NewRule {
+        scope: Scope::Session,
+        session: Some(id.clone()),
+        project: None,
+        hook: "confirm".to_owned(),
+        pattern: "*".to_owned(),
+        allows: true,
+    };
+    hub.add_rule(everything, ann()).await.unwrap();
+    hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
+    let question = asked(&hub).await;
+    assert_eq!(question.prompt, "Run `touch two`?");
+    assert_eq!(question.action.notes, ["standing answers cannot be read, and one may deny this"]);
+    hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+    until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
+    let made = ["one", "two"].map(|name| place.at("workspace").join(name).exists());
+    assert_eq!(made, [false, false]);
+    let decisions = place.amplifier(&["audit", "export", "--kind", "approval_decision"]).fine();
+    assert!(decisions.contains("Denied by rule: Run `touch one`?"), "{decisions}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -164,7 +164,7 @@ async fn check_rules(broken: Broken) {
     let session = builder.audit(audit.clone()).display(display.clone()).build();
     assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
     assert_eq!(person.requests().len(), 1, "{broken:?}");
-    let text = format!("standing answers cannot be read, so nothing that they allow is: {}", broken.problem());
+    let text = format!("standing answers cannot be read, so none that allows something counts: {}", broken.problem());
     assert_eq!(display.messages(), [DisplayMessage { text, level: Level::Error, source: "kernel".to_owned() }]);
     assert_eq!(failures(&audit), [("approval_rules", broken.problem().to_owned())], "{broken:?}");
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
 use amplifier_core::{
     Answer, Answerer, Approval, ApprovalOption, ApprovalRules, AuditEntry, Contribution, ContributorRegistration,
-    Conversation, Coordinator, CoordinatorBuilder, Display, DisplayMessage, Effect, FailedContribution, HookRegistry,
-    HookResult, InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError, RuleSource, SessionConfig, Settled,
-    TOOL_PRE, TokenCounter, ToolPre, Verdict, approval_channel, data,
+    Conversation, Coordinator, CoordinatorBuilder, DefaultDecision, Display, DisplayMessage, Effect,
+    FailedContribution, HookRegistry, HookResult, InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError,
+    RuleSource, SessionConfig, Settled, TOOL_PRE, TokenCounter, ToolPre, Verdict, approval_channel, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -502,7 +502,52 @@ fn a_rule_counts_from_when_it_is_given_until_it_is_taken_back() {
     check((true, 2));
     rules.spoil();
     check((true, 4));
-    // What holds for the session holds all the same.
+    // A no for the session counts all the same; a yes does not.
     session.set_session_rules(ApprovalRules::from_json(r#"{ "hook:*": "deny" }"#).unwrap());
     check((false, 4));
+    session.set_session_rules(ApprovalRules::from_json(r#"{ "hook:*": "allow" }"#).unwrap());
+    check((true, 6));
+    rules.set(json!({}));
+    check((true, 6));
+}
+
+#[test]
+fn what_was_read_before_the_session_stays_denied_if_it_can_never_be_read_again() {
+    struct Spoilt;
+
+    impl RuleSource for Spoilt {
+        async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+            Err("it is cut off".into())
+        }
+
+        fn read_before(&self) -> ApprovalRules {
+            ApprovalRules::from_json(r#"{ "hook:Really?": "deny", "hook:Now?": "allow" }"#).unwrap()
+        }
+    }
+
+    for (prompt, expected) in [("Really?", (false, 0)), ("Now?", (true, 1))] {
+        let person = ScriptedApprovals::new(["Allow"]);
+        let session = answering(HookResult::ask(prompt)).approval_rules(Spoilt).approvals(person.clone()).build();
+        let proceeds = session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed();
+        assert_eq!((proceeds, person.requests().len()), expected, "{prompt}");
+    }
+}
+
+#[test]
+fn while_rules_cannot_be_read_an_answer_that_lasts_is_asked_again_and_no_answer_is_a_no() {
+    let rules = Changing::default();
+    rules.set(json!({}));
+    let asks = HookResult::ask(Approval::new("Really?").options(["Allow always", "Deny always"]).allow_by_default());
+    let person = ScriptedApprovals::new(["Allow always"]);
+    let session = answering(asks).approval_rules(rules.clone()).approvals(person.clone()).build();
+    let proceeds = || session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed();
+    assert!(proceeds() && proceeds());
+    assert_eq!(person.requests().len(), 1);
+    rules.spoil();
+    assert!(proceeds());
+    assert_eq!(person.requests().len(), 2, "it is asked again");
+    let asked = person.requests();
+    let told: Vec<_> = asked.iter().map(|request| (request.default, request.warning.as_deref())).collect();
+    let warning = "standing answers cannot be read, and one may deny this";
+    assert_eq!(told, [(DefaultDecision::Allow, None), (DefaultDecision::Deny, Some(warning))]);
 }

@@ -37,10 +37,10 @@ pub(super) fn rows(request: &ApprovalRequest, action: &Action, size: Size, all: 
 
     // What stands directly behind the bar is ours. The action itself is further in, so none of it can pass for that.
     rows.extend(action.title.wrapped(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
+    let warning = request.warning.iter().map(|warning| Line::new().exact(YELLOW, warning));
+    let notes: Vec<Line> = warning.chain(action.notes.iter().cloned()).collect();
     let height = size.rows.saturating_sub(AROUND).clamp(10, 40);
-    for (mark, lines, height) in
-        [("! ", &action.notes, ASIDE), ("  ", &action.body, height), ("· ", &action.fields, ASIDE)]
-    {
+    for (mark, lines, height) in [("! ", &notes, ASIDE), ("  ", &action.body, height), ("· ", &action.fields, ASIDE)] {
         let marked: Vec<Line> = lines.iter().flat_map(|line| marked(mark, line, room)).collect();
         rows.extend(folded(marked, limit(height), MORE).iter().map(|row| bar(" ").then(row)));
     }

@@ -69,35 +69,40 @@ impl Coordinator {
     /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
     async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
         let question = asked.question;
-        let known = Ruling::by_rules(&self.rules(recording).await, question);
-        let known = known.or_else(|| lock(&self.shared.ledger).recall(question));
+        let (rules, are_read) = self.rules(recording).await;
+        // A no that cannot be read may stand against every yes that was given in advance.
+        let counts = |ruling: &Ruling| are_read || !ruling.granted;
+        let known = Ruling::by_rules(&rules, question).filter(counts);
+        let known = known.or_else(|| lock(&self.shared.ledger).recall(question).filter(counts));
         let (id, ruling) = match known {
             Some(ruling) => (None, ruling),
-            None => self.ask(recording, asked).await,
+            None => self.ask(recording, asked, are_read).await,
         };
         recording.record(decision(id, question, &ruling));
         ruling
     }
 
-    /// The person's rules, as they are now. If they cannot be read, what they denied before: what they allowed may have been taken back.
-    async fn rules(&self, recording: &mut Recording<'_>) -> ApprovalRules {
+    /// The person's rules, as they are now, and whether they could be read. If not, what they denied before.
+    async fn rules(&self, recording: &mut Recording<'_>) -> (ApprovalRules, bool) {
         let Standing { source, read, session } = &*self.shared.rules;
-        let mut rules = ApprovalRules::default();
+        let (mut rules, mut are_read) = (ApprovalRules::default(), true);
         if let Some(source) = source {
             rules = match recording.call("approval_rules", source.rules()).await {
                 Ok(rules) => rules,
                 Err(error) => {
-                    let text = format!("standing answers cannot be read, so nothing that they allow is: {error}");
+                    let text =
+                        format!("standing answers cannot be read, so none that allows something counts: {error}");
                     self.show(recording, Level::Error, "kernel".to_owned(), text).await;
+                    are_read = false;
                     lock(read).denials()
                 }
             };
             lock(read).clone_from(&rules);
         }
-        rules.and(lock(session).clone())
+        (rules.and(lock(session).clone()), are_read)
     }
 
-    async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> (Option<u64>, Ruling) {
+    async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, are_read: bool) -> (Option<u64>, Ruling) {
         let Asked { question, approval, reason, data } = asked;
         let Some(system) = &self.shared.approvals else {
             return (None, Ruling::no_system(&question.prompt));
@@ -106,7 +111,7 @@ impl Coordinator {
             Ok(digest) => digest,
             Err(too_deep) => return (None, Ruling::failed(&question.prompt, &too_deep)),
         };
-        let forbids_default = self.shared.config.forbid_default_allow;
+        let forbids_default = self.shared.config.forbid_default_allow || !are_read;
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
         let (open, still_open) = watch::channel(None);
         let request = Arc::new(ApprovalRequest {
@@ -115,6 +120,7 @@ impl Coordinator {
             event: question.event.clone(),
             prompt: question.prompt.clone(),
             reason,
+            warning: (!are_read).then(|| "standing answers cannot be read, and one may deny this".to_owned()),
             options: approval.offered(),
             timeout: approval.timeout,
             // What will count, not only what the hook wants.

@@ -92,7 +92,7 @@ struct Shared {
 #[derive(Default)]
 struct Standing {
     source: Option<Box<dyn AnyRuleSource>>,
-    /// What the source said last.
+    /// What the source said last; if it could not be read, what of that denies.
     read: Mutex<ApprovalRules>,
     /// Those that hold for this session alone.
     session: Mutex<ApprovalRules>,
@@ -138,7 +138,8 @@ impl CoordinatorBuilder {
 
     /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
     pub fn approval_rules(mut self, rules: impl RuleSource) -> Self {
-        self.shared.rules = Arc::new(Standing { source: Some(Box::new(rules)), ..Standing::default() });
+        let read = Mutex::new(rules.read_before());
+        self.shared.rules = Arc::new(Standing { source: Some(Box::new(rules)), read, ..Standing::default() });
         self
     }
 

@@ -130,6 +130,8 @@ pub struct ApprovalRequest {
     pub prompt: String,
     /// What the hook gives as its reason.
     pub reason: Option<String>,
+    /// What the kernel wants the person to know before an answer.
+    pub warning: Option<String>,
     /// What the person can answer.
     pub options: Vec<ApprovalOption>,
     /// How long the kernel waits.

@@ -17,8 +17,14 @@ pub trait RuleSource: Send + Sync + 'static {
     /// The rules as they are now.
     ///
     /// # Errors
-    /// If they cannot be read. What they allowed before is asked then, because it may have been taken back; what they denied stays denied.
+    /// If they cannot be read. What they denied before stays denied then. Everything else is asked, whatever was allowed in advance, because
+    /// a no that nobody has read may stand there; and where nobody answers, that is a no.
     fn in_force(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send;
+
+    /// What was read before the session began, if anything was: what it denies stays denied, also if they can never be read again.
+    fn read_before(&self) -> ApprovalRules {
+        ApprovalRules::default()
+    }
 }
 
 impl RuleSource for ApprovalRules {

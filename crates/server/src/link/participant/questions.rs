@@ -57,11 +57,12 @@ impl Shared {
     ) {
         let asked_at = Timestamp::now();
         let (show, shown) = (self.options.show.clone(), request.clone());
-        let action = tokio::task::spawn_blocking(move || show(&shown)).await.unwrap_or_else(|error| {
+        let mut action = tokio::task::spawn_blocking(move || show(&shown)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "what will run cannot be shown");
             let note = "what will run cannot be shown; do not allow what you have not seen".to_owned();
             Action { title: request.event.to_string(), notes: vec![note], ..Action::default() }
         });
+        action.notes.splice(0..0, request.warning.clone());
         let approval = fit(self.approval(&request, asked_at, action));
         {
             let mut state = self.state();
