@@ -10,7 +10,7 @@
  * Everything that goes wrong is a `ServerError` with the server's own code and words. See docs/server.md for what the forms hold.
  */
 
-export type State = "running" | "waiting" | "idle" | "ended" | "gone";
+export type State = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
 export interface Session {
     id: string; name?: string; workspace?: string; state: State; connected: boolean; takes_prompts: boolean; place?: "server" | "process";
     pid?: number; begun_at: string; last_at: string; turns: number; tool_calls: number; denials: number; errors: number; pending: number;

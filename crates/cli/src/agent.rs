@@ -120,9 +120,11 @@ pub async fn prepare(
     let files = Shown(workspace.clone());
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
+    let is_served = matches!(reach, Reach::Within(_)) || config.approvals == Approvals::Server;
     let plan = json!({
         "workspace": config.workspace.to_string_lossy(),
         "approvals": config.approvals.as_str(),
+        "served": is_served,
         "audit": audit_word(config.audit),
         "mcp": config.mcp.keys().collect::<Vec<_>>(),
     });
@@ -143,7 +145,6 @@ pub async fn prepare(
         Some(only) => builder.only(only.clone()),
         None => builder,
     };
-    let is_served = matches!(reach, Reach::Within(_)) || config.approvals == Approvals::Server;
     let serving = is_served.then(|| Serving::begin(files.clone(), home, &log, screen, reach, followed));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();

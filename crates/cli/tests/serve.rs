@@ -11,6 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{LIMIT, Place, send_signal, with_input};
 use serde_json::{Value, json};
@@ -248,6 +249,53 @@ fn the_browser_gets_the_link_by_a_file_and_not_by_a_command_line() {
     assert_ne!(again, 303, "it lets one browser in");
     assert_eq!(served.end("INT"), (Some(0), String::new()));
     assert!(!page.exists(), "it is not left behind");
+}
+
+/// Looks until there is something to see.
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let limit = Instant::now() + LIMIT;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < limit, "it does not come about");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The states of the sessions, in the order of what they are asked to do.
+fn states(served: &Served, place: &Place) -> Vec<(String, String)> {
+    let listed = served.told_owner(place, "/api/sessions");
+    let text = |session: &Value, field: &str| session[field].as_str().unwrap_or_default().to_owned();
+    let sessions = listed["sessions"].as_array().unwrap().iter();
+    let mut states: Vec<_> = sessions.map(|session| (text(session, "prompt"), text(session, "state"))).collect();
+    states.sort();
+    states
+}
+
+#[test]
+fn after_a_restart_a_session_that_died_is_away_and_then_gone_and_one_that_lives_comes_back() {
+    let place = Place::with(json!([{ "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] }]));
+    let served = Served::start(&place);
+    let begin = |task| {
+        let mut command = place.scripted(&["run", "--serve", task]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let both = |one: &str, other: &str| {
+        [("Die", one), ("Live", other)].map(|(task, state)| (task.to_owned(), state.to_owned())).to_vec()
+    };
+    let (mut dies, mut lives) = (begin("Die"), begin("Live"));
+    until(|| (states(&served, &place) == both("waiting", "waiting")).then_some(()));
+    served.end("TERM");
+    dies.kill().unwrap();
+    dies.wait().unwrap();
+
+    let served = Served::start(&place);
+    assert_eq!(states(&served, &place)[0].1, "away");
+    until(|| (states(&served, &place) == both("gone", "waiting")).then_some(()));
+    lives.kill().unwrap();
+    lives.wait().unwrap();
+    served.end("TERM");
 }
 
 #[test]

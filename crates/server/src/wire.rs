@@ -71,6 +71,8 @@ pub enum State {
     Waiting,
     /// It waits for a prompt.
     Idle,
+    /// It has not ended, and should be connected. It comes back within seconds, or is gone.
+    Away,
     /// It has ended.
     Ended,
     /// It has not ended, but nothing is heard of it any more.

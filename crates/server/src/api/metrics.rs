@@ -32,6 +32,7 @@ async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
         ("running", Doing::Running),
         ("waiting", Doing::Waiting),
         ("idle", Doing::Idle),
+        ("away", Doing::Away),
         ("ended", Doing::Ended),
         ("gone", Doing::Gone),
     ] {

@@ -22,8 +22,8 @@ use crate::feed::SessionFacts;
 use crate::hub::{Change, Command, Connected};
 use crate::wire::{Failure, Session, State as Doing};
 
-/// How long nothing may be heard of a session before it counts as gone: of one that was never connected, and of one that was. That one comes
-/// back within two seconds, if it lives.
+/// How long nothing may be heard of a session before it counts as gone: of one that is not connected to servers, and of one that is. That one
+/// comes back within two seconds, if it lives.
 const SILENCE: SignedDuration = SignedDuration::from_mins(5);
 const ABSENCE: SignedDuration = SignedDuration::from_secs(5);
 /// How many sessions are listed unless more are asked for, and at most.
@@ -104,7 +104,7 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
     let known = facts.into_iter().map(|facts| {
         let about = connected.remove(&facts.id);
         let is_idle = app.hub.is_idle(&facts.id);
-        let lost = app.hub.presence().see(&facts.id, about.is_some(), now);
+        let lost = lost(app, &facts.id, Some(&facts), about.is_some(), now);
         session(Some(facts), about, is_idle, lost, now)
     });
     let mut sessions: Vec<Session> = known.collect();
@@ -126,7 +126,7 @@ pub(crate) fn joined_one(app: &App, id: &str) -> Option<Session> {
         return None;
     }
     let now = Timestamp::now();
-    let lost = app.hub.presence().see(id, about.is_some(), now);
+    let lost = lost(app, id, facts.as_ref(), about.is_some(), now);
     Some(session(facts, about, app.hub.is_idle(id), lost, now))
 }
 
@@ -135,11 +135,21 @@ pub(crate) fn gone_between(app: &App, from: Timestamp, to: Timestamp) -> Vec<Str
     let mut sessions = app.feed.sessions();
     sessions.retain(|facts| {
         facts.ended.is_none() && app.hub.session(&facts.id).is_none() && {
-            let at = gone_at(facts, app.hub.presence().see(&facts.id, false, to));
+            let at = gone_at(facts, lost(app, &facts.id, Some(facts), false, to));
             from < at && at <= to
         }
     });
     sessions.into_iter().map(|facts| facts.id).collect()
+}
+
+/// Since when a session is missed; none if it is connected, or need not be.
+fn lost(app: &App, id: &str, facts: Option<&SessionFacts>, is_connected: bool, now: Timestamp) -> Option<Timestamp> {
+    let presence = app.hub.presence();
+    let open = presence.open();
+    // One that another server saw comes back when this one is there. One that goes on without coming has no way here.
+    let is_expected = |facts: &SessionFacts| facts.is_served && facts.last_at < open + ABSENCE;
+    let is_expected = !is_connected && facts.is_some_and(is_expected);
+    presence.see(id, is_connected, now).or(is_expected.then_some(open))
 }
 
 /// When a session counts as gone, if nothing more is heard of it.
@@ -166,6 +176,7 @@ fn session(
         // Connected again after its end: it goes on.
         None if facts.ended.is_some() => Doing::Ended,
         None if is_gone => Doing::Gone,
+        None if lost.is_some() => Doing::Away,
         _ if pending > 0 => Doing::Waiting,
         Some(about) if about.takes_prompts && is_idle == Some(true) => Doing::Idle,
         _ if facts.is_running => Doing::Running,
@@ -370,7 +381,7 @@ mod tests {
             let since = now - SignedDuration::from_secs(seconds);
             session(Some(facts(1, true, None)), None, None, Some(since), now).state
         };
-        assert_eq!((lost(1), lost(6)), (Doing::Running, Doing::Gone));
+        assert_eq!((lost(1), lost(6)), (Doing::Away, Doing::Gone));
         check(Some(facts(0, true, None)), None, None, Doing::Running);
         check(Some(facts(0, false, None)), None, None, Doing::Idle);
         check(Some(facts(6, true, None)), None, None, Doing::Gone);

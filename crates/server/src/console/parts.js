@@ -6,12 +6,18 @@ import { shown } from './text.js';
 
 /** @import {Approval, Decided, Person, Row, State} from './types.js' */
 
+/** @type {Record<string, string>} */
+const TITLES = {
+  away: 'It has not said that it ended, and should be connected. If it lives, it comes back within seconds.',
+  gone: 'It has not said that it ended, but nothing is heard of it any more.',
+};
+
 /** @type {Record<State, string>} */
-export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'Idle', ended: 'Ended', gone: 'Gone' };
+export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'Idle', away: 'Not connected', ended: 'Ended', gone: 'Gone' };
 
 /** @param {State} state */
 export function stateBadge(state) {
-  return el('span', { class: `state ${state}`, title: state === 'gone' ? 'It has not said that it ended, but nothing is heard of it any more.' : null }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), STATES[state] ?? state);
+  return el('span', { class: `state ${state}`, title: TITLES[state] ?? null }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), STATES[state] ?? state);
 }
 
 /**

@@ -3,7 +3,7 @@
 /** @typedef {'viewer' | 'approver' | 'admin'} Role */
 /** @typedef {{name: string, role: Role}} Me */
 /** @typedef {{name: string, via: string}} Person */
-/** @typedef {'running' | 'waiting' | 'idle' | 'ended' | 'gone'} State */
+/** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'gone'} State */
 /**
  * @typedef {object} Session
  * @property {string} id

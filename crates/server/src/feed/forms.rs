@@ -34,6 +34,8 @@ pub struct SessionFacts {
     pub tokens: u64,
     /// The last prompt, or its beginning.
     pub prompt: Option<String>,
+    /// Whether it is connected to a server whenever there is one.
+    pub is_served: bool,
     /// Whether a turn runs.
     pub is_running: bool,
     /// Why it ended, if it has.

@@ -118,6 +118,7 @@ struct Facts {
     errors: u64,
     tokens: u64,
     prompt: Option<String>,
+    is_served: bool,
     is_running: bool,
     ended: Option<String>,
     /// Whether it was sealed, late answers aside.
@@ -152,6 +153,8 @@ struct Plan {
     workspace: Option<String>,
     agent_name: Option<String>,
     parent_session_id: Option<String>,
+    #[serde(default)]
+    served: bool,
 }
 
 #[derive(Deserialize)]
@@ -532,6 +535,7 @@ impl Facts {
             "session:start" => {
                 let Some(plan) = data.mount_plan else { return };
                 self.workspace = plan.workspace.or(self.workspace.take());
+                self.is_served = plan.served;
                 self.name = plan.agent_name.or(data.name).or(self.name.take());
                 self.delegated_by.clone_from(&plan.parent_session_id);
                 self.parent = plan.parent_session_id.or(self.parent.take());
@@ -562,6 +566,7 @@ impl Facts {
             errors: self.errors,
             tokens: self.tokens,
             prompt: self.prompt.clone(),
+            is_served: self.is_served,
             is_running: self.is_running,
             ended: self.ended.clone(),
             last_seq: self.last_seq,

@@ -148,7 +148,7 @@ impl Hub {
             changes,
             book: OnceLock::new(),
             masks: Masks::new(),
-            presence: Presence::default(),
+            presence: Presence::new(Timestamp::now()),
         };
         Self { shared: Arc::new(shared) }
     }

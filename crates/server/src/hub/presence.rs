@@ -1,7 +1,7 @@
 //! Which sessions were connected, and since when they are not any more.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,16 +12,39 @@ const LONG_AGO: SignedDuration = SignedDuration::from_hours(1);
 /// What was seen of the connections of sessions, by whoever looked.
 ///
 /// A session that lives comes back within seconds, so one that was there and stays away has ended without saying so.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Presence {
     // A std lock: nothing awaits while it is held.
-    lost: Mutex<HashMap<String, Option<Timestamp>>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    /// Since when sessions can connect.
+    open: Timestamp,
+    /// Those that were connected, and since when they are not.
+    lost: HashMap<String, Option<Timestamp>>,
 }
 
 impl Presence {
+    /// Sessions can connect from then on.
+    pub(crate) fn new(open: Timestamp) -> Self {
+        Self { seen: Mutex::new(Seen { open, lost: HashMap::new() }) }
+    }
+
+    /// The same, from later on.
+    pub(crate) fn opened(&self, now: Timestamp) {
+        self.seen().open = now;
+    }
+
+    /// Since when sessions can connect: those that another server saw before come back then.
+    pub(crate) fn open(&self) -> Timestamp {
+        self.seen().open
+    }
+
     /// Takes notice of whether a session is connected, and says since when it is not; none if it is, or was never seen.
     pub(crate) fn see(&self, session: &str, is_connected: bool, now: Timestamp) -> Option<Timestamp> {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = &mut self.seen().lost;
         if is_connected {
             if lost.len() >= MOST {
                 lost.retain(|_, since| since.is_none_or(|since| now.duration_since(since) < LONG_AGO));
@@ -31,6 +54,10 @@ impl Presence {
         }
         lost.get_mut(session).map(|since| *since.get_or_insert(now))
     }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -39,8 +66,8 @@ mod tests {
 
     #[test]
     fn who_was_there_is_missed_from_the_first_look_without_it() {
-        let presence = Presence::default();
         let at = |second: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+        let presence = Presence::new(at(0));
         assert_eq!(presence.see("s", false, at(0)), None, "it was never there");
         assert_eq!(presence.see("s", true, at(1)), None);
         assert_eq!(presence.see("s", false, at(2)), Some(at(2)));

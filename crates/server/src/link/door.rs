@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -91,6 +92,7 @@ impl Door {
         }
         let listener = UnixListener::bind(&socket).map_err(at(&socket))?;
         std::fs::set_permissions(&socket, Permissions::from_mode(0o600)).map_err(at(&socket))?;
+        hub.presence().opened(Timestamp::now());
         let accepting = tokio::spawn(accept(listener, hub));
         Ok(Self { socket, accepting, _lock: file })
     }
