@@ -299,6 +299,31 @@ fn after_a_restart_a_session_that_died_is_away_and_then_gone_and_one_that_lives_
 }
 
 #[test]
+fn whoever_watches_is_told_when_rules_are_changed_on_the_command_line_or_with_an_editor() {
+    let place = place();
+    place.rules(json!({ "confirm:*": "allow" }));
+    let served = Served::start(&place);
+    let (address, token) = (served.told("address"), place.read("home/server/token"));
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let head = format!("Host: {address}\r\nAuthorization: Bearer {}\r\n\r\n", token.trim());
+    write!(stream, "GET /api/stream HTTP/1.1\r\n{head}").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let listed = || served.told_owner(&place, "/api/rules")["rules"].as_array().unwrap().len();
+    assert_eq!(listed(), 1);
+    place.amplifier(&["approvals", "revoke", "1"]).fine();
+    let limit = Instant::now() + LIMIT;
+    let told = r#"{"type":"rules"}"#;
+    let mut is_told = || lines.find(|line| line == told || Instant::now() > limit).as_deref() == Some(told);
+    assert!(is_told());
+    assert_eq!(listed(), 0);
+    place.rules(json!({ "confirm:*": "deny" }));
+    assert!(is_told());
+    assert_eq!(listed(), 1);
+    served.end("TERM");
+}
+
+#[test]
 fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_them() {
     let place = Place::with(json!([
         { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },

@@ -56,6 +56,8 @@ struct Shared {
     watches_busy: AtomicBool,
     changes: broadcast::Sender<Change>,
     book: OnceLock<Arc<dyn RuleBook>>,
+    /// What stood in the book when somebody looked last.
+    kept: Mutex<Option<Kept>>,
     masks: Masks,
     presence: Presence,
 }
@@ -147,6 +149,7 @@ impl Hub {
             watches_busy: AtomicBool::new(false),
             changes,
             book: OnceLock::new(),
+            kept: Mutex::default(),
             masks: Masks::new(),
             presence: Presence::new(Timestamp::now()),
         };

@@ -1,10 +1,17 @@
 //! Standing answers: given, taken back, and what they mean in words.
 
+use std::convert::Infallible;
+use std::sync::PoisonError;
+use std::time::Duration;
+
 use amplifier_core::Answerer;
 
 use super::{Change, Hub, Refused, Silence};
 use crate::link::protocol::ToSession;
 use crate::wire::{Rule, Rules, Scope, Unreadable};
+
+/// How often is looked for what others have changed in the files: by a command, or with an editor.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The standing answers that are kept in files. The command knows where they are.
 ///
@@ -75,9 +82,32 @@ impl Hub {
     /// The standing answers: of sessions, of projects, of the person; and the files that cannot be read. Blocks while it reads.
     pub fn rules(&self) -> Rules {
         let mut rules = self.state().rules();
-        let Kept { rules: kept, unreadable } = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
+        let kept = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
+        if self.is_news(&kept) {
+            self.told(vec![Change::Rules]);
+        }
+        let Kept { rules: kept, unreadable } = kept;
         rules.extend(kept.iter().map(KeptRule::shown));
         Rules { rules, unreadable }
+    }
+
+    /// Tells of what others change in the files, as long as the future is awaited.
+    pub(crate) async fn follow_rules(&self) -> Infallible {
+        loop {
+            if let Ok(kept) = self.in_book(|book| Ok(book.list())).await
+                && self.is_news(&kept)
+            {
+                self.told(vec![Change::Rules]);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Whether something else stood in the files when somebody looked last.
+    fn is_news(&self, kept: &Kept) -> bool {
+        let mut last = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = last.replace(kept.clone());
+        last.is_some_and(|last| last != *kept)
     }
 
     /// Adds a standing answer. Sessions go by those in files as they are when a hook asks.
@@ -108,7 +138,9 @@ impl Hub {
         };
         let kept = KeptRule { project, hook, pattern, allows };
         let shown = kept.shown();
-        self.in_book(move |book| book.add(&kept, &by)).await?;
+        let now = self.in_book(move |book| book.add(&kept, &by).map(|()| book.list())).await?;
+        // Whoever looks from now on finds no news.
+        self.is_news(&now);
         self.told(vec![Change::Rules]);
         Ok(shown)
     }
@@ -129,15 +161,14 @@ impl Hub {
             return Err(none());
         }
         let wanted = id.to_owned();
-        let (found, unreadable) = self
+        let (found, now) = self
             .in_book(move |book| {
-                let Kept { rules, unreadable } = book.list();
-                let kept = rules.into_iter().find(|rule| rule.id() == wanted);
+                let kept = book.list().rules.into_iter().find(|rule| rule.id() == wanted);
                 let found = kept.map_or(Ok(false), |kept| book.revoke(&kept, &by))?;
-                Ok((found, unreadable))
+                Ok((found, book.list()))
             })
             .await?;
-        match unreadable.first() {
+        match now.unreadable.first() {
             _ if found => {}
             None => return Err(none()),
             // It may stand there.
@@ -146,6 +177,7 @@ impl Hub {
                 return Err(Refused::new("unknown", message));
             }
         }
+        self.is_news(&now);
         self.told(vec![Change::Rules]);
         Ok(())
     }

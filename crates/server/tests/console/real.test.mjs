@@ -189,6 +189,16 @@ describe('questions', () => {
     await reads(page.locator('.entry.tool'), /No answer\s*Run `touch made`\?/);
   });
 
+  test('the page of rules follows what is changed on the command line and with an editor', async (t) => {
+    const place = await placed(t, { rules: { 'confirm:Run `ls`?': 'allow' } });
+    const page = await enter(t, place, { hash: '#/approvals/rules' });
+    await page.getByText('When hook `confirm` asks "Run `ls`?", it is allowed without asking').waitFor();
+    assert.equal((await place.amplifier('approvals', 'revoke', '1')).code, 0);
+    await page.getByText('There are no rules.').waitFor();
+    await place.write('home/approvals.json', '{ "confirm:');
+    await reads(page.locator('.unread li'), /approvals\.json: the approval rules are not of the form .*: EOF while parsing a string at line 1 column 11$/);
+  });
+
   test('a session that is started over the API asks in the console', async (t) => {
     const place = await placed(t, { answers: TOUCH });
     const page = await enter(t, place);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -135,6 +136,8 @@ impl Telling {
         let mut sessions = interval(SESSIONS);
         sessions.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut next = Instant::now();
+        let hub = self.board.app.hub.clone();
+        let mut rules = pin!(hub.follow_rules());
         loop {
             let cursor = self.board.app.feed.cursor();
             let is_behind = *self.board.pace.borrow() != cursor;
@@ -159,6 +162,7 @@ impl Telling {
                     let audit = AuditStatus::clone(&self.status.borrow_and_update());
                     self.say(None, &StreamMessage::Audit { audit });
                 }
+                never = &mut rules => match never {},
                 _ = sessions.tick() => {
                     if self.board.is_left() {
                         return;
