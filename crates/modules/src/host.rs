@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use amplifier_core::{HookRegistry, Registration};
+
 use crate::builtin::Unfinished;
 use crate::bundle::Confine;
 use crate::condition::Scope;
@@ -71,6 +73,12 @@ impl Host {
     /// Waits for what hooks do beside the agent, such as notifications, for two seconds at most. The end of a session does that by itself.
     pub async fn settle(&self) {
         self.unfinished.settle().await;
+    }
+
+    /// Has the end of sessions wait as well for what hooks began that a new version of their bundle does not have. Gives the hook that does, if one
+    /// is needed and was not there: it stays for as long as the others are there, unless it is unregistered.
+    pub fn outlast(&self, hooks: &HookRegistry) -> Option<Registration> {
+        self.unfinished.outlast(hooks)
     }
 
     /// Whether programs can be confined at all.

@@ -10,7 +10,9 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
 
+use crate::bridge::Driven;
 use crate::registry::HookRegistry;
 use crate::{confine, encode, threads};
 
@@ -199,10 +201,27 @@ impl BundleHost {
         // Components are compiled, and launchers tried: others can go on meanwhile.
         let made = py.detach(|| {
             let runtime = threads::handle();
-            let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+            let _within = runtime.as_ref().map(Handle::enter);
             loaded.make_over(host, before.iter().map(Arc::as_ref))
         });
         Ok(made.map_err(|error| mistake(&error))?.into_iter().map(|made| BundleHook(Arc::new(made))).collect())
+    }
+
+    /// Has the end of sessions wait for what hooks began that are gone. Gives what takes that away again, if it is needed and was not there.
+    fn outlast(&self, hooks: &HookRegistry) -> Option<Withdraw> {
+        Some(Withdraw(Mutex::new(vec![self.0.outlast(&hooks.kernel)?])))
+    }
+
+    /// Waits for what hooks do beside the agent, such as notifications, for two seconds at most.
+    fn settle(&self) -> Driven {
+        let host = self.0.clone();
+        Driven::new(async move {
+            // Where tokio has ended, or another process has it, nothing is under way.
+            if Handle::try_current().is_ok() {
+                host.settle().await;
+            }
+            Ok(Python::attach(|py| py.None()))
+        })
     }
 }
 
@@ -290,7 +309,7 @@ pub(crate) struct Withdraw(Mutex<Vec<Registration>>);
 impl Withdraw {
     fn __call__(&self) {
         let runtime = threads::handle();
-        let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+        let _within = runtime.as_ref().map(Handle::enter);
         let registered = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         registered.iter().for_each(Registration::unregister);
     }

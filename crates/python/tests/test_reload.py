@@ -150,6 +150,42 @@ def test_what_a_hook_counted_is_not_lost(file: pathlib.Path) -> None:
     run(main())
 
 
+NOTIFY = """
+hooks:
+  - module: hooks-notify
+    config: { desktop: false, events: ['my:news'], command: 'touch begun; while [ ! -e go ]; do sleep 0.01; done; sleep 0.1; touch sent' }
+"""
+
+
+@pytest.mark.parametrize("end", ["session:end", "unmount"])
+@pytest.mark.parametrize("reloads", [True, False])
+def test_what_a_hook_began_is_waited_for_when_the_hook_is_gone(file: pathlib.Path, end: str, reloads: bool) -> None:
+    def there(name: str) -> bool:
+        return (file.parent / name).exists()
+
+    async def main() -> None:
+        registry = HookRegistry()
+        file.write_text(NOTIFY)
+        async with await mount(registry, file) as mounted:
+            await registry.emit("my:news", {})
+            while not there("begun"):
+                await asyncio.sleep(0)
+            if reloads:
+                file.write_text("hooks: []\n")
+                assert (await mounted.reload()).ended == ["hooks-notify"]
+                assert registry.list_handlers() == {"session:end": ["session-wait"]}
+            assert not there("sent")
+            (file.parent / "go").touch()
+            if end == "unmount":
+                await mounted.unmount()
+            else:
+                await registry.emit("session:end", {})
+            assert there("sent")
+        assert registry.list_handlers() == {}
+
+    run(main())
+
+
 # ---- modules of Python ----------------------------------------------------------------------------------------------
 
 MODULE = """

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, SESSION_END};
+use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, Registration, SESSION_END};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -78,11 +78,12 @@ impl Unfinished {
         let _ = timeout(SETTLED_WITHIN, self.pending.subscribe().wait_for(|pending| *pending == 0)).await;
     }
 
-    /// Has the end of sessions wait for what is not done now, because the hooks that began it may be gone. It does for as long as there are these hooks.
-    pub(crate) fn outlast(self: &Arc<Self>, hooks: &HookRegistry) {
-        if *self.pending.borrow() > 0 && !self.is_waited_for.swap(true, Ordering::Relaxed) {
-            hooks.hook(SESSION_END).named(WAITER).observer().priority(i64::MAX).handler(Waiter(self.clone()));
-        }
+    /// Has the end of sessions wait for what is not done now, because the hooks that began it may be gone.
+    pub(crate) fn outlast(self: &Arc<Self>, hooks: &HookRegistry) -> Option<Registration> {
+        let is_needed = *self.pending.borrow() > 0 && !self.is_waited_for.swap(true, Ordering::Relaxed);
+        let waiter =
+            || hooks.hook(SESSION_END).named(WAITER).observer().priority(i64::MAX).handler(Waiter(self.clone()));
+        is_needed.then(waiter)
     }
 }
 

@@ -80,7 +80,7 @@ impl Live {
         match renewed {
             Ok((new, levels)) => {
                 std::mem::replace(&mut self.registrations, new).iter().for_each(Registration::unregister);
-                self.host.unfinished.outlast(&self.hooks);
+                self.host.outlast(&self.hooks);
                 self.seen = levels.contents();
                 self.broken = levels.withheld().cloned();
                 Some(Ok(levels))

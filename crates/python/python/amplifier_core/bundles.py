@@ -96,6 +96,8 @@ class MountedBundle(Unmountable):
         self._modules: dict[str, Mounted] = {}
         self._leaving: list[Mounted] = []
         self._followers: list[Callable[[], None]] = []
+        #: Takes away what waits, at the end of a session, for what hooks began that are gone.
+        self._waiter: Withdraw | None = None
         #: What is wrong with a newer version.
         self._broken: str | None = None
         self._is_mounted = True
@@ -133,7 +135,8 @@ class MountedBundle(Unmountable):
             self._followers.append(self._coordinator.hooks.register(event, self._look, name="bundle", role="observer"))
 
     async def unmount(self) -> None:
-        """Takes all hooks of the bundle away. Doing it twice is harmless."""
+        """Takes all hooks of the bundle away, and waits for what they do beside the agent, such as notifications, for two seconds at most.
+        Doing it twice is harmless."""
         self._is_mounted = False
         while self._followers:
             self._followers.pop()()
@@ -144,6 +147,9 @@ class MountedBundle(Unmountable):
             self._leaving.insert(0, self._modules.pop(next(iter(self._modules))))
         while self._leaving:
             await self._leaving.pop(0).unmount()
+        if self._waiter is not None:
+            self._waiter()
+        await self._host.settle()
 
     async def _look(self, event: str, data: dict[str, Any]) -> HookResult | None:
         # The mistake may be in a file that the version in force does not have.
@@ -217,6 +223,7 @@ class MountedBundle(Unmountable):
             if mounted is not modules.get(who):
                 mounted.withdraw()
                 self._leaving.append(mounted)
+        self._waiter = self._host.outlast(hooks) or self._waiter
         kept = {hook.who for hook in made if hook.is_kept}
         came = Reload(
             (hook.name for hook in made if hook.is_kept),
