@@ -39,6 +39,25 @@ pub(crate) fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64().min(LONGEST)
 }
 
+/// A time on a loop's clock, in nanoseconds. Such a clock begins anywhere, before zero or long after.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) i64);
+
+impl Moment {
+    pub(crate) fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add((seconds(duration) * 1e9) as i64))
+    }
+
+    fn since(self, earlier: Self) -> Duration {
+        let nanos = self.0.saturating_sub(earlier.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
+    }
+}
+
 /// Cancels the caller's task when the time is up, as `asyncio.timeout` does; whoever drives the hook knows why it was cancelled.
 pub(crate) struct Timer {
     watch: Py<Watch>,
@@ -64,7 +83,7 @@ impl Timer {
             return Ok(());
         }
         let running = self.running.bind(py);
-        let until = time(running)?.saturating_add(if self.has_fired() { GRACE } else { self.left });
+        let until = time(running)?.after(if self.has_fired() { GRACE } else { self.left });
         let waiter = Waiter { task: self.task.clone_ref(py), fired: self.fired.clone() };
         self.armed = Some(Watch::add(self.watch.bind(py), running, until, waiter)?);
         Ok(())
@@ -73,7 +92,7 @@ impl Timer {
     /// Lets the time stand still.
     pub(crate) fn pause(&mut self, py: Python<'_>) -> PyResult<()> {
         if let Some((until, _)) = self.armed {
-            self.left = until.saturating_sub(time(self.running.bind(py))?);
+            self.left = until.since(time(self.running.bind(py))?);
             self.disarm();
         }
         Ok(())
@@ -130,9 +149,9 @@ impl Drop for Timer {
 }
 
 /// What the clock of a loop says.
-pub(crate) fn time(running: &Bound<'_, PyAny>) -> PyResult<Duration> {
+pub(crate) fn time(running: &Bound<'_, PyAny>) -> PyResult<Moment> {
     let seconds = running.call_method0(intern!(running.py(), "time"))?.extract::<f64>()?;
-    Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+    Ok(Moment((seconds * 1e9) as i64))
 }
 
 /// The task that runs now on a loop, if there is one.

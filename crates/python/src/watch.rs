@@ -4,14 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyWeakrefMethods, PyWeakrefReference};
 
-use crate::timer::{running_loop, seconds, time};
+use crate::timer::{Moment, running_loop, time};
 
 /// The time limits of all hooks that wait on a loop. One call that the loop makes serves them all: one for each would cost more than
 /// most hooks. Nearly all end in time, so that nearly always the call finds nobody, or those who came later.
@@ -28,11 +27,11 @@ struct Book {
     waiters: BTreeMap<Place, Waiter>,
     added: u64,
     /// When the loop calls next, and what it gave for that, which holds the loop, and so is not held.
-    call: Option<(Duration, Option<Py<PyWeakrefReference>>)>,
+    call: Option<(Moment, Option<Py<PyWeakrefReference>>)>,
 }
 
-/// When somebody's time is up, on the loop's clock; two at the same time differ in their number.
-pub(crate) type Place = (Duration, u64);
+/// When somebody's time is up; two at the same time differ in their number.
+pub(crate) type Place = (Moment, u64);
 
 pub(crate) struct Waiter {
     pub(crate) task: Py<PyAny>,
@@ -40,19 +39,22 @@ pub(crate) struct Waiter {
 }
 
 impl Watch {
-    /// The one of a loop. A thread runs one loop at a time, and nearly always the one that it ran last.
+    /// The one of a loop. A thread runs one loop at a time, and nearly always the one that it ran last; but it may have several, by turns.
     pub(crate) fn of<'py>(running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         thread_local! {
-            static LAST: RefCell<Option<Py<PyWeakrefReference>>> = const { RefCell::new(None) };
+            static KNOWN: RefCell<Vec<Py<PyWeakrefReference>>> = const { RefCell::new(Vec::new()) };
         }
         let py = running.py();
-        let last = LAST.with_borrow(|last| last.as_ref().and_then(|last| last.bind(py).upgrade()));
-        if let Some(last) = last.and_then(|last| last.cast_into::<Self>().ok()).filter(|last| last.get().is_of(running))
-        {
-            return Ok(last);
+        let upgraded = |known: &Py<PyWeakrefReference>| known.bind(py).upgrade()?.cast_into::<Self>().ok();
+        let is_its = |watch: &Bound<'_, Self>| watch.get().is_of(running);
+        if let Some(watch) = KNOWN.with_borrow(|known| known.iter().filter_map(upgraded).find(is_its)) {
+            return Ok(watch);
         }
         let watch = Bound::new(py, Self { running: weak(running), book: Mutex::default() })?;
-        LAST.set(weak(watch.as_any()));
+        KNOWN.with_borrow_mut(|known| {
+            known.retain(|known| upgraded(known).is_some());
+            known.extend(weak(watch.as_any()));
+        });
         Ok(watch)
     }
 
@@ -68,7 +70,7 @@ impl Watch {
     pub(crate) fn add(
         slf: &Bound<'_, Self>,
         running: &Bound<'_, PyAny>,
-        until: Duration,
+        until: Moment,
         waiter: Waiter,
     ) -> PyResult<Place> {
         let mut book = slf.get().book();
@@ -91,13 +93,12 @@ impl Watch {
     }
 
     /// Has the loop call at that time, and not at the one that was set before.
-    fn call_at(slf: &Bound<'_, Self>, running: &Bound<'_, PyAny>, when: Duration) -> PyResult<()> {
+    fn call_at(slf: &Bound<'_, Self>, running: &Bound<'_, PyAny>, when: Moment) -> PyResult<()> {
         let py = slf.py();
         // Whoever comes first shall not lend the variables of its context to all that follow.
         let context = py.import("contextvars")?.getattr("Context")?.call0()?;
-        let nanos = u64::try_from(when.as_nanos()).unwrap_or(u64::MAX);
         let named = [("context", context)].into_py_dict(py)?;
-        let handle = running.call_method(intern!(py, "call_at"), (seconds(when), slf, nanos), Some(&named))?;
+        let handle = running.call_method(intern!(py, "call_at"), (when.seconds(), slf, when.0), Some(&named))?;
         let call = (when, weak(&handle));
         let last = slf.get().book().call.replace(call);
         if let Some(last) = last.and_then(|(_, last)| last?.bind(py).upgrade()) {
@@ -110,11 +111,11 @@ impl Watch {
 #[pymethods]
 impl Watch {
     /// What the loop calls, with the time that it was asked for: cancels everybody whose time is up.
-    fn __call__(slf: &Bound<'_, Self>, when: u64) -> PyResult<()> {
+    fn __call__(slf: &Bound<'_, Self>, when: i64) -> PyResult<()> {
         let py = slf.py();
         let Some(running) = running_loop(py) else { return Ok(()) };
         // Loops call early, by less than their clocks can tell.
-        let now = time(&running)?.max(Duration::from_nanos(when));
+        let now = time(&running)?.max(Moment(when));
         let mut book = slf.get().book();
         let later = book.waiters.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut book.waiters, later);

@@ -766,6 +766,42 @@ def test_a_loop_is_not_kept_by_the_hooks_that_wait_on_it(how_long: float, caplog
     assert ("Task was destroyed but it is pending!" in caplog.text) == (how_long > 0)
 
 
+@pytest.mark.parametrize("begins", [-1.7e9, 1.7e9])
+def test_the_clock_of_a_loop_may_begin_anywhere(begins: float) -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT, timeout=5)
+    async def slow(event: str, data: dict[str, Any]) -> HookResult:
+        await asyncio.sleep(data["seconds"])
+        return HookResult(action="deny")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert (await registry.emit(EVENT, {"seconds": 4})).action == "deny"
+        assert (await registry.emit(EVENT, {"seconds": 3600})).action == "continue"
+        assert loop.time() - began == pytest.approx(9)
+
+    simulated.run(main(), begins)
+
+
+def test_loops_that_a_thread_runs_by_turns_are_asked_for_one_call_each() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT)
+    async def waits(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+
+    loops = [asyncio.new_event_loop() for _ in range(3)]
+    for _ in range(100):
+        for loop in loops:
+            loop.run_until_complete(registry.emit(EVENT, {}))
+    asked = [len(loop._scheduled) for loop in loops]  # type: ignore[attr-defined]
+    assert asked == [1, 1, 1]
+    for loop in loops:
+        loop.close()
+
+
 def test_collecting_gives_each_hook_its_time() -> None:
     registry = HookRegistry()
     registry.register(EVENT, lambda event, data: {"data": {"n": 1}})
