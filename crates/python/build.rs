@@ -10,7 +10,9 @@ fn main() {
         return;
     }
     let layout = env::current_dir().unwrap_or_default().join("layout.ld");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", layout.display());
+    // As two words: within `-Wl,` a comma in the path would end it.
+    println!("cargo::rustc-cdylib-link-arg=-T");
+    println!("cargo::rustc-cdylib-link-arg={}", layout.display());
     // Otherwise a tenth of what is mapped says only where addresses are to be filled in.
     if env::var("HOST") == env::var("TARGET") && c_library().is_some_and(|version| version >= (2, 36)) {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,pack-relative-relocs");
