@@ -368,6 +368,20 @@ class Useless:
     def add_message(self, role: str, content: str) -> None: ...
 
 
+class Misnamed:
+    def request_approval(self, question: str, options: list[str], timeout: float, default: str) -> str:
+        return options[0]
+
+    def show_message(self, text: str, level: str, source: str) -> None: ...
+
+    def record(self) -> None: ...
+
+
+class AsksNothing:
+    def ask(self) -> str:
+        return "Allow"
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
@@ -376,6 +390,10 @@ class Useless:
         ({"approval_system": Useless()}, r"an approval system has `request_approval\(prompt, .*; `Useless` has not"),
         ({"display_system": Useless()}, r"a display system has `show_message\(message, level, source\)`; `Useless` has not"),
         ({"audit": Useless()}, r"an audit log has `record\(record\)`; `Useless` has not"),
+        ({"approval_system": Misnamed()}, r"`request_approval` of `Misnamed` takes `\(question: .*; it is called as `request_approval\(prompt, "),
+        ({"approval_system": AsksNothing()}, r"`ask` of `AsksNothing` takes `\(\) -> .*; it is called as .* `ask\(request\)`"),
+        ({"display_system": Misnamed()}, r"`show_message` of `Misnamed` takes `\(text: .*; it is called as `show_message\(message, level, source\)`"),
+        ({"audit": Misnamed()}, r"`record` of `Misnamed` takes `\(\) -> .*; it is called as `record\(record\)`"),
         ({"audit": AsyncMock()}, "`record` of `AsyncMock` must not be async"),
     ],
 )

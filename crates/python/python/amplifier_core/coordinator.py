@@ -200,54 +200,69 @@ _Part = tuple[Any, bool]
 def _context(context: Any) -> _Part | None:
     if context is None:
         return None
-    method = _method(context, "add_message", "a context", "add_message(role, content, metadata)` or `add_message(message)")
-    try:
-        signature = inspect.signature(method)
-    except (TypeError, ValueError):
+    called = "add_message(role, content, metadata)` or `add_message(message)"
+    method = _method(context, "add_message", "a context", called)
+    if _takes(method, role="", content="", metadata={}):
         return context, False
-    if _takes(signature, role="", content="", metadata={}):
-        return context, False
-    if _takes(signature, {}):
+    if _takes(method, {}):
         return context, True
-    raise TypeError(
-        f"`add_message` of `{type(context).__name__}` takes `{signature}`; it is called as `add_message(role, content, metadata)` "
-        "or `add_message(message)`"
-    )
+    raise _misfit(context, "add_message", called)
 
 
 def _approvals(system: Any) -> _Part | None:
+    if system is None:
+        return None
+    called = "request_approval(prompt, options, timeout, default)` or `ask(request)"
     # Only one that says so in its type takes the whole request: a mock has every method.
-    if system is None or callable(getattr(type(system), "ask", None)):
-        return None if system is None else (system, True)
-    _method(system, "request_approval", "an approval system", "request_approval(prompt, options, timeout, default)` or `ask(request)")
-    return system, False
+    takes_one = callable(getattr(type(system), "ask", None))
+    name = "ask" if takes_one else "request_approval"
+    method = _method(system, name, "an approval system", called)
+    if not (_takes(method, None) if takes_one else _takes(method, prompt="", options=[], timeout=0.0, default="")):
+        raise _misfit(system, name, called)
+    return system, takes_one
 
 
 def _display(display: Any) -> _Part | None:
     if display is None:
         return None
-    _method(display, "show_message", "a display system", "show_message(message, level, source)")
+    called = "show_message(message, level, source)"
+    method = _method(display, "show_message", "a display system", called)
+    if not _takes(method, message="", level="", source=""):
+        raise _misfit(display, "show_message", called)
     return display, False
 
 
 def _audit(audit: Any) -> _Part | None:
-    if audit is None:
-        return None
-    if not isinstance(audit, AuditLog) and inspect.iscoroutinefunction(_method(audit, "record", "an audit log", "record(record)")):
+    if audit is None or isinstance(audit, AuditLog):
+        return None if audit is None else (audit, False)
+    method = _method(audit, "record", "an audit log", "record(record)")
+    if inspect.iscoroutinefunction(method):
         raise TypeError(f"`record` of `{type(audit).__name__}` must not be async: keep the record, and let `flush` wait for it")
+    if not _takes(method, {}):
+        raise _misfit(audit, "record", "record(record)")
     return audit, False
 
 
-def _method(part: Any, name: str, kind: str, methods: str) -> Callable[..., Any]:
+def _method(part: Any, name: str, kind: str, called: str) -> Callable[..., Any]:
     method: Callable[..., Any] | None = getattr(part, name, None)
     if not callable(method):
-        raise TypeError(f"{kind} has `{methods}`; `{type(part).__name__}` has not")
+        raise TypeError(f"{kind} has `{called}`; `{type(part).__name__}` has not")
     return method
 
 
-def _takes(signature: inspect.Signature, *arguments: Any, **named: Any) -> bool:
+def _takes(method: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
+    """Whether it can be called with that, as far as can be told."""
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):
+        return True
     try:
         signature.bind(*arguments, **named)
     except TypeError:
         return False
     return True
+
+
+def _misfit(part: Any, name: str, called: str) -> TypeError:
+    signature = inspect.signature(getattr(part, name))
+    return TypeError(f"`{name}` of `{type(part).__name__}` takes `{signature}`; it is called as `{called}`, with these names")
