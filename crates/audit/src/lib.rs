@@ -26,6 +26,7 @@ mod sessions;
 mod storage;
 mod tail;
 mod verify;
+mod words;
 
 pub use anchor::{Anchor, AnchorError, AnchorState, CommandAnchor, FileAnchor, HttpAnchor};
 pub use body::Body;

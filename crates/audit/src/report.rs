@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::Hash;
 use crate::appender::Counts;
 use crate::keys::PublicKey;
+use crate::words::{counted, first_records};
 
 /// What a verification found out.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -216,16 +217,23 @@ impl Report {
                 Trust::KeyKnown => "the key that you gave",
                 Trust::KeyFromLog => "the key that the log names",
             };
-            proved.push(format!("the first {} records were signed with {key}", self.covered));
+            let were = if self.covered == 1 { "was" } else { "were" };
+            proved.push(format!("{} {were} signed with {key}", first_records(self.covered)));
         }
         if let (Some(size), Some(time)) = (self.anchored, &self.anchored_at) {
-            proved.push(format!("the first {size} records are those that were anchored at {time}"));
+            let are = if size == 1 { "is the one that was" } else { "are those that were" };
+            proved.push(format!("{} {are} anchored at {time}", first_records(size)));
         }
         if self.first > 0 {
-            proved.push(format!("{} older records were removed, and a signed checkpoint stands for them", self.first));
+            let (were, them) = if self.first == 1 { ("was", "it") } else { ("were", "them") };
+            let older = counted(self.first, "older record");
+            proved.push(format!("{older} {were} removed, and a signed checkpoint stands for {them}"));
         }
         if self.blobs > 0 {
-            proved.push(format!("{} large bodies are as they were written", self.blobs));
+            proved.push(match self.blobs {
+                1 => "1 large body is as it was written".to_owned(),
+                blobs => format!("{blobs} large bodies are as they were written"),
+            });
         }
         proved
     }
@@ -244,21 +252,31 @@ impl Report {
                 "that nothing is missing at the end, and that nobody with the key wrote it anew: compare with an anchor"
                     .to_owned(),
             ),
-            Some(size) if size < self.size => not_proved.push(format!(
-                "that the last {} records (since {}) were not exchanged by someone with the key, and that none is missing after them",
-                self.unanchored(),
-                self.anchored_at.as_deref().unwrap_or("the last anchor")
-            )),
+            Some(size) if size < self.size => {
+                let since = self.anchored_at.as_deref().unwrap_or("the last anchor");
+                not_proved.push(match self.unanchored() {
+                    1 => format!(
+                        "that the last record (since {since}) was not exchanged by someone with the key, and that none is missing after it"
+                    ),
+                    last => format!(
+                        "that the last {last} records (since {since}) were not exchanged by someone with the key, and that none is missing after them"
+                    ),
+                });
+            }
             Some(_) => {}
         }
-        if self.unsigned() > 0 {
-            not_proved.push(format!(
-                "that the last {} records were not exchanged or shortened: no signature covers them yet",
-                self.unsigned()
-            ));
+        match self.unsigned() {
+            0 => {}
+            1 => not_proved
+                .push("that the last record was not exchanged or removed: no signature covers it yet".to_owned()),
+            last => not_proved.push(format!(
+                "that the last {last} records were not exchanged or shortened: no signature covers them yet"
+            )),
         }
-        if self.blobs_erased > 0 {
-            not_proved.push(format!("what {} large bodies said: they were erased", self.blobs_erased));
+        match self.blobs_erased {
+            0 => {}
+            1 => not_proved.push("what 1 large body said: it was erased".to_owned()),
+            erased => not_proved.push(format!("what {erased} large bodies said: they were erased")),
         }
         not_proved
     }
@@ -272,7 +290,6 @@ impl fmt::Display for Report {
             Verdict::Unsound => "UNSOUND",
             Verdict::Unreadable => "UNREADABLE",
         };
-        let counted = |number: u64, thing: &str| format!("{number} {thing}{}", if number == 1 { "" } else { "s" });
         let (records, segments) = (counted(self.records, "record"), counted(self.segments, "segment"));
         writeln!(f, "{word}: {records} in {segments}, log {}", harmless(&self.log))?;
         for finding in &self.findings {
@@ -309,10 +326,11 @@ impl Report {
     fn to_know(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(time), true) = (&self.covered_at, self.checkpoints > 0) {
-            lines.push(format!("{} checkpoints, the last over {} records at {time}", self.checkpoints, self.covered));
+            let (checkpoints, covered) = (counted(self.checkpoints, "checkpoint"), counted(self.covered, "record"));
+            lines.push(format!("{checkpoints}, the last over {covered} at {time}"));
         }
         if self.sealed > 0 || !self.unsealed.is_empty() {
-            let mut line = format!("{} sessions sealed, {} not", self.sealed, self.unsealed.len());
+            let mut line = format!("{} sealed, {} not", counted(self.sealed, "session"), self.unsealed.len());
             if !self.unsealed.is_empty() {
                 let some: Vec<&str> = self.unsealed.iter().take(5).map(String::as_str).collect();
                 let more = if self.unsealed.len() > 5 { ", …" } else { "" };
@@ -332,14 +350,14 @@ impl Report {
         if self.in_doubt.len() > 10 {
             lines.push(format!("in doubt: {} more", self.in_doubt.len() - 10));
         }
-        let mut count = |count: u64, text: &str| {
+        let mut count = |count: u64, one: &str, more: &str, text: &str| {
             if count > 0 {
-                lines.push(format!("{count} {text}"));
+                lines.push(format!("{count} {}{text}", if count == 1 { one } else { more }));
             }
         };
-        count(self.gaps, "gaps: the log says itself that records were lost there");
-        count(self.recoveries, "recoveries after a crash");
-        count(self.rotations, "rotations of keys");
+        count(self.gaps, "gap", "gaps", ": the log says itself that records were lost there");
+        count(self.recoveries, "recovery", "recoveries", " after a crash");
+        count(self.rotations, "rotation", "rotations", " of keys");
         lines
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::operations::Operations;
 use crate::record::{Kind, Record};
 use crate::report::{InDoubt, Problem};
+use crate::words::counted;
 
 /// Sessions and operations of the records so far.
 #[derive(Clone, Default)]
@@ -58,7 +59,10 @@ impl Sessions {
         }
         Err((
             Problem::Seal,
-            format!("the seal of session `{name}` counts {records} records of its writer, there are {found}"),
+            format!(
+                "the seal of session `{name}` counts {} of its writer, where the log has {found}",
+                counted(records, "record")
+            ),
         ))
     }
 

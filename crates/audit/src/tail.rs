@@ -10,6 +10,7 @@ use crate::merkle::Frontier;
 use crate::note::{Checkpoint, Note, retention_text, rotation_text};
 use crate::record::{Kind, Record};
 use crate::retention::Change;
+use crate::words::counted;
 
 /// The file of a segment.
 pub(crate) fn segment_file(number: u64) -> String {
@@ -167,7 +168,7 @@ impl Tail {
             kind => return Err(format!("it begins with a record of kind `{}`", kind.as_str())),
         };
         if !EVERY.contains(&every) {
-            return Err(format!("it has a checkpoint after {every} records"));
+            return Err(format!("it has a checkpoint after {}", counted(every, "record")));
         }
         let mut tail = Self {
             log: record.log.to_string(),

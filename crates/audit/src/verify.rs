@@ -20,6 +20,7 @@ use crate::storage::{Folder, Storage};
 use crate::tail::{
     CheckpointBody, EVERY, Genesis, KeyRotation, Segment, Stand, is_odd_segment, segment_file, uncovered_after,
 };
+use crate::words::{counted, not_covered, too_few};
 
 /// More findings than this say nothing new.
 const MOST_FINDINGS: usize = 100;
@@ -424,7 +425,10 @@ impl Check {
             _ => problem = Some((Problem::Deleted, "the beginning of the log is missing".to_owned())),
         }
         if !EVERY.contains(&chain.every) {
-            problem = Some((Problem::MissingCheckpoint, format!("it has a checkpoint after {} records", chain.every)));
+            problem = Some((
+                Problem::MissingCheckpoint,
+                format!("it has a checkpoint after {}", counted(chain.every, "record")),
+            ));
             chain.every = *EVERY.end();
         }
         chain.is_whole = problem.is_none();
@@ -442,7 +446,13 @@ impl Check {
         let problem = if record.log != chain.log {
             Some((Problem::Replaced, format!("the record belongs to another log, `{}`", record.log)))
         } else if record.seq > chain.size {
-            Some((Problem::Deleted, format!("records {} to {} are missing", chain.size, record.seq - 1)))
+            Some((
+                Problem::Deleted,
+                match record.seq - 1 {
+                    last if last == chain.size => format!("record {last} is missing"),
+                    last => format!("records {} to {last} are missing", chain.size),
+                },
+            ))
         } else if record.seq < chain.size {
             Some((Problem::Misplaced, format!("record {} stands where record {} belongs", record.seq, chain.size)))
         } else if chain.head.is_some_and(|head| head != record.prev) {
@@ -539,17 +549,18 @@ impl Check {
             } else if size < chain.size {
                 // Only before the first record that is there, or after a break.
                 if size >= self.report.first {
-                    let text = format!("the checkpoint {place} over {size} records cannot be compared");
+                    let text = format!("the checkpoint {place} over {} cannot be compared", counted(size, "record"));
                     self.find(Problem::Replaced, 0, 0, text);
                 }
             } else if chain.head.is_some_and(|head| head != known.checkpoint.head)
                 || (chain.is_whole && known.checkpoint.root != chain.frontier.root())
             {
-                let text = format!("the first {size} records are not those that a checkpoint {place} covers");
+                let text = not_covered(size, place);
                 self.find(Problem::Replaced, 0, 0, text);
             } else if known.is_beside && !chain.has_signed(&known.note) {
                 // One from elsewhere counts because of where it was kept.
-                let text = format!("the checkpoint {place} over {size} records is not signed with the key in force");
+                let size = counted(size, "record");
+                let text = format!("the checkpoint {place} over {size} is not signed with the key in force");
                 self.find(Problem::Checkpoint, 0, 0, text);
             } else if !known.is_beside {
                 self.report.anchored = Some(size);
@@ -591,8 +602,7 @@ impl Check {
         for known in std::mem::take(&mut self.known).drain(..).skip(self.passed) {
             let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
             let (covers, there) = (known.checkpoint.size, self.report.size);
-            let text = format!("a checkpoint {place} covers {covers} records, but only {there} are there");
-            self.find(Problem::Truncated, 0, 0, text);
+            self.find(Problem::Truncated, 0, 0, too_few(place, covers, there));
         }
         if self.key.is_some() && !self.key_seen {
             let has = self.report.public_key.map(|key| key.to_string()).unwrap_or_default();
@@ -608,7 +618,10 @@ impl Check {
             self.find(Problem::Deleted, 0, 0, text);
         }
         if self.report.breaches > 0 {
-            let text = format!("the writer found {} breaches and recorded them", self.report.breaches);
+            let text = match self.report.breaches {
+                1 => "the writer found a breach and recorded it".to_owned(),
+                breaches => format!("the writer found {breaches} breaches and recorded them"),
+            };
             self.find(Problem::Breach, 0, 0, text);
         }
         self.report.trust = if self.key.is_some() { Trust::KeyKnown } else { Trust::KeyFromLog };

@@ -265,7 +265,12 @@ fn verifying_says_what_is_proved_and_what_is_not() {
     let place = sample();
     let said = place.audit("verify", &[]).fine();
     assert!(said.starts_with("sound: 11 records in 1 segment, log "), "{said}");
-    for part in ["say which key", "compare with an anchor", "1 sessions sealed, 1 not"] {
+    for part in [
+        "say which key",
+        "compare with an anchor",
+        "1 session sealed, 1 not",
+        "that the last record was not exchanged or removed: no signature covers it yet",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let report = place
@@ -273,6 +278,37 @@ fn verifying_says_what_is_proved_and_what_is_not() {
         .json();
     assert_eq!((&report["verdict"], &report["trust"]), (&json!("sound"), &json!("key_known")));
     assert_eq!((&report["anchored"], &report["unanchored"]), (&json!(10), &json!(1)));
+}
+
+#[test]
+fn one_is_not_told_as_many() {
+    let place = Place::new();
+    let log = place.options().blob_above(600).open().unwrap();
+    log.take(&message(1, "s-1", &"x".repeat(600))).unwrap();
+    log.seal_blocking("s-1", "complete").unwrap();
+    log.rotate_key(SigningKey::generate().unwrap()).unwrap();
+    log.close().unwrap();
+    let rows = place.audit("show", &[]).fine();
+    for part in ["covers 1 record\n", "complete, after 1 record\n", "covers 4 records\n"] {
+        assert!(rows.contains(part), "{part}: {rows}");
+    }
+    let said = place.audit("verify", &[]).fine();
+    for part in [
+        "1 session sealed, 0 not\n",
+        "1 rotation of keys\n",
+        "1 large body is as it was written\n",
+        "the last record was",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let text = fs::read_to_string(place.segment()).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    fs::write(place.segment(), [&lines[..2], &lines[3..]].concat().concat()).unwrap();
+    let said = place.audit("verify", &[]).out;
+    assert!(said.contains(": record 2 is missing\n"), "{said}");
+    fs::write(place.segment(), lines[0]).unwrap();
+    let said = place.audit("verify", &[]).out;
+    assert!(said.contains(", but only 1 is there\n"), "{said}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::record::{Draft, Fields, Kind, blob_file, time_text, write_json};
 use crate::retention::{self, Change};
 use crate::storage::Storage;
 use crate::tail::{CheckpointBody, Genesis, Rest, Segment, Tail, is_odd_segment, segment_file, segment_number};
+use crate::words::too_few;
 use crate::{Durability, Hash};
 
 const CHECKPOINTS: &str = "checkpoints";
@@ -193,7 +194,7 @@ impl Appender {
         if let Some(size) = self.last_checkpoint()?
             && size > self.tail.size
         {
-            self.breach(&format!("a checkpoint covers {size} records, but only {} are there", self.tail.size))?;
+            self.breach(&too_few("beside the log", size, self.tail.size))?;
         }
         Ok(())
     }

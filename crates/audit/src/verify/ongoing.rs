@@ -10,6 +10,7 @@ use crate::read::segments;
 use crate::report::{Finding, Problem, Report};
 use crate::storage::Storage;
 use crate::tail::{is_odd_segment, segment_file};
+use crate::words::{counted, not_covered};
 
 /// A line that is not whole for that long is not just being written.
 const UNFINISHED: Duration = Duration::from_secs(1);
@@ -162,15 +163,17 @@ impl Verification {
             None if size < check.report.first => None,
             None => Some((
                 Problem::Replaced,
-                format!("the checkpoint beside the log over {size} records cannot be compared"),
+                format!("the checkpoint beside the log over {} cannot be compared", counted(size, "record")),
             )),
-            Some((_, head, root)) if *head != checkpoint.head || *root != checkpoint.root => Some((
-                Problem::Replaced,
-                format!("the first {size} records are not those that a checkpoint beside the log covers"),
-            )),
+            Some((_, head, root)) if *head != checkpoint.head || *root != checkpoint.root => {
+                Some((Problem::Replaced, not_covered(size, "beside the log")))
+            }
             Some(_) if !is_signed && check.report.rotations == 0 => Some((
                 Problem::Checkpoint,
-                format!("the checkpoint beside the log over {size} records is not signed with the key in force"),
+                format!(
+                    "the checkpoint beside the log over {} is not signed with the key in force",
+                    counted(size, "record")
+                ),
             )),
             Some(_) => None,
         };

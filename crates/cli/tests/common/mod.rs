@@ -89,7 +89,8 @@ impl Place {
     pub(crate) fn check_sealed(&self, sessions: u64) {
         let report = self.amplifier(&["audit", "verify"]).fine();
         assert!(report.starts_with("sound: "), "{report}");
-        assert!(report.contains(&format!("{sessions} sessions sealed, 0 not")), "{report}");
+        let plural = if sessions == 1 { "" } else { "s" };
+        assert!(report.contains(&format!("{sessions} session{plural} sealed, 0 not")), "{report}");
     }
 
     /// Makes a pipe with a name. Whoever opens one end waits for the other.

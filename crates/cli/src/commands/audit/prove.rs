@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Place;
 use super::reader::Reader;
-use crate::commands::output::{print, print_json};
+use crate::commands::output::{counted, print, print_json};
 use crate::home::Home;
 
 /// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
@@ -124,12 +124,14 @@ impl Continuation {
         let note = |size: u64| {
             let note = notes.iter().find(|(covered, _)| *covered == size).map(|(_, note)| note.clone());
             note.ok_or_else(|| match notes.iter().map(|(covered, _)| *covered).min_by_key(|near| near.abs_diff(size)) {
-                Some(near) => anyhow!("no checkpoint covers exactly {size} records; the nearest covers {near}"),
+                Some(near) => {
+                    anyhow!("no checkpoint covers exactly {}; the nearest covers {near}", counted(size, "record"))
+                }
                 None => anyhow!("the log has no checkpoint yet"),
             })
         };
         let path = read_tree(folder)?.consistency(from, to).ok_or_else(|| {
-            anyhow!("there is no proof from {from} to {to} records; the first number must be the smaller")
+            anyhow!("there is no proof from {from} to {}; the first number must be the smaller", counted(to, "record"))
         })?;
         Ok(Self { earlier: note(from)?, later: note(to)?, path })
     }
@@ -143,8 +145,12 @@ impl Continuation {
             return Err("the later log does not begin with what the earlier one had".to_owned());
         }
         Ok(format!(
-            "the log {} with {} records as of {} begins with the {} records that it had at {}",
-            later.log, later.size, later.time, earlier.size, earlier.time
+            "the log {} with {} as of {} begins with the {} that it had at {}",
+            later.log,
+            counted(later.size, "record"),
+            later.time,
+            counted(earlier.size, "record"),
+            earlier.time
         ))
     }
 }
@@ -156,6 +162,6 @@ fn signed(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, String> {
     let origin = Checkpoint::origin(&checkpoint.log);
     match keys.iter().any(|key| note.is_signed_by(&origin, key)) {
         true => Ok(checkpoint),
-        false => Err(format!("the checkpoint over {} records is not signed with that key", checkpoint.size)),
+        false => Err(format!("the checkpoint over {} is not signed with that key", counted(checkpoint.size, "record"))),
     }
 }

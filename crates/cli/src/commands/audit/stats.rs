@@ -18,7 +18,7 @@ use super::Place;
 use super::filter::Filter;
 use super::reader::Reader;
 use super::text::{harmless, padded};
-use crate::commands::output::{print, print_json};
+use crate::commands::output::{counted, print, print_json};
 use crate::home::Home;
 
 /// Counts records by kind, event, session and hook, and what was decided.
@@ -144,10 +144,7 @@ impl fmt::Display for Numbers {
         let Decisions { allow, deny, asked, cancelled } = self.decisions;
         let Approvals { granted, refused } = self.approvals;
         for (title, text) in [
-            (
-                "records",
-                format!("{} in {} segment{}", self.records, self.segments, if self.segments == 1 { "" } else { "s" }),
-            ),
+            ("records", format!("{} in {}", self.records, counted(self.segments, "segment"))),
             ("on disk", HumanBytes(self.bytes).to_string()),
             ("first", time(&self.first_time)),
             ("last", time(&self.last_time)),

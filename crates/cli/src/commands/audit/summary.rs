@@ -5,6 +5,8 @@ use std::time::Duration;
 use amplifier_audit::{Kind, Record};
 use serde_json::Value;
 
+use crate::commands::output::counted;
+
 /// How a summary is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
@@ -20,13 +22,17 @@ pub(crate) enum Weight {
 pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
     let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
     let text = |field: &str| plain(&body[field]);
+    let number = |field: &str, thing: &str| match body[field].as_u64() {
+        Some(number) => counted(number, thing),
+        None => format!("{} {thing}s", text(field)),
+    };
     let said = |field: &str| match &body[field] {
         Value::Null => String::new(),
         value => format!(": {}", plain(value)),
     };
     let bad_if = |bad: bool| if bad { Weight::Bad } else { Weight::Plain };
     if let Some(blob) = body["blob"].as_str() {
-        return (Weight::Plain, format!("{} bytes, kept as {blob}", text("bytes")));
+        return (Weight::Plain, format!("{}, kept as {blob}", number("bytes", "byte")));
     }
     match record.kind {
         Kind::Event => match body["denied_by"].as_str() {
@@ -54,7 +60,7 @@ pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
         }
         Kind::Injection => {
             let placed = format!("{} as {}, {}", text("hook"), text("role"), text("placement"));
-            (Weight::Plain, format!("{placed}, {} tokens, {}{}", text("tokens"), text("fate"), said("text")))
+            (Weight::Plain, format!("{placed}, {}, {}{}", number("tokens", "token"), text("fate"), said("text")))
         }
         Kind::Message => {
             let weight = bad_if(body["level"] == "error");
@@ -70,12 +76,12 @@ pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
             (bad_if(word == "failed"), format!("{word}{}", said("tool_call_id")))
         }
         Kind::Failure => (Weight::Bad, format!("{}{}", text("part"), said("error"))),
-        Kind::Gap => (Weight::Bad, format!("{} records were lost{}", text("lost"), said("why"))),
+        Kind::Gap => (Weight::Bad, format!("{} lost{}", number("lost", "record"), said("why"))),
         Kind::Breach => (Weight::Bad, format!("someone was at the log{}", said("what"))),
-        Kind::Recovery => (Weight::Plain, format!("{} torn bytes of segment {}", text("bytes"), text("segment"))),
-        Kind::Seal => (Weight::Plain, format!("{}, after {} records", text("reason"), text("records"))),
+        Kind::Recovery => (Weight::Plain, format!("{} of segment {}", number("bytes", "torn byte"), text("segment"))),
+        Kind::Seal => (Weight::Plain, format!("{}, after {}", text("reason"), number("records", "record"))),
         Kind::Genesis | Kind::KeyRotation => (Weight::Plain, format!("public key {}", text("public_key"))),
-        Kind::Segment | Kind::Checkpoint => (Weight::Plain, format!("covers {} records", record.seq)),
+        Kind::Segment | Kind::Checkpoint => (Weight::Plain, format!("covers {}", counted(record.seq, "record"))),
         Kind::PolicyChange => (Weight::Plain, plain(&body)),
     }
 }

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Place;
 use crate::anchors;
-use crate::commands::output::print;
+use crate::commands::output::{counted, print};
 use crate::config::{Config, Flags};
 use crate::home::Home;
 
@@ -68,7 +68,7 @@ pub(crate) fn verified(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<
     let verifier = verifier.progress(|progress| {
         bar.set_length(progress.of);
         bar.set_position(progress.bytes);
-        bar.set_message(format!("{} records", progress.records));
+        bar.set_message(counted(progress.records, "record"));
     });
     let report = verifier.folder(folder);
     bar.finish_and_clear();

@@ -25,6 +25,7 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) use self::test::tested;
 pub(crate) use self::try_out::tried;
 use super::audit::text::padded;
+use super::output::counted;
 use super::trust;
 use crate::agent;
 use crate::bundles::{self, Bundles, State};
@@ -135,10 +136,11 @@ impl Hooks {
                 for doubt in &doubts {
                     writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
                 }
-                let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
+                let (hooks, files) =
+                    (counted(bundle.hooks.len() as u64, "hook"), counted(bundle.files.len() as u64, "file"));
                 let warnings = match doubts.len() {
                     0 => String::new(),
-                    warned => format!(", {}", counted(warned, "warning")),
+                    warned => format!(", {}", counted(warned as u64, "warning")),
                 };
                 writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
                 Ok(ExitCode::SUCCESS)
@@ -238,11 +240,6 @@ fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result
 fn unknown(event: &str) -> Option<String> {
     let nearest = super::events::misspelt(event)?;
     Some(format!("There is no event `{event}` unless it is your own; did you mean `{nearest}`?"))
-}
-
-/// A number of things: `1 hook`, `2 hooks`.
-fn counted(number: usize, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 /// Who decided, and in which words.
