@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use amplifier_audit::{Anchor, CommandAnchor, FileAnchor, HttpAnchor, LogOptions};
 use amplifier_modules::transport::expand;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 /// A second place.
@@ -52,8 +52,7 @@ impl Anchored {
                 Self::Command { command }
             }
             Self::Http { http, headers } => {
-                let is_one = ["http://", "https://"].iter().any(|scheme| http.starts_with(scheme));
-                ensure!(is_one, "the `http` of an anchor begins with `http://` or `https://`");
+                without_fault(HttpAnchor::new(&http))?;
                 Self::Http { http, headers }
             }
         })
@@ -73,7 +72,7 @@ impl Anchored {
     /// Lets a log keep its checkpoints there, too.
     ///
     /// # Errors
-    /// If a header needs a variable that is not set.
+    /// If a header needs a variable that is not set, or cannot be sent.
     pub(crate) fn add_to(&self, log: LogOptions) -> Result<LogOptions> {
         Ok(match self {
             Self::File(file) => log.anchor(FileAnchor::new(file)),
@@ -84,9 +83,17 @@ impl Anchored {
                     let value = expand(value).map_err(|why| anyhow::anyhow!("`{name}` of an anchor {why}"))?;
                     anchor = anchor.header(name, &value);
                 }
-                log.anchor(anchor)
+                log.anchor(without_fault(anchor)?)
             }
         })
+    }
+}
+
+/// The server, if it can be posted to: whoever configures it is told at once, not when the first checkpoint comes.
+fn without_fault(anchor: HttpAnchor) -> Result<HttpAnchor> {
+    match anchor.fault() {
+        Some(fault) => bail!("the `http` of an anchor: {fault}"),
+        None => Ok(anchor),
     }
 }
 

@@ -426,7 +426,16 @@ fn programs_and_servers_are_anchors_too() {
 
     for (entry, why) in [
         ("{ command = [] }", "the `command` of an anchor names no program"),
-        ("{ http = \"ftp://log.example\" }", "the `http` of an anchor begins with `http://` or `https://`"),
+        (
+            "{ http = \"ftp://log.example\" }",
+            "the `http` of an anchor: its URL does not begin with `http://` or `https://` and a host",
+        ),
+        ("{ http = \"https://\" }", "the `http` of an anchor: its URL is not valid"),
+        ("{ http = \"https://ann@log.example\" }", "the `http` of an anchor: its URL has a user name"),
+        (
+            "{ http = \"https://log.example\", headers = { \"a b\" = \"c\" } }",
+            "the `http` of an anchor: the name of a header is not valid",
+        ),
         (
             "{ comand = [\"keep\"] }",
             "an anchor is a file, `{ command = [\"PROGRAM\", \"ARGUMENT\"] }`, or `{ http = \"URL\" }`",

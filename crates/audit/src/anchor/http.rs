@@ -26,7 +26,7 @@ pub struct HttpAnchor {
     name: String,
     url: Uri,
     headers: HeaderMap,
-    /// What is wrong with the URL or a header, told when a note comes.
+    /// What is wrong with the URL or a header; told at the latest when a note comes.
     fault: Option<String>,
     time_limit: Duration,
     /// Made for the first note, and kept because reading the certificates takes a while.
@@ -57,6 +57,11 @@ impl HttpAnchor {
             (Err(_), _) => self.fault = Some("the name of a header is not valid".into()),
         }
         self
+    }
+
+    /// What is wrong with the URL or a header, if something is. Nothing can be kept there then.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     /// How long everything may take, from looking up the host to the answer (10 s unless you say otherwise).
