@@ -119,6 +119,12 @@ impl Drop for Emitting {
 }
 
 awaitable!(Emitting {
+    /// What is shown of a task that awaits nothing else. It is asked for also by the hook that runs, so nothing is borrowed.
+    #[getter(__qualname__)]
+    fn qualified_name(_slf: &Bound<'_, Self>) -> &'static str {
+        "HookRegistry.emit"
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Stage::Running(run) = &self.stage { run.visit(&visit) } else { Ok(()) }
     }

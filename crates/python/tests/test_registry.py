@@ -313,6 +313,16 @@ def test_an_emission_is_a_coroutine_for_asyncio() -> None:
     asyncio.run(main())
 
 
+def test_a_task_that_emits_is_shown_with_the_name_of_the_method() -> None:
+    registry = HookRegistry()
+    registry.register(EVENT, lambda event, data: HookResult(action="deny", reason=repr(asyncio.current_task())))
+
+    async def main() -> None:
+        assert "coro=<HookRegistry.emit()>" in ((await asyncio.create_task(registry.emit(EVENT, {}))).reason or "")
+
+    asyncio.run(main())
+
+
 def test_an_emission_driven_by_hand_ends_with_its_result() -> None:
     registry = HookRegistry()
 
