@@ -1,25 +1,27 @@
 //! Appends to a log: after a look at what others appended, in one piece, and never twice at one place.
 
+mod disk;
+mod lines;
+mod open;
 mod recovery;
 mod rotation;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+pub(crate) use self::open::FORMAT;
+use crate::Durability;
 use crate::error::{AuditError, Doing};
 use crate::keys::SigningKey;
 use crate::note::{Checkpoint, Note, retention_text};
-use crate::record::{Draft, Fields, Kind, blob_file, time_text, write_json};
+use crate::record::{Draft, Kind};
 use crate::retention::{self, Change};
 use crate::storage::Storage;
-use crate::tail::{CheckpointBody, Genesis, Rest, Segment, Tail, is_odd_segment, segment_file, segment_number};
-use crate::words::too_few;
-use crate::{Durability, Hash};
+use crate::tail::{Tail, segment_file};
 
 const CHECKPOINTS: &str = "checkpoints";
 
@@ -104,101 +106,6 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Opens a log, or makes one where there is none.
-    pub(crate) fn open(
-        storage: Arc<dyn Storage>,
-        settings: Settings,
-        key: SigningKey,
-        writer: String,
-    ) -> Result<Self, AuditError> {
-        let _lock = storage.lock().doing("locked")?;
-        let files = storage.list("").doing("read")?;
-        for left in files.iter().filter(|file| file.ends_with(".tmp")) {
-            storage.remove(left).doing("read")?;
-        }
-        if let Some(file) = files.iter().find(|file| is_odd_segment(file)) {
-            return Err(damaged(&format!("the file `{file}` is no segment")));
-        }
-        let last = files.iter().filter_map(|file| segment_number(file)).max();
-        let (tail, rest) = match last {
-            Some(last) => load(&*storage, last)?,
-            // Whoever removed the records must not get a new log that looks as if nothing had ever been there.
-            None if files.iter().any(|file| file == CHECKPOINTS) => {
-                return Err(damaged("its checkpoints are there, but no segment is"));
-            }
-            None => match &settings.log {
-                Some(log) => return Err(AuditError::Gone { log: log.clone() }),
-                None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),
-            },
-        };
-        if let Some(log) = settings.log.as_ref().filter(|log| **log != tail.log) {
-            return Err(AuditError::Gone { log: log.clone() });
-        }
-        let mut appender = Self {
-            safe: tail.clone(),
-            begins: tail.clone(),
-            tail,
-            storage,
-            settings,
-            key,
-            writer,
-            lines: Vec::new(),
-            since_safe: Counts::new(),
-            lost: Counts::new(),
-            sessions: HashMap::new(),
-            newest: None,
-            kept_beside: None,
-            outbox: None,
-            is_synced: true,
-            last_sync: Duration::ZERO,
-            others_since_safe: false,
-            breach: None,
-            sync_failed: false,
-            has_failed: false,
-            uncut: None,
-            sealing: Vec::new(),
-            is_new_key: false,
-        };
-        appender.check_key()?;
-        // Nothing says that this log belongs to the key but the log itself, and anyone can hand over a log to a key.
-        let is_claimed = appender.settings.key_file.is_some() && appender.settings.log.is_none() && last.is_some();
-        // (One that was only begun may lack its first checkpoint because its writer was killed.)
-        if is_claimed && appender.tail.size > 1 && !appender.tail.is_signed {
-            return Err(damaged("nothing in it is signed with the key"));
-        }
-        if let Err(error) = appender.begin(rest) {
-            // Lines that did not become safe must not be taken for safe by whoever opens the log next.
-            appender.take_back();
-            for _ in 0..10 {
-                if appender.cut_failed().is_ok() {
-                    break;
-                }
-            }
-            return Err(error);
-        }
-        Ok(appender)
-    }
-
-    /// Puts in order what is there, and signs for it.
-    fn begin(&mut self, rest: Rest) -> Result<(), AuditError> {
-        // Whoever wrote the end may have been killed before it was synced.
-        self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
-        self.storage.sync_folder("").doing("synced")?;
-        self.settle_key();
-        self.settle(rest)?;
-        if self.tail.uncovered >= self.tail.every {
-            self.put_checkpoint();
-            self.sync()?;
-            self.hand_out();
-        }
-        if let Some(size) = self.last_checkpoint()?
-            && size > self.tail.size
-        {
-            self.breach(&too_few("beside the log", size, self.tail.size))?;
-        }
-        Ok(())
-    }
-
     /// What does not fit that this writer came upon last.
     pub(crate) fn found_breach(&self) -> Option<&str> {
         self.breach.as_deref()
@@ -391,188 +298,6 @@ impl Appender {
         }
         result
     }
-
-    fn put(&mut self, entry: &Entry) -> Result<(), AuditError> {
-        match entry {
-            Entry::Record(draft) => {
-                if let Some((hash, body)) = &draft.blob {
-                    self.keep_blob(hash, body).doing("written")?;
-                }
-                if let Some(session) = &draft.session {
-                    self.count(session, draft.kind);
-                }
-                self.put_draft(draft);
-            }
-            Entry::Seal { session, reason } => {
-                #[derive(Serialize)]
-                struct Seal<'a> {
-                    reason: &'a str,
-                    records: u64,
-                    kinds: Counts,
-                }
-                let kinds = self.sessions.remove(session).unwrap_or_default();
-                self.sealing.push((session.clone(), kinds.clone()));
-                self.put_own(Kind::Seal, Some(session), &Seal { reason, records: kinds.values().sum(), kinds });
-                self.put_checkpoint();
-                self.kept_beside = None;
-            }
-        }
-        Ok(())
-    }
-
-    /// A record of the log about itself.
-    fn put_own(&mut self, kind: Kind, session: Option<&str>, body: &impl Serialize) {
-        let draft = own_draft(&self.writer, kind, session, body);
-        self.put_draft(&draft);
-    }
-
-    fn put_draft(&mut self, draft: &Draft) {
-        if self.tail.uncovered >= self.tail.every {
-            self.put_checkpoint();
-        }
-        self.line(draft);
-    }
-
-    fn count(&mut self, session: &str, kind: Kind) {
-        // Looked up before it is made, because it is nearly always there.
-        let counts = match self.sessions.get_mut(session) {
-            Some(counts) => counts,
-            None => self.sessions.entry(session.to_owned()).or_default(),
-        };
-        *counts.entry(kind).or_default() += 1;
-    }
-
-    fn keep_blob(&self, hash: &Hash, body: &[u8]) -> io::Result<()> {
-        let storage = &*self.storage;
-        let file = blob_file(hash);
-        if storage.size(&file)? == Some(body.len() as u64) {
-            return Ok(());
-        }
-        let folder = &file[..file.len() - 65];
-        let temporary = format!("{file}.tmp");
-        storage.make_folder(folder)?;
-        storage.remove(&temporary)?;
-        let written = write_all(storage, &temporary, body)
-            .and_then(|()| storage.sync(&temporary))
-            .and_then(|()| storage.remove(&file))
-            .and_then(|()| storage.rename(&temporary, &file));
-        if let Err(error) = written {
-            // A blob may be something to be erased one day, so nothing of it is left lying around.
-            storage.remove(&temporary)?;
-            return Err(error);
-        }
-        // Without this, a loss of power can take the blob away, but not alter it.
-        if self.settings.durability != Durability::Async {
-            storage.sync_folder(folder)?;
-            storage.sync_folder("blobs")?;
-            storage.sync_folder("")?;
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, draft: &Draft) {
-        let begin = self.lines.len();
-        let Tail { log, segment, size, head, .. } = &self.tail;
-        let h = draft.write(&mut self.lines, log, *segment, *size, head);
-        self.tail.advance(draft.kind, h, (self.lines.len() - begin) as u64);
-    }
-
-    fn sign(&mut self) -> String {
-        let Tail { log, size, head, frontier, .. } = &self.tail;
-        let checkpoint = Checkpoint {
-            log: log.clone(),
-            size: *size,
-            root: frontier.root(),
-            head: *head,
-            time: time_text(SystemTime::now()),
-        };
-        let note = checkpoint.sign(&self.key).to_string();
-        self.newest = Some(Signed { size: *size, note: note.clone() });
-        note
-    }
-
-    fn put_checkpoint(&mut self) {
-        let note = self.sign();
-        let draft = own_draft(&self.writer, Kind::Checkpoint, None, &CheckpointBody { note });
-        self.line(&draft);
-    }
-
-    /// Begins another segment. It is put in place whole, so a segment without a first record is never there.
-    fn begin_segment(&mut self) -> Result<(), AuditError> {
-        let note = self.sign();
-        let Tail { frontier, key, every, rotations, .. } = &self.tail;
-        let body = Segment {
-            note,
-            frontier: frontier.nodes().to_vec(),
-            public_key: *key,
-            every: *every,
-            rotations: rotations.clone(),
-        };
-        let draft = own_draft(&self.writer, Kind::Segment, None, &body);
-        self.tail.segment += 1;
-        self.tail.offset = 0;
-        self.tail.follows = (self.tail.size, self.tail.head);
-        self.line(&draft);
-        let text = std::mem::take(&mut self.lines);
-        place(&*self.storage, &segment_file(self.tail.segment), &text)?;
-        self.mark_safe();
-        Ok(())
-    }
-
-    fn write(&mut self) -> Result<(), AuditError> {
-        if !self.lines.is_empty() {
-            self.is_synced = false;
-            write_all(&*self.storage, &segment_file(self.tail.segment), &self.lines).doing("written")?;
-            self.lines.clear();
-        }
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), AuditError> {
-        self.write()?;
-        let begun = Instant::now();
-        let synced = self.storage.sync(&segment_file(self.tail.segment));
-        self.last_sync = begun.elapsed();
-        self.sync_failed |= synced.is_err();
-        synced.doing("synced")?;
-        self.mark_safe();
-        Ok(())
-    }
-
-    fn mark_safe(&mut self) {
-        self.is_synced = true;
-        self.safe = self.tail.clone();
-        self.begins = self.tail.clone();
-        self.since_safe.clear();
-        self.others_since_safe = false;
-    }
-
-    /// Keeps the newest checkpoint beside the log, but not all the time. Only one that is safe: one that covers lost records would look
-    /// like an attack.
-    fn hand_out(&mut self) {
-        let is_due = self.kept_beside.is_none_or(|at| at.elapsed() >= self.settings.checkpoint_after);
-        let Some(signed) = self.newest.take_if(|_| self.is_synced && is_due) else { return };
-        self.kept_beside = Some(Instant::now());
-        let storage = &*self.storage;
-        let kept = (|| {
-            // Another writer may have been killed inside a note.
-            self.last_checkpoint().map_err(io::Error::other)?;
-            let there = storage.size(CHECKPOINTS)?;
-            let size = there.unwrap_or(0);
-            let kept = write_all(storage, CHECKPOINTS, format!("{}\n", signed.note).as_bytes())
-                .and_then(|()| storage.sync(CHECKPOINTS))
-                .and_then(|()| if there.is_none() { storage.sync_folder("") } else { Ok(()) });
-            if kept.is_err() {
-                storage.truncate(CHECKPOINTS, size)?;
-            }
-            kept
-        })();
-        if let Err(error) = kept {
-            // The record has it, too; only the copy beside the log is missing.
-            tracing::warn!(%error, "a checkpoint could not be kept beside the audit log");
-        }
-        self.outbox = Some(signed);
-    }
 }
 
 fn add(counts: &mut Counts, more: impl IntoIterator<Item = (Kind, u64)>) {
@@ -581,61 +306,4 @@ fn add(counts: &mut Counts, more: impl IntoIterator<Item = (Kind, u64)>) {
 
 fn damaged(what: &str) -> AuditError {
     AuditError::Damaged { what: what.to_owned() }
-}
-
-/// Reads a segment from its beginning.
-fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, Rest), AuditError> {
-    let file = segment_file(segment);
-    let text = storage.read(&file, 0).doing("read")?;
-    let mut tail = Tail::begin(segment, &text).map_err(|what| damaged(&format!("`{file}`: {what}")))?;
-    let rest = tail.read(&text[tail.offset as usize..], |_| ());
-    Ok((tail, rest))
-}
-
-/// Makes a new log.
-fn create(storage: &dyn Storage, settings: &Settings, key: &SigningKey, writer: &str) -> Result<Tail, AuditError> {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(io::Error::other).doing("made")?;
-    let log: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let body = Genesis { format: FORMAT.to_owned(), public_key: key.public(), every: settings.every };
-    let draft = own_draft(writer, Kind::Genesis, None, &body);
-    let mut line = Vec::new();
-    draft.write(&mut line, &log, 1, 0, &Hash::ZERO);
-    place(storage, &segment_file(1), &line)?;
-    Tail::begin(1, &line).map_err(|what| damaged(&what))
-}
-
-/// What a genesis record says about the format.
-pub(crate) const FORMAT: &str = "amplifier-audit/1";
-
-fn own_draft(writer: &str, kind: Kind, session: Option<&str>, body: &impl Serialize) -> Draft {
-    let mut text = Vec::new();
-    write_json(&mut text, body);
-    let at = SystemTime::now();
-    Draft::new(Fields { at, writer, session, turn: None, event: None, kind, digest: None }, text, usize::MAX)
-}
-
-/// Puts a file in its place, whole and safe.
-fn place(storage: &dyn Storage, file: &str, text: &[u8]) -> Result<(), AuditError> {
-    let temporary = format!("{file}.tmp");
-    (|| {
-        storage.remove(&temporary)?;
-        write_all(storage, &temporary, text)?;
-        storage.sync(&temporary)?;
-        storage.rename(&temporary, file)?;
-        storage.sync_folder("")
-    })()
-    .doing("written")
-}
-
-fn write_all(storage: &dyn Storage, file: &str, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match storage.append(file, bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(taken) => bytes = &bytes[taken..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

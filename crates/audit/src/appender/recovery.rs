@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Appender, CHECKPOINTS, add, damaged, load, write_all};
+use super::disk::write_all;
+use super::open::load;
+use super::{Appender, CHECKPOINTS, add, damaged};
 use crate::Hash;
 use crate::error::{AuditError, Doing};
 use crate::note::{Checkpoint, Note, split_notes};

@@ -1,0 +1,139 @@
+//! Opening a log, or making one.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::disk::place;
+use super::lines::own_draft;
+use super::{Appender, CHECKPOINTS, Counts, Settings, damaged};
+use crate::Hash;
+use crate::error::{AuditError, Doing};
+use crate::keys::SigningKey;
+use crate::record::Kind;
+use crate::storage::Storage;
+use crate::tail::{Genesis, Rest, Tail, is_odd_segment, segment_file, segment_number};
+use crate::words::too_few;
+
+impl Appender {
+    /// Opens a log, or makes one where there is none.
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        settings: Settings,
+        key: SigningKey,
+        writer: String,
+    ) -> Result<Self, AuditError> {
+        let _lock = storage.lock().doing("locked")?;
+        let files = storage.list("").doing("read")?;
+        for left in files.iter().filter(|file| file.ends_with(".tmp")) {
+            storage.remove(left).doing("read")?;
+        }
+        if let Some(file) = files.iter().find(|file| is_odd_segment(file)) {
+            return Err(damaged(&format!("the file `{file}` is no segment")));
+        }
+        let last = files.iter().filter_map(|file| segment_number(file)).max();
+        let (tail, rest) = match last {
+            Some(last) => load(&*storage, last)?,
+            // Whoever removed the records must not get a new log that looks as if nothing had ever been there.
+            None if files.iter().any(|file| file == CHECKPOINTS) => {
+                return Err(damaged("its checkpoints are there, but no segment is"));
+            }
+            None => match &settings.log {
+                Some(log) => return Err(AuditError::Gone { log: log.clone() }),
+                None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),
+            },
+        };
+        if let Some(log) = settings.log.as_ref().filter(|log| **log != tail.log) {
+            return Err(AuditError::Gone { log: log.clone() });
+        }
+        let mut appender = Self {
+            safe: tail.clone(),
+            begins: tail.clone(),
+            tail,
+            storage,
+            settings,
+            key,
+            writer,
+            lines: Vec::new(),
+            since_safe: Counts::new(),
+            lost: Counts::new(),
+            sessions: HashMap::new(),
+            newest: None,
+            kept_beside: None,
+            outbox: None,
+            is_synced: true,
+            last_sync: Duration::ZERO,
+            others_since_safe: false,
+            breach: None,
+            sync_failed: false,
+            has_failed: false,
+            uncut: None,
+            sealing: Vec::new(),
+            is_new_key: false,
+        };
+        appender.check_key()?;
+        // Nothing says that this log belongs to the key but the log itself, and anyone can hand over a log to a key.
+        let is_claimed = appender.settings.key_file.is_some() && appender.settings.log.is_none() && last.is_some();
+        // (One that was only begun may lack its first checkpoint because its writer was killed.)
+        if is_claimed && appender.tail.size > 1 && !appender.tail.is_signed {
+            return Err(damaged("nothing in it is signed with the key"));
+        }
+        if let Err(error) = appender.begin(rest) {
+            // Lines that did not become safe must not be taken for safe by whoever opens the log next.
+            appender.take_back();
+            for _ in 0..10 {
+                if appender.cut_failed().is_ok() {
+                    break;
+                }
+            }
+            return Err(error);
+        }
+        Ok(appender)
+    }
+
+    /// Puts in order what is there, and signs for it.
+    fn begin(&mut self, rest: Rest) -> Result<(), AuditError> {
+        // Whoever wrote the end may have been killed before it was synced.
+        self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
+        self.storage.sync_folder("").doing("synced")?;
+        self.settle_key();
+        self.settle(rest)?;
+        if self.tail.uncovered >= self.tail.every {
+            self.put_checkpoint();
+            self.sync()?;
+            self.hand_out();
+        }
+        if let Some(size) = self.last_checkpoint()?
+            && size > self.tail.size
+        {
+            self.breach(&too_few("beside the log", size, self.tail.size))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a segment from its beginning.
+pub(super) fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, Rest), AuditError> {
+    let file = segment_file(segment);
+    let text = storage.read(&file, 0).doing("read")?;
+    let mut tail = Tail::begin(segment, &text).map_err(|what| damaged(&format!("`{file}`: {what}")))?;
+    let rest = tail.read(&text[tail.offset as usize..], |_| ());
+    Ok((tail, rest))
+}
+
+/// Makes a new log.
+fn create(storage: &dyn Storage, settings: &Settings, key: &SigningKey, writer: &str) -> Result<Tail, AuditError> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(io::Error::other).doing("made")?;
+    let log: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let body = Genesis { format: FORMAT.to_owned(), public_key: key.public(), every: settings.every };
+    let draft = own_draft(writer, Kind::Genesis, None, &body);
+    let mut line = Vec::new();
+    draft.write(&mut line, &log, 1, 0, &Hash::ZERO);
+    place(storage, &segment_file(1), &line)?;
+    Tail::begin(1, &line).map_err(|what| damaged(&what))
+}
+
+/// What a genesis record says about the format.
+pub(crate) const FORMAT: &str = "amplifier-audit/1";
