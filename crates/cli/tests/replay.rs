@@ -109,7 +109,7 @@ hooks:
     assert_eq!(summary(&ran), expected);
     let few = replay(&place, candidate, &["--limit", "1", "--event", "tool:*"]);
     assert_eq!((few.code, changes(&few).len()), (1, 3));
-    assert!(few.out.contains("\n\nThe first 1 of them are listed.\n5 events, 3 would"), "{}", few.out);
+    assert!(few.out.contains("\n\nListed of them: the first 1.\n5 events, 3 would"), "{}", few.out);
 }
 
 #[test]
@@ -175,13 +175,13 @@ fn programs_do_not_run_unless_they_are_told_to_and_are_named() {
     fs::remove_file(place.at("ran")).unwrap();
     let ran = replay(&place, program, &["--event", "tool:pre"]);
     let expected = "\
-1 events, 0 would be decided otherwise
+1 event, 0 would be decided otherwise
 not compared: 1, because it was decided by a hook that is not run here
 not run: checker (command); `--run-programs` runs them, too
 ";
     assert_eq!((ran.code, ran.out.as_str(), place.at("ran").exists()), (0, expected, false), "{}", ran.error);
     let ran = replay(&place, program, &["--event", "tool:pre", "--run-programs"]);
-    let expected = "1 events, 0 would be decided otherwise\n";
+    let expected = "1 event, 0 would be decided otherwise\n";
     assert_eq!((ran.code, ran.out.as_str(), place.at("ran").exists()), (0, expected, true), "{}", ran.error);
 }
 
@@ -241,7 +241,7 @@ hooks:
 2 events, 1 would be decided otherwise
   ask_user → deny                         1
 not compared: 1, because the data was erased
-secrets taken out: 1 events; a rule may have seen something else there
+secrets taken out: 1 event; a rule may have seen something else there
 ";
     assert_eq!((ran.code, summary(&ran).as_str()), (1, expected), "{}", ran.error);
 }
@@ -274,8 +274,8 @@ fn rules_see_the_time_of_the_record() {
             &["--session", "s-1", "../home/audit/seg-000001.jsonl"],
             &["tool:pre  Read night", "    continue → deny by sleep", "    it is 3 o'clock"],
         ),
-        (&["--session", "s-2"], &["1 events, 0 would be decided otherwise"]),
-        (&["--since", "1970-01-01T10:00:00Z"], &["1 events, 0 would be decided otherwise"]),
+        (&["--session", "s-2"], &["1 event, 0 would be decided otherwise"]),
+        (&["--since", "1970-01-01T10:00:00Z"], &["1 event, 0 would be decided otherwise"]),
         (&["--since", "1970-01-02"], &["0 events, 0 would be decided otherwise"]),
         (&["--since", "7d"], &["0 events, 0 would be decided otherwise"]),
     ] {

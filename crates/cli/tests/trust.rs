@@ -171,7 +171,7 @@ fn the_doctor_says_which_bundles_are_used() {
     let unused = |why: &str| format!("{first}not used, because it is {why} (project): amplifier hooks trust");
     assert_eq!(about(), (true, unused("not trusted")));
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
-    assert_eq!(about(), (true, format!("{first}1 hooks (project, trusted)")));
+    assert_eq!(about(), (true, format!("{first}1 hook (project, trusted)")));
     place.write("workspace/.amplifier/note.sh", "");
     assert_eq!(about(), (true, unused("changed since it was trusted")));
     place.write("home/trust.json", "{");

@@ -161,7 +161,8 @@ impl AuditReport {
     }
 
     fn __repr__(&self) -> String {
-        format!("<AuditReport: {:?}, {} records>", self.0.verdict(), self.0.records)
+        let plural = if self.0.records == 1 { "" } else { "s" };
+        format!("<AuditReport: {:?}, {} record{plural}>", self.0.verdict(), self.0.records)
     }
 }
 

@@ -27,6 +27,7 @@ use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::serving::{Obeying, Reach, Serving};
 use crate::terminal::Screen;
+use crate::words::counted;
 
 /// Talk with the agent.
 #[derive(Args, Debug)]
@@ -254,7 +255,7 @@ async fn slash(session: &Session, screen: &Screen, command: &str) {
     match command {
         "/help" => screen.note(HELP),
         "/hooks" => screen.note(&super::hooks::table(&session.coordinator().hooks().list_handlers())),
-        "/tokens" => screen.note(&format!("{} tokens", session.tokens())),
+        "/tokens" => screen.note(&counted(session.tokens(), "token")),
         "/history" => {
             for message in session.history() {
                 let role = format!("{:?}", message.role).to_lowercase();
@@ -264,7 +265,7 @@ async fn slash(session: &Session, screen: &Screen, command: &str) {
             }
         }
         "/compact" => match session.compact().await {
-            Ok(()) => screen.note(&format!("the conversation has {} messages now", session.history().len())),
+            Ok(()) => screen.note(&format!("the conversation has {} now", counted(session.history().len(), "message"))),
             Err(end) => screen.note(&end.text()),
         },
         other => screen.note(&format!("there is no command `{other}`; /help shows those there are")),

@@ -23,6 +23,7 @@ use super::run::{exit_code, report, stop_on_ctrl_c};
 use crate::agent::Watcher;
 use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
+use crate::words::counted;
 
 /// Show what hooks can do, in a minute, without a key or a network.
 #[derive(Args, Debug, Default)]
@@ -98,7 +99,7 @@ fn hooks(screen: &Screen, seen: &Arc<AtomicUsize>) -> Result<HookRegistry> {
         meter.fetch_add(1, Ordering::Relaxed);
     })?;
     hooks.hook(PROMPT_SUBMIT).named("policy").run(|event| {
-        let noise = format!("checked {} characters against 4 lists", event.prompt().len());
+        let noise = format!("checked {} against 4 lists", counted(event.prompt().len(), "character"));
         HookResult::proceed().info("the prompt is within policy").with_output(noise).suppress_output()
     });
     let (guard, redact, linter, production) = (screen.clone(), screen.clone(), screen.clone(), screen.clone());
@@ -165,9 +166,12 @@ fn show_end(screen: &Screen, folder: &Path, workspace: &Path, seen: usize) -> Re
     let report = Verifier::new().folder(folder.join("audit"))?;
     let deployed = if workspace.join("production/greet.py").exists() { "deployed" } else { "not deployed" };
     let sound = if report.is_sound() { "sound: nothing was changed, removed or added" } else { "NOT SOUND" };
-    screen.heading("OBSERVE", &format!("a meter saw {seen} events and changed none"));
+    screen.heading("OBSERVE", &format!("a meter saw {} and changed none", counted(seen, "event")));
     screen.heading("CONTROL", "the policy hook was noisy; you saw one clean line of it");
-    screen.heading("RECORD", &format!("{} records, hash-chained and signed; the log is {sound}", report.records));
+    screen.heading(
+        "RECORD",
+        &format!("{}, hash-chained and signed; the log is {sound}", counted(report.records, "record")),
+    );
     screen.note(&format!(
         "\nWhat is left: build/ is still there, greet.py is {deployed}, and the token never reached the model.\n\n\
          Next:  amplifier chat      talk with a model of your own (`amplifier doctor` says what it needs)\n       \

@@ -18,7 +18,7 @@ use crate::confine::Protection;
 use crate::home::Home;
 use crate::rules::InForce;
 use crate::terminal::{Reading, visible};
-use crate::words::reasons;
+use crate::words::{counted, reasons};
 
 /// Say what is configured and what is missing.
 #[derive(Args, Debug)]
@@ -92,7 +92,7 @@ fn bundles(config: &Config, home: &Home) -> Result<String> {
     let used = levels.bundles().map(|(level, bundle)| {
         let file = bundle.files.last().map(|file| file.display().to_string()).unwrap_or_default();
         let trusted = if level == BundleLevel::Project { ", trusted" } else { "" };
-        format!("{file}: {} hooks ({level}{trusted})", bundle.hooks.len())
+        format!("{file}: {} ({level}{trusted})", counted(bundle.hooks.len(), "hook"))
     });
     let unused = project.filter(|project| !matches!(project.state, State::Trusted(..)));
     let unused = unused.map(|project| {

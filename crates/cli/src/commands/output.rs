@@ -29,11 +29,6 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
     unless_closed(written.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
-/// A number of things: `1 record`, `2 records`.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
-}
-
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
     print(format!("{}\n", serde_json::to_string_pretty(value)?))

@@ -27,7 +27,7 @@ use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::hosting::Hosting;
 use crate::terminal::{Reading, visible};
-use crate::words::reasons;
+use crate::words::{counted, reasons};
 
 /// Answer questions and watch sessions in a browser, or over an API.
 ///
@@ -285,7 +285,7 @@ async fn link(folder: &Path, name: Option<String>, role: Role, as_json: bool) ->
     let left = link.expires_at.duration_since(Timestamp::now()) + SignedDuration::from_secs(59);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", visible(&link.url, Reading::Exact))?;
-    writeln!(anstream::stderr(), "It works once, within {} minutes.", left.as_mins())?;
+    writeln!(anstream::stderr(), "It works once, within {}.", counted(left.as_mins(), "minute"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -310,7 +310,7 @@ async fn end_browsers(folder: &Path, name: &str) -> Result<ExitCode> {
     let shown = visible(name, Reading::Exact);
     match client::end_browsers(folder, name).await? {
         0 => bail!("no browser of `{shown}` is in; `amplifier serve browsers` shows who is"),
-        ended => writeln!(std::io::stdout(), "{} of `{shown}` ended.", counted(ended))?,
+        ended => writeln!(std::io::stdout(), "{} of `{shown}` ended.", counted(ended, "browser"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -329,13 +329,9 @@ async fn revoke(folder: &Path, name: &str) -> Result<ExitCode> {
     match client::end_browsers(folder, name).await.context("the browsers of that name")? {
         0 if revoked.is_none() => return Err(AccessError::NoToken(name.to_owned()).into()),
         0 => {}
-        ended => writeln!(out, "{} of `{shown}` ended.", counted(ended))?,
+        ended => writeln!(out, "{} of `{shown}` ended.", counted(ended, "browser"))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn counted(browsers: usize) -> String {
-    if browsers == 1 { "1 browser".to_owned() } else { format!("{browsers} browsers") }
 }
 
 async fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {

@@ -14,6 +14,7 @@ use crate::config::{Config, usage};
 use crate::home::Home;
 use crate::terminal::{Answer, Reading, Screen, visible};
 use crate::trust::{decision, record};
+use crate::words::counted;
 
 /// Shows what the bundle of a project would run, and trusts it if the person wants that.
 ///
@@ -103,9 +104,9 @@ pub(super) fn trusted(json: bool, home: &Home) -> Result<ExitCode> {
             let digest = trusted.digest.to_string();
             writeln!(
                 out,
-                "{path}\n    {}, {} files, {}: {}",
+                "{path}\n    {}, {}, {}: {}",
                 trusted.trusted_at,
-                trusted.files.len(),
+                counted(trusted.files.len(), "file"),
                 now.trust(),
                 &digest[..16]
             )?;

@@ -121,7 +121,7 @@ mod tests {
                         \\ no line break at the end of the file";
         check("Write", write("notes.txt", "one\ntwo\nthree"), expected);
         check("Write", write("notes.txt", "one\ntwo\nthree\n"), "Write  notes.txt  changes nothing");
-        let expected = "Write  picture.bin\nwhat is there now is not shown: it holds 2 bytes that are not text\n+x";
+        let expected = "Write  picture.bin\nwhat is there now is not shown: it is no text, but 2 bytes\n+x";
         check("Write", write("picture.bin", "x"), expected);
     }
 

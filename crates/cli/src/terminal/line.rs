@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Color, Style};
 use unicode_width::UnicodeWidthChar;
 
 use super::sanitize::{Piece, Reading, pieces};
+use crate::words::counted;
 
 /// What the person's eyes should find first.
 pub(super) const BOLD: Style = Style::new().bold();
@@ -163,8 +164,7 @@ pub(super) fn folded(mut rows: Vec<Line>, limit: usize, hint: &str) -> Vec<Line>
     let (head, hidden) = (limit - 1 - tail, rows.len() - (limit - 1));
     let end = rows.split_off(rows.len() - tail);
     rows.truncate(head);
-    let plural = if hidden == 1 { "" } else { "s" };
-    rows.push(Line::new().exact(YELLOW.bold(), format!("… {hidden} more line{plural} here{hint} …")));
+    rows.push(Line::new().exact(YELLOW.bold(), format!("… {} here{hint} …", counted(hidden, "more line"))));
     rows.extend(end);
     rows
 }

@@ -17,6 +17,11 @@ use crate::wire::{Action, Field, Row, RowKind};
 /// The field that every event has and that tells nothing about what will run.
 const TIMESTAMP: &str = "timestamp";
 
+/// So many things: `1 byte`, `2 bytes`.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 impl Action {
     /// Tells the action from the data of an event. Of a file that would change, what is there now is read, if it may be shown.
     pub fn of(event: &str, data: &EventData, files: &dyn Files) -> Self {

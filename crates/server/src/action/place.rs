@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
+use super::counted;
+
 /// Files above this size are not read only to show a difference.
 const LARGEST: u64 = 1 << 20;
 
@@ -46,7 +48,7 @@ pub(super) fn present(files: &dyn Files, path: &str) -> Present {
     match read {
         Ok(count) => match String::from_utf8(bytes) {
             Ok(text) => Present::Text(text),
-            Err(_) => Present::Other(format!("it holds {count} bytes that are not text")),
+            Err(_) => Present::Other(format!("it is no text, but {}", counted(count, "byte"))),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Present::Nothing,
         Err(error) => Present::Other(error.to_string()),

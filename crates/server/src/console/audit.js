@@ -2,7 +2,7 @@
 
 import { backwards, get, NEWEST, post, words } from './api.js';
 import { el, fill, icon, svg, toast } from './dom.js';
-import { ago, count, fullTime, timeOfDay } from './format.js';
+import { ago, count, counted, fullTime, timeOfDay } from './format.js';
 import { tree } from './json.js';
 import { ANSWERS, empty, ended, failed, perFrame } from './parts.js';
 import { acceptAudit, on, sessionName, store } from './store.js';
@@ -23,7 +23,7 @@ export function auditView() {
     try {
       const said = await post('/api/audit/verify');
       acceptAudit(said);
-      toast(said.sound ? `All ${count(said.size)} records are sound.` : 'The log is not as it was written.', said.sound ? 'good' : 'bad');
+      toast(said.sound ? `All is sound: ${counted(said.size, 'record')}.` : 'The log is not as it was written.', said.sound ? 'good' : 'bad');
     } catch (error) {
       toast(shown(words(error), { limit: 300 }), 'bad');
     } finally {
@@ -58,7 +58,7 @@ function drawStatus(audit) {
   if (audit.sound && audit.size === 0) return el('div', { class: 'card proof' }, el('div', { class: 'verdict' }, el('span', { class: 'seal plain' }, icon('audit')), el('div', null, el('p', { class: 'big' }, 'Nothing is recorded yet'), el('p', null, 'Whatever sessions do from now on is recorded here, and verified as it comes.'))));
   const part = audit.size ? audit.verified_to / audit.size : 1;
   const place = audit.problems.find((one) => one.seq !== undefined)?.seq;
-  const bar = svg('svg', { class: 'meter', viewBox: '0 0 1000 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${count(audit.verified_to)} of ${count(audit.size)} records verified` },
+  const bar = svg('svg', { class: 'meter', viewBox: '0 0 1000 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${count(audit.verified_to)} of ${counted(audit.size, 'record')} verified` },
     svg('rect', { class: 'track', x: 0, y: 0, width: 1000, height: 8 }), svg('rect', { class: 'done', x: 0, y: 0, width: (part * 1000).toFixed(1), height: 8 }),
     place === undefined || !audit.size ? null : svg('rect', { class: 'break', x: Math.max(0, (place / audit.size) * 1000 - 3).toFixed(1), y: 0, width: 6, height: 8 }));
   const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value) => el('div', null, el('dt', null, name), el('dd', { class: 'num' }, value));
@@ -69,12 +69,12 @@ function drawStatus(audit) {
       el('div', null,
         el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log is not as it was written'),
         el('p', null, audit.sound
-          ? audit.verified_to >= audit.size ? 'That is all of it. Every record is the one that was written, in its place.' : `${count(audit.size - audit.verified_to)} newer records are being verified.`
+          ? audit.verified_to >= audit.size ? 'That is all of it. Every record is the one that was written, in its place.' : `Being verified: ${counted(audit.size - audit.verified_to, 'newer record')}.`
           : sound > 0 ? `Sound up to ${upTo(sound)}. What comes after cannot be trusted until it is explained.` : 'Nothing in it can be trusted until that is explained.'))),
     bar,
     audit.problems.length ? el('ol', { class: 'problems' }, audit.problems.slice(0, 20).map((one) => el('li', null, one.seq === undefined ? null : el('a', { href: `#/audit/${one.seq}`, class: 'num' }, `Record ${count(one.seq)}`), one.seq === undefined ? null : ': ', shown(one.text, { limit: 500 }))), audit.problems.length > 20 ? el('li', null, `and ${count(audit.problems.length - 20)} more`) : null) : null,
     audit.sound ? null : el('p', { class: 'advice' }, 'Keep the files as they are. ', el('code', null, 'amplifier audit verify'), ' says more, and a checkpoint that is kept elsewhere tells what was there before.'),
-    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? [`${count(audit.checkpoint.size)} records`].join('') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not yet kept elsewhere', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
+    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? counted(audit.checkpoint.size, 'record') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not yet kept elsewhere', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
     el('details', { class: 'proves' }, el('summary', null, 'What this proves, and what it cannot'),
       el('div', { class: 'two' },
         el('div', null, el('h3', null, 'Proven'), el('ul', null, audit.proves.map((one) => el('li', null, icon('check'), el('span', null, shown(one)))))),
@@ -195,9 +195,9 @@ function told(record) {
     case 'event': return [body.decision === 'continue' ? '' : WORDS[body.decision] ?? body.decision, data.tool_name ?? data.prompt ?? data.content ?? data.message ?? data.error?.message ?? data.selected_tool ?? data.model ?? data.response, body.reason].filter((one) => typeof one === 'string' && one).join(' · ');
     case 'intent': return 'it may begin';
     case 'outcome': return body.success === false ? 'it has failed' : 'it has ended';
-    case 'checkpoint': return `signed, over ${count(Number(String(body.note).split('\n')[1]))} records`;
+    case 'checkpoint': return `signed, over ${counted(Number(String(body.note).split('\n')[1]), 'record')}`;
     case 'segment': return 'a new file begins';
-    case 'seal': return `${ended(String(body.reason ?? ''))}, after ${count(body.records)} records`;
+    case 'seal': return `${ended(String(body.reason ?? ''))}, after ${counted(body.records, 'record')}`;
     case 'breach': return String(body.what ?? '');
     default:
   }

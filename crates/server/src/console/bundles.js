@@ -2,7 +2,7 @@
 
 import { post, words } from './api.js';
 import { announce, el, fill } from './dom.js';
-import { count, nanos } from './format.js';
+import { count, counted, nanos } from './format.js';
 import { badge, empty, failed, modal } from './parts.js';
 import { sessionName } from './store.js';
 import { shown } from './text.js';
@@ -26,7 +26,7 @@ export async function reload(place) {
   try {
     /** @type {{sessions: number, results?: Reloaded[]}} */
     const said = await post('/api/hooks/reload');
-    const sum = said.sessions === 0 ? 'No session is connected: bundles are read when one begins.' : `${count(said.sessions)} session${said.sessions === 1 ? '' : 's'} told to read their bundles again.`;
+    const sum = said.sessions === 0 ? 'No session is connected: bundles are read when one begins.' : `${counted(said.sessions, 'session')} told to read the bundles again.`;
     const lines = (said.results ?? []).map((one) => {
       const [tone, word, meaning] = RESULTS[one.result] ?? ['quiet', one.result, ''];
       return el('li', null, badge(tone, word, tone === 'good' ? 'check' : tone === 'bad' ? 'close' : undefined),

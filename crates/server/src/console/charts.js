@@ -1,7 +1,7 @@
 // Small charts. Each has its figures in words, for those who do not see it.
 
 import { svg } from './dom.js';
-import { count } from './format.js';
+import { count, counted } from './format.js';
 
 /**
  * Calls a minute, as bars.
@@ -13,7 +13,7 @@ export function sparkline(values, size = {}) {
   const most = Math.max(1, ...values);
   const step = width / Math.max(1, values.length);
   const sum = values.reduce((a, b) => a + b, 0);
-  return svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': `${count(sum)} calls in the last ${values.length} minutes, at most ${count(Math.max(0, ...values))} in one` },
+  return svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': `${counted(sum, 'call')} in the last ${counted(values.length, 'minute')}, at most ${count(Math.max(0, ...values))} in one` },
     values.map((value, index) => {
       const tall = value === 0 ? 1 : Math.max(2, (value / most) * (height - 2));
       return svg('rect', { class: value === 0 ? 'zero' : 'column', x: (index * step + 0.5).toFixed(2), y: (height - tall).toFixed(2), width: Math.max(1, step - 1).toFixed(2), height: tall.toFixed(2), rx: 1 });

@@ -21,6 +21,15 @@ export function count(value) {
   return (value ?? 0).toLocaleString('en');
 }
 
+/**
+ * So many things: `1 record`, `2 records`.
+ * @param {number | undefined | null} value
+ * @param {string} thing
+ */
+export function counted(value, thing) {
+  return `${count(value)} ${thing}${value === 1 ? '' : 's'}`;
+}
+
 /** @param {number | undefined | null} value */
 export function short(value) {
   const n = value ?? 0;

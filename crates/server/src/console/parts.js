@@ -1,7 +1,7 @@
 // Pieces that several views share.
 
 import { el, icon } from './dom.js';
-import { span } from './format.js';
+import { counted, span } from './format.js';
 import { shown } from './text.js';
 
 /** @import {Approval, Decided, Person, Row, State} from './types.js' */
@@ -102,7 +102,7 @@ export function diff(rows) {
         el('td', { class: 'code' }, row.kind === 'gap' && numbered ? null : shown(row.text, { limit: 2_000 }))));
     }
     if (from + 400 < rows.length) {
-      const more = el('tr', null, el('td', { colspan: 4 }, el('button', { type: 'button', class: 'more', onclick: () => { more.remove(); put(from + 400); } }, `show more (${rows.length - from - 400} lines left)`)));
+      const more = el('tr', null, el('td', { colspan: 4 }, el('button', { type: 'button', class: 'more', onclick: () => { more.remove(); put(from + 400); } }, `show more (${counted(rows.length - from - 400, 'line')} left)`)));
       body.append(more);
     }
   };
@@ -113,7 +113,7 @@ export function diff(rows) {
 /** @param {Approval} approval */
 export function summary(approval) {
   const { added, removed } = approval.action.body.reduce((sum, row) => ({ added: sum.added + Number(row.kind === 'added'), removed: sum.removed + Number(row.kind === 'removed') }), { added: 0, removed: 0 });
-  return added + removed === 0 ? null : el('span', { class: 'changed' }, el('span', { class: 'plus' }, `+${added}`), ' ', el('span', { class: 'minus' }, `−${removed}`), el('span', { class: 'sr' }, ` (${added} lines added, ${removed} removed)`));
+  return added + removed === 0 ? null : el('span', { class: 'changed' }, el('span', { class: 'plus' }, `+${added}`), ' ', el('span', { class: 'minus' }, `−${removed}`), el('span', { class: 'sr' }, ` (${counted(added, 'line')} added, ${removed} removed)`));
 }
 
 /**

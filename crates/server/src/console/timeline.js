@@ -1,7 +1,7 @@
 // A session's timeline. What begins and ends (a tool call, a call to the model) is one entry; what hooks said stands with it.
 
 import { el, icon } from './dom.js';
-import { count, nanos, span, timeOfDay } from './format.js';
+import { count, counted, nanos, span, timeOfDay } from './format.js';
 import { tree } from './json.js';
 import { ANSWERS, badge, decisionBadge, ended, whoDecided } from './parts.js';
 import { store } from './store.js';
@@ -187,7 +187,7 @@ function head(entry, runs) {
   if (entry.sort === 'model') {
     const answer = (last?.event === 'error:provider' ? null : last?.data) ?? (first.event === 'provider:response' ? data : null);
     const usage = answer?.usage ?? {};
-    const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out` : null;
+    const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${counted(usage.input_tokens, 'token')} in, ${count(usage.output_tokens)} out` : null;
     return el('div', null,
       el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, state(entry), took(entry, runs)),
       answer?.content ? el('div', { class: 'answer' }, shown(answer.content, { limit: 1_200 })) : null);
@@ -268,7 +268,7 @@ const LANDS = { history: 'in the history', next_call: 'in the next call to the m
 
 /** @param {Injection} one */
 function injection(one) {
-  const size = one.tokens === undefined ? null : `${count(one.tokens)} tokens`;
+  const size = one.tokens === undefined ? null : counted(one.tokens, 'token');
   const dropped = one.fate && !['injected', 'over_budget', 'warned', 'truncated'].includes(one.fate);
   return el('details', { class: `injection-line${dropped ? ' dropped' : ''}` },
     el('summary', null, icon('inject'), el('span', { class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('span', null, dropped ? ' tried to tell the agent something' : ` told the agent something, ${LANDS[one.placement ?? ''] ?? 'in its context'}`), one.fate && one.fate !== 'injected' ? badge('warn', plain(one.fate.replaceAll('_', ' '), 40)) : null, size ? el('span', { class: 'faint num' }, size) : null),

@@ -1,6 +1,7 @@
 //! Questions that are too large for a line.
 
 use super::protocol::LONGEST;
+use crate::action::counted;
 use crate::wire::{ALLOW_ALWAYS, Approval, Row, RowKind};
 
 /// How much of an action is shown elsewhere, in bytes. The person is told that there is more.
@@ -48,7 +49,7 @@ pub(super) fn fit(mut approval: Approval) -> Approval {
     let hidden = action.body.len() - shown;
     if hidden > 0 {
         action.body.truncate(shown);
-        let text = format!("{hidden} more lines are not shown here");
+        let text = format!("not shown here: {}", counted(hidden, "more line"));
         action.body.push(Row { kind: RowKind::Gap, text, old: None, new: None });
     }
     let has_more = action.fields.len() > MANY || action.notes.len() > MANY;

@@ -36,7 +36,7 @@ describe('hooks, rules, and who gets in', () => {
   test('bundles are read again, and what came of it is said for each session', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/hooks', auto: false });
     await page.getByRole('button', { name: 'Reload bundles' }).click();
-    await page.getByText('3 sessions told to read their bundles again.').first().waitFor();
+    await page.getByText('3 sessions told to read the bundles again.').first().waitFor();
     mock.state.reloads = [
       { session: 's-berths', result: 'changed' }, { session: 's-harbour', result: 'refused', message: 'bundle.yaml:3: unknown name `tool_nam`' },
       { session: 's-idle', result: 'not_trusted', message: 'run `amplifier hooks trust`' }, { session: 's-odd', result: 'no_answer' },

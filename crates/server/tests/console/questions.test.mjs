@@ -258,7 +258,7 @@ describe('questions', () => {
     await dialog(page).waitFor();
     const rows = await page.locator('.diff tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
     assert.deepEqual(rows, [['1', '', '−removed: ', 'a'], ['', '1', '+added: ', 'b'], ['', '', '⋯lines left out', ''], ['40', '40', '', 'c']]);
-    await reads(page.locator('.what'), /^edit_file\s*config\/production\.toml\s*\+1 −1\s*\(1 lines added, 1 removed\)$/);
+    await reads(page.locator('.what'), /^edit_file\s*config\/production\.toml\s*\+1 −1\s*\(1 line added, 1 removed\)$/);
   });
 
   test('all of the action can be reached, however small the screen', async (t) => {

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::Place;
 use super::reader::Reader;
-use crate::commands::output::{counted, print, print_json};
+use crate::commands::output::{print, print_json};
 use crate::home::Home;
+use crate::words::counted;
 
 /// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
 ///

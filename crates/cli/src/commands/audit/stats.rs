@@ -18,8 +18,9 @@ use super::Place;
 use super::filter::Filter;
 use super::reader::Reader;
 use super::text::{harmless, padded};
-use crate::commands::output::{counted, print, print_json};
+use crate::commands::output::{print, print_json};
 use crate::home::Home;
+use crate::words::counted;
 
 /// Counts records by kind, event, session and hook, and what was decided.
 #[derive(Args, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use amplifier_audit::{Kind, Record};
 use serde_json::Value;
 
-use crate::commands::output::counted;
+use crate::words::counted;
 
 /// How a summary is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

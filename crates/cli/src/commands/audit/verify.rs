@@ -11,9 +11,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Place;
 use crate::anchors;
-use crate::commands::output::{counted, print};
+use crate::commands::output::print;
 use crate::config::{Config, Flags};
 use crate::home::Home;
+use crate::words::counted;
 
 /// Checks every byte, every link and every signature, and says what that proves.
 ///

@@ -25,7 +25,6 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) use self::test::tested;
 pub(crate) use self::try_out::tried;
 use super::audit::text::padded;
-use super::output::counted;
 use super::trust;
 use crate::agent;
 use crate::bundles::{self, Bundles, State};
@@ -33,6 +32,7 @@ use crate::config::{Config, Flags};
 use crate::guards;
 use crate::home::Home;
 use crate::terminal::{Reading, visible};
+use crate::words::counted;
 
 /// See which hooks stand around what, and try them before you trust them.
 #[derive(Args, Debug)]
@@ -136,11 +136,10 @@ impl Hooks {
                 for doubt in &doubts {
                     writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
                 }
-                let (hooks, files) =
-                    (counted(bundle.hooks.len() as u64, "hook"), counted(bundle.files.len() as u64, "file"));
+                let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
                 let warnings = match doubts.len() {
                     0 => String::new(),
-                    warned => format!(", {}", counted(warned as u64, "warning")),
+                    warned => format!(", {}", counted(warned, "warning")),
                 };
                 writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
                 Ok(ExitCode::SUCCESS)

@@ -20,6 +20,7 @@ use crate::commands::audit::reader::Reader;
 use crate::commands::audit::text::{cut, harmless, padded};
 use crate::commands::output::{columns, stdout};
 use crate::home::Home;
+use crate::words::counted;
 
 const QUIET: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -139,7 +140,8 @@ impl<W: Write> Printer<'_, W> {
             self.line(style, &format!("  {}", answered(approval)))?;
         }
         for told in &emission.injections {
-            let size = format!("{} bytes, {} tokens, {}", told.bytes, told.tokens, harmless(&told.fate));
+            let size =
+                format!("{}, {}, {}", counted(told.bytes, "byte"), counted(told.tokens, "token"), harmless(&told.fate));
             let text = harmless(&excerpt(&told.text));
             self.line(Style::new(), &format!("{} tells the agent ({size}): {text}", harmless(&told.hook)))?;
         }
@@ -167,7 +169,7 @@ impl<W: Write> Printer<'_, W> {
             Kept::Withheld => self.line(NOTABLE, "its data was not kept")?,
         }
         if emission.unreadable > 0 {
-            self.line(NOTABLE, &format!("{} records of it were erased", emission.unreadable))?;
+            self.line(NOTABLE, &format!("erased of it: {}", counted(emission.unreadable, "record")))?;
         }
         if let Some(by) = &emission.denied_by {
             let reason = emission.reason.as_deref().map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();

@@ -17,6 +17,7 @@ use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::terminal::{Reading, visible};
+use crate::words::counted;
 
 /// Show, hook by hook, what would come of an event
 #[derive(Args, Debug)]
@@ -133,7 +134,7 @@ fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
         writeln!(out, "\n{} asks: {} [{}]", exact(hook), exact(&said.prompt), exact(&options.join(" / ")))?;
     }
     for FromHook { hook, said } in outcome.injections() {
-        let place = format!("as {}, {} bytes", word(&said.role), said.text.len());
+        let place = format!("as {}, {}", word(&said.role), counted(said.text.len(), "byte"));
         writeln!(out, "\n{} tells the agent ({place}):", exact(hook))?;
         for line in visible(&said.text, Reading::Stream).lines() {
             writeln!(out, "    {line}")?;

@@ -192,6 +192,6 @@ impl Linting {
         }
         let whole = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
         let left = findings.lines().count() - whole.lines().count();
-        format!("{whole}\n… and {left} more lines")
+        format!("{whole}\n… and {left} more line{}", if left == 1 { "" } else { "s" })
     }
 }

@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::commands::audit::filter::{EventPattern, Moment};
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::bar;
+use crate::words::counted;
 
 /// How many events are handed over at once: one by one, that would cost more than judging them.
 const BATCH: usize = 128;
@@ -50,7 +51,7 @@ impl Reading {
             let (mut batch, mut bytes) = (Vec::with_capacity(BATCH), 0);
             let mut hand_over = |batch: &mut Batch| {
                 events += batch.len();
-                bar.set_message(format!("{events} events"));
+                bar.set_message(counted(events, "event"));
                 Ok(send.blocking_send(std::mem::replace(batch, Vec::with_capacity(BATCH)))?)
             };
             reader.read(|record| {

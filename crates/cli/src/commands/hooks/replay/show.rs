@@ -15,6 +15,7 @@ use crate::agent::excerpt;
 use crate::commands::audit::text::{harmless, padded};
 use crate::commands::hooks::subject::subject;
 use crate::commands::output::{Out, is_closed_pipe, stdout};
+use crate::words::counted;
 
 /// For whom it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -166,9 +167,9 @@ impl Listing {
             writeln!(out)?;
         }
         if self.limit.is_some_and(|limit| self.changed > limit) {
-            writeln!(out, "The first {} of them are listed.", self.limit.unwrap_or_default())?;
+            writeln!(out, "Listed of them: the first {}.", self.limit.unwrap_or_default())?;
         }
-        writeln!(out, "{} events, {} would be decided otherwise", self.events, self.changed)?;
+        writeln!(out, "{}, {} would be decided otherwise", counted(self.events, "event"), self.changed)?;
         for ((was, would_be), count) in &self.changes {
             writeln!(out, "  {} {count:>6}", padded(&format!("{} → {}", harmless(was), harmless(would_be)), 34))?;
         }
@@ -184,7 +185,11 @@ impl Listing {
             writeln!(out, "not compared: {count}, because {why}")?;
         }
         if self.redacted > 0 {
-            writeln!(out, "secrets taken out: {} events; a rule may have seen something else there", self.redacted)?;
+            writeln!(
+                out,
+                "secrets taken out: {}; a rule may have seen something else there",
+                counted(self.redacted, "event")
+            )?;
         }
         if !skipped.is_empty() {
             let names: Vec<String> = skipped.iter().map(|hook| format!("{} ({})", hook.name, hook.kind)).collect();
