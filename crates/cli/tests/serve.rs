@@ -273,6 +273,10 @@ fn states(served: &Served, place: &Place) -> Vec<(String, String)> {
     states
 }
 
+fn stated(states: [(&str, &str); 2]) -> Vec<(String, String)> {
+    states.map(|(task, state)| (task.to_owned(), state.to_owned())).to_vec()
+}
+
 #[test]
 fn after_a_restart_a_session_that_died_is_away_and_then_gone_and_one_that_lives_comes_back() {
     let place = Place::with(json!([{ "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] }]));
@@ -281,20 +285,33 @@ fn after_a_restart_a_session_that_died_is_away_and_then_gone_and_one_that_lives_
         let mut command = place.scripted(&["run", "--serve", task]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let both = |one: &str, other: &str| {
-        [("Die", one), ("Live", other)].map(|(task, state)| (task.to_owned(), state.to_owned())).to_vec()
-    };
     let (mut dies, mut lives) = (begin("Die"), begin("Live"));
-    until(|| (states(&served, &place) == both("waiting", "waiting")).then_some(()));
+    until(|| (states(&served, &place) == stated([("Die", "waiting"), ("Live", "waiting")])).then_some(()));
     served.end("TERM");
     dies.kill().unwrap();
     dies.wait().unwrap();
 
     let served = Served::start(&place);
     assert_eq!(states(&served, &place)[0].1, "away");
-    until(|| (states(&served, &place) == both("gone", "waiting")).then_some(()));
+    until(|| (states(&served, &place) == stated([("Die", "gone"), ("Live", "waiting")])).then_some(()));
     lives.kill().unwrap();
     lives.wait().unwrap();
+    served.end("TERM");
+}
+
+#[test]
+fn a_sub_agent_is_gone_with_the_session_that_it_worked_for() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Task", "input": { "task": "Dig" } }] },
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+    ]));
+    let served = Served::start(&place);
+    let mut command = place.scripted(&["run", "--serve", "Die"]);
+    let mut dies = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until(|| (states(&served, &place) == stated([("Die", "waiting"), ("Dig", "running")])).then_some(()));
+    dies.kill().unwrap();
+    dies.wait().unwrap();
+    until(|| (states(&served, &place) == stated([("Die", "gone"), ("Dig", "gone")])).then_some(()));
     served.end("TERM");
 }
 

@@ -104,15 +104,15 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
     let known = facts.into_iter().map(|facts| {
         let about = connected.remove(&facts.id);
         let is_idle = app.hub.is_idle(&facts.id);
-        let lost = lost(app, &facts.id, Some(&facts), about.is_some(), now);
-        session(Some(facts), about, is_idle, lost, now)
+        let contact = Contact::with(app, &facts, about.is_some(), now);
+        session(Some(facts), about, is_idle, contact, now)
     });
     let mut sessions: Vec<Session> = known.collect();
     // Of some, nothing is recorded yet.
     let new = connected.into_values().map(|about| {
         let is_idle = app.hub.is_idle(&about.session);
         app.hub.presence().see(&about.session, true, now);
-        session(None, Some(about), is_idle, None, now)
+        session(None, Some(about), is_idle, Contact::Here, now)
     });
     sessions.extend(new);
     sessions.sort_by(|one, other| (other.last_at, &other.id).cmp(&(one.last_at, &one.id)));
@@ -126,8 +126,8 @@ pub(crate) fn joined_one(app: &App, id: &str) -> Option<Session> {
         return None;
     }
     let now = Timestamp::now();
-    let lost = lost(app, id, facts.as_ref(), about.is_some(), now);
-    Some(session(facts, about, app.hub.is_idle(id), lost, now))
+    let contact = facts.as_ref().map_or(Contact::Here, |facts| Contact::with(app, facts, about.is_some(), now));
+    Some(session(facts, about, app.hub.is_idle(id), contact, now))
 }
 
 /// The sessions that began to count as gone between these times.
@@ -135,28 +135,49 @@ pub(crate) fn gone_between(app: &App, from: Timestamp, to: Timestamp) -> Vec<Str
     let mut sessions = app.feed.sessions();
     sessions.retain(|facts| {
         facts.ended.is_none() && app.hub.session(&facts.id).is_none() && {
-            let at = gone_at(facts, lost(app, &facts.id, Some(facts), false, to));
-            from < at && at <= to
+            let at = Contact::with(app, facts, false, to).gone_at(facts);
+            at.is_some_and(|at| from < at && at <= to)
         }
     });
     sessions.into_iter().map(|facts| facts.id).collect()
 }
 
-/// Since when a session is missed; none if it is connected, or need not be.
-fn lost(app: &App, id: &str, facts: Option<&SessionFacts>, is_connected: bool, now: Timestamp) -> Option<Timestamp> {
-    let presence = app.hub.presence();
-    let open = presence.open();
-    // One that another server saw comes back when this one is there. One that goes on without coming has no way here.
-    let is_expected = |facts: &SessionFacts| facts.is_served && facts.last_at < open + ABSENCE;
-    let is_expected = !is_connected && facts.is_some_and(is_expected);
-    presence.see(id, is_connected, now).or(is_expected.then_some(open))
+/// What the connections say of a session.
+#[derive(Clone, Copy, Debug)]
+enum Contact {
+    /// It is connected, or the one whose sub-agent it is.
+    Here,
+    /// It was, or should be, and is not, since then.
+    Missed(Timestamp),
+    /// It need not be.
+    Unknown,
 }
 
-/// When a session counts as gone, if nothing more is heard of it.
-fn gone_at(facts: &SessionFacts, lost: Option<Timestamp>) -> Timestamp {
-    match lost {
-        Some(since) => since.max(facts.last_at) + ABSENCE,
-        None => facts.last_at + SILENCE,
+impl Contact {
+    fn with(app: &App, facts: &SessionFacts, is_connected: bool, now: Timestamp) -> Self {
+        // A sub-agent has no connection of its own.
+        let (id, is_connected) = match &facts.within {
+            Some(outer) => (outer, app.hub.session(outer).is_some()),
+            None => (&facts.id, is_connected),
+        };
+        let presence = app.hub.presence();
+        let missed = presence.see(id, is_connected, now);
+        if is_connected {
+            return Self::Here;
+        }
+        let open = presence.open();
+        // One that another server saw comes back when this one is there. One that goes on without coming has no way here.
+        let is_expected = facts.is_served && facts.last_at < open + ABSENCE;
+        missed.or(is_expected.then_some(open)).map_or(Self::Unknown, Self::Missed)
+    }
+
+    /// When the session counts as gone, if nothing more is heard of it.
+    fn gone_at(self, facts: &SessionFacts) -> Option<Timestamp> {
+        match self {
+            Self::Here => None,
+            Self::Missed(since) => Some(since.max(facts.last_at) + ABSENCE),
+            Self::Unknown => Some(facts.last_at + SILENCE),
+        }
     }
 }
 
@@ -164,19 +185,20 @@ fn session(
     facts: Option<SessionFacts>,
     about: Option<Connected>,
     is_idle: Option<bool>,
-    lost: Option<Timestamp>,
+    contact: Contact,
     now: Timestamp,
 ) -> Session {
     let begun = facts.as_ref().map(|facts| facts.begun_at).or_else(|| about.as_ref().map(|about| about.begun_at));
     let begun = begun.unwrap_or(now);
     let facts = facts.unwrap_or_else(|| SessionFacts { begun_at: begun, last_at: begun, ..SessionFacts::default() });
     let pending = about.as_ref().map_or(0, |about| about.pending);
-    let is_gone = gone_at(&facts, lost) <= now;
+    let is_gone = contact.gone_at(&facts).is_some_and(|at| at <= now);
     let state = match &about {
         // Connected again after its end: it goes on.
         None if facts.ended.is_some() => Doing::Ended,
         None if is_gone => Doing::Gone,
-        None if lost.is_some() => Doing::Away,
+        // A sub-agent does what it did until it counts as gone.
+        None if matches!(contact, Contact::Missed(_)) && facts.within.is_none() => Doing::Away,
         _ if pending > 0 => Doing::Waiting,
         Some(about) if about.takes_prompts && is_idle == Some(true) => Doing::Idle,
         _ if facts.is_running => Doing::Running,
@@ -242,7 +264,7 @@ async fn start(
     let session = joined_one(&app, &id).unwrap_or_else(|| {
         let now = Timestamp::now();
         let facts = SessionFacts { id, begun_at: now, last_at: now, ..SessionFacts::default() };
-        self::session(Some(facts), None, None, None, now)
+        self::session(Some(facts), None, None, Contact::Unknown, now)
     });
     Ok((StatusCode::CREATED, Told(session)))
 }
@@ -375,13 +397,16 @@ mod tests {
             pending,
         };
         let check = |facts, about: Option<Connected>, is_idle, expected| {
-            assert_eq!(session(facts, about, is_idle, None, now).state, expected);
+            let contact = if about.is_some() { Contact::Here } else { Contact::Unknown };
+            assert_eq!(session(facts, about, is_idle, contact, now).state, expected);
         };
         let lost = |seconds| {
             let since = now - SignedDuration::from_secs(seconds);
-            session(Some(facts(1, true, None)), None, None, Some(since), now).state
+            session(Some(facts(1, true, None)), None, None, Contact::Missed(since), now).state
         };
         assert_eq!((lost(1), lost(6)), (Doing::Away, Doing::Gone));
+        // A sub-agent, while the session in whose process it runs is there.
+        assert_eq!(session(Some(facts(60, true, None)), None, None, Contact::Here, now).state, Doing::Running);
         check(Some(facts(0, true, None)), None, None, Doing::Running);
         check(Some(facts(0, false, None)), None, None, Doing::Idle);
         check(Some(facts(6, true, None)), None, None, Doing::Gone);

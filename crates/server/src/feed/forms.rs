@@ -34,7 +34,9 @@ pub struct SessionFacts {
     pub tokens: u64,
     /// The last prompt, or its beginning.
     pub prompt: Option<String>,
-    /// Whether it is connected to a server whenever there is one.
+    /// The session in whose process it runs, if it is a sub-agent of it, or of one of its sub-agents.
+    pub within: Option<String>,
+    /// Whether it, or the session in whose process it runs, is connected to a server whenever there is one.
     pub is_served: bool,
     /// Whether a turn runs.
     pub is_running: bool,

@@ -25,6 +25,8 @@ const FORGOTTEN_AT_ONCE: usize = 200;
 /// The newest decisions that can be found again, and the questions that wait for one.
 const MOST_DECISIONS: usize = 200_000;
 const MOST_ASKED: usize = 50_000;
+/// How many sub-agents may stand between a session and another.
+const DEEPEST: usize = 64;
 
 /// How many different events are counted by name.
 const MOST_EVENTS: usize = 128;
@@ -313,13 +315,32 @@ impl Index {
 
     pub(super) fn sessions(&self) -> Vec<SessionFacts> {
         let mut sessions: Vec<SessionFacts> =
-            self.sessions.iter().map(|(id, session)| session.facts.told(id)).collect();
+            self.sessions.iter().map(|(id, session)| self.told(id, &session.facts)).collect();
         sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.last_seq));
         sessions
     }
 
     pub(super) fn session(&self, id: &str) -> Option<SessionFacts> {
-        self.sessions.get(id).map(|session| session.facts.told(id))
+        self.sessions.get(id).map(|session| self.told(id, &session.facts))
+    }
+
+    fn told(&self, id: &str, facts: &Facts) -> SessionFacts {
+        let within = self.delegator(facts);
+        let is_served = within.and_then(|id| self.sessions.get(id)).map_or(facts.is_served, |one| one.facts.is_served);
+        SessionFacts { within: within.map(str::to_owned), is_served, ..facts.told(id) }
+    }
+
+    /// The session that delegated, at the beginning of all delegation that led to this one.
+    fn delegator<'a>(&'a self, facts: &'a Facts) -> Option<&'a str> {
+        let mut outermost = facts.delegated_by.as_deref()?;
+        // No session is its own sub-agent, whatever a log says.
+        for _ in 0..DEEPEST {
+            let Some(next) = self.sessions.get(outermost).and_then(|one| one.facts.delegated_by.as_deref()) else {
+                break;
+            };
+            outermost = next;
+        }
+        Some(outermost)
     }
 
     /// Up to so many sessions of which something was heard from that record on, the longest ago first.
@@ -566,6 +587,7 @@ impl Facts {
             errors: self.errors,
             tokens: self.tokens,
             prompt: self.prompt.clone(),
+            within: None,
             is_served: self.is_served,
             is_running: self.is_running,
             ended: self.ended.clone(),
