@@ -188,7 +188,6 @@ async fn asked(hook: &impl Hook, event: &EventData) -> Result<()> {
 fn spawned(program: &str, request: &[u8]) -> Result<()> {
     let mut child = Command::new(program)
         .arg("command")
-        .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
