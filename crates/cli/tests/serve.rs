@@ -292,7 +292,9 @@ fn after_a_restart_a_session_that_died_is_away_and_then_gone_and_one_that_lives_
     dies.wait().unwrap();
 
     let served = Served::start(&place);
-    assert_eq!(states(&served, &place)[0].1, "away");
+    // The log may still be read; and on a machine that stands still it is gone by then.
+    let (_, seen) = until(|| states(&served, &place).first().cloned());
+    assert!(["away", "gone"].contains(&seen.as_str()), "{seen}");
     until(|| (states(&served, &place) == stated([("Die", "gone"), ("Live", "waiting")])).then_some(()));
     lives.kill().unwrap();
     lives.wait().unwrap();
