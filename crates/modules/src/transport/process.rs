@@ -266,9 +266,7 @@ impl Group {
             let _ = ended.await;
         }
     }
-}
 
-impl Group {
     /// Whether the first process of the group has ended; then nothing descends from it any more.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;

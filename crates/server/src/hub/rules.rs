@@ -83,9 +83,7 @@ impl Hub {
     pub fn rules(&self) -> Rules {
         let mut rules = self.state().rules();
         let kept = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
-        if self.is_news(&kept) {
-            self.told(vec![Change::Rules]);
-        }
+        self.compare(&kept);
         let Kept { rules: kept, unreadable } = kept;
         rules.extend(kept.iter().map(KeptRule::shown));
         Rules { rules, unreadable }
@@ -94,20 +92,23 @@ impl Hub {
     /// Tells of what others change in the files, as long as the future is awaited.
     pub(crate) async fn follow_rules(&self) -> Infallible {
         loop {
-            if let Ok(kept) = self.in_book(|book| Ok(book.list())).await
-                && self.is_news(&kept)
-            {
-                self.told(vec![Change::Rules]);
+            if let Ok(kept) = self.in_book(|book| Ok(book.list())).await {
+                self.compare(&kept);
             }
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// Whether something else stood in the files when somebody looked last.
-    fn is_news(&self, kept: &Kept) -> bool {
-        let mut last = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = last.replace(kept.clone());
-        last.is_some_and(|last| last != *kept)
+    /// Tells of what others have changed in the files since somebody looked last.
+    fn compare(&self, kept: &Kept) {
+        if self.seen(kept).is_some_and(|last| last != *kept) {
+            self.told(vec![Change::Rules]);
+        }
+    }
+
+    /// Keeps what stands in the files now; gives what stood there when somebody looked last.
+    fn seen(&self, kept: &Kept) -> Option<Kept> {
+        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner).replace(kept.clone())
     }
 
     /// Adds a standing answer. Sessions go by those in files as they are when a hook asks.
@@ -140,7 +141,7 @@ impl Hub {
         let shown = kept.shown();
         let now = self.in_book(move |book| book.add(&kept, &by).map(|()| book.list())).await?;
         // Whoever looks from now on finds no news.
-        self.is_news(&now);
+        self.seen(&now);
         self.told(vec![Change::Rules]);
         Ok(shown)
     }
@@ -177,7 +178,7 @@ impl Hub {
                 return Err(Refused::new("unknown", message));
             }
         }
-        self.is_news(&now);
+        self.seen(&now);
         self.told(vec![Change::Rules]);
         Ok(())
     }
