@@ -1,14 +1,17 @@
-//! Calling a hook without the tuple that would carry its arguments, and resuming its coroutine without the iterator that `__await__`
-//! makes and the exception that would carry its result.
+//! Calling a hook without the tuple that would carry its arguments, resuming its coroutine without the iterator that `__await__`
+//! makes, and giving results on without the exceptions that would carry them.
 //!
-//! This is the one place in the workspace with `unsafe` code: two calls, for which pyo3 has no safe form. It makes a tuple for every
-//! call as long as versions before 3.12 are served, and a coroutine is no iterator for it.
+//! This is the one place in the workspace with `unsafe` code: three calls, for which pyo3 has no safe form. It makes a tuple for every
+//! call, and every exception, as long as versions before 3.12 are served, and a coroutine is no iterator for it.
 
+use pyo3::exceptions::{PyBaseException, PyStopIteration};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::step;
 
 /// Calls a hook.
 ///
@@ -33,6 +36,27 @@ pub(crate) fn call<'py>(
     let result = unsafe { ffi::PyObject_CallFunctionObjArgs(handler.as_ptr(), event.as_ptr(), data.as_ptr(), end) };
     // SAFETY: it is a new reference, which is ours from here on, or null. If it is null, an exception is set, and this takes it over.
     unsafe { Bound::from_owned_ptr_or_err(handler.py(), result) }
+}
+
+/// Tells whoever awaits an iterator that this is its result. The iterator's `__next__` has to return nothing right after this.
+///
+/// # Errors
+/// The exception that carries the result, if it has to be made.
+#[inline]
+#[allow(unsafe_code, reason = "pyo3 has no form of this without an exception that is made")]
+pub(crate) fn stop(value: Bound<'_, PyAny>) -> PyResult<()> {
+    // A tuple would be taken for the arguments of an exception, and an exception for itself.
+    if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyBaseException>() {
+        return Err(step::stop(value)?);
+    }
+    let kind = value.py().get_type::<PyStopIteration>();
+    // SAFETY:
+    // - This thread is attached to the interpreter, and holds its lock where there is one: no `Bound<'py, _>` exists otherwise.
+    // - Both objects are alive throughout, because what is borrowed here owns a reference to each. The call takes over none.
+    // - The first is a class of exceptions. No exception is set before the call.
+    // - The function belongs to the stable ABI in every version that this crate is built for.
+    unsafe { ffi::PyErr_SetObject(kind.as_ptr(), value.as_ptr()) };
+    Ok(())
 }
 
 /// What an `async def` gives.

@@ -6,8 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PySendResult, PyType};
 
-use crate::result::HookResult;
-use crate::send::{Coroutine, Sent};
+use crate::send::{self, Coroutine, Sent};
 
 /// What goes into an awaitable that is resumed: a value, or an exception.
 pub(crate) enum Input<'py> {
@@ -107,18 +106,25 @@ impl<'py> From<PySendResult<'py>> for Step<'py> {
     }
 }
 
-/// What an iterator that is awaited says to the interpreter.
+/// What an iterator that is awaited says to the interpreter: something for the event loop; or nothing, and its result is on its way.
+pub(crate) fn next<'py>(step: PyResult<Step<'py>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match step? {
+        Step::Yield(yielded) => Ok(Some(yielded)),
+        Step::Return(value) => send::stop(value).map(|()| None),
+    }
+}
+
+/// The same as a method says it.
 pub(crate) fn said<'py>(step: PyResult<Step<'py>>) -> PyResult<Bound<'py, PyAny>> {
     match step? {
         Step::Yield(yielded) => Ok(yielded),
-        // The exception need not be made: whoever awaits this takes the value out of what was to become one.
-        Step::Return(value) if value.is_instance_of::<HookResult>() => Err(PyStopIteration::new_err(value.unbind())),
-        // Made here: a tuple would be taken for its arguments, and an exception for the exception itself.
-        Step::Return(value) => {
-            let stop = value.py().get_type::<PyStopIteration>().call1((value,))?;
-            Err(PyErr::from_value(stop))
-        }
+        Step::Return(value) => Err(stop(value)?),
     }
+}
+
+/// The exception that carries a result. Made from its type: a tuple would be taken for its arguments, and an exception for itself.
+pub(crate) fn stop(value: Bound<'_, PyAny>) -> PyResult<PyErr> {
+    Ok(PyErr::from_value(value.py().get_type::<PyStopIteration>().call1((value,))?))
 }
 
 /// The exception that `throw` was called with: an exception, or a type with a value.
@@ -140,9 +146,9 @@ macro_rules! awaitable {
                 slf
             }
 
-            fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
                 let none = py.None().into_bound(py);
-                $crate::step::said(self.resume(py, $crate::step::Input::Send(none)))
+                $crate::step::next(self.resume(py, $crate::step::Input::Send(none)))
             }
 
             /// Resumes it with a value.
