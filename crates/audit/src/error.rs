@@ -15,6 +15,9 @@ pub enum AuditError {
         /// What the system said.
         error: io::Error,
     },
+    /// There is no log in the place, and nothing says that there was one.
+    #[error("there is no audit log here: no file `seg-….jsonl`")]
+    Missing,
     /// The log is damaged where only an attack or a broken disk can damage it.
     #[error(
         "the audit log is damaged: {what}; keep the folder as it is, find out what happened, and begin a new log elsewhere"
@@ -74,6 +77,17 @@ pub enum AuditError {
     /// The log was closed.
     #[error("the audit log is closed")]
     Closed,
+}
+
+impl AuditError {
+    /// A log without segments, of which checkpoints may be known.
+    pub(crate) fn no_segments(has_checkpoints: bool) -> Self {
+        if has_checkpoints {
+            // Whoever removed the records must not leave a place that looks as if nothing had ever been there.
+            return Self::Damaged { what: "its checkpoints are there, but no segment is".to_owned() };
+        }
+        Self::Missing
+    }
 }
 
 /// Says what was tried when the storage failed.

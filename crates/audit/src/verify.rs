@@ -72,6 +72,12 @@ pub(crate) struct Known {
     is_beside: bool,
 }
 
+/// Why a log that has no segments cannot be verified.
+fn without_segments(storage: &dyn Storage, known: &[Known]) -> AuditError {
+    let has_none = known.is_empty() && matches!(storage.size("checkpoints"), Ok(None));
+    AuditError::no_segments(!has_none)
+}
+
 impl<'a> Verifier<'a> {
     /// A verifier that knows nothing but what the log says.
     pub fn new() -> Self {
@@ -127,7 +133,7 @@ impl<'a> Verifier<'a> {
         check.beside(storage, &mut self.known)?;
         let segments = segments(storage)?;
         if segments.is_empty() {
-            return Err(AuditError::Damaged { what: "there is no log here: no file `seg-….jsonl`".to_owned() });
+            return Err(without_segments(storage, &self.known));
         }
         let mut sizes = Vec::with_capacity(segments.len());
         for segment in &segments {

@@ -366,6 +366,18 @@ fn exit_codes_tell_sound_unsound_and_unreadable_apart() {
     let Ran { code, out, .. } = place.audit("verify", &[]);
     assert_eq!(code, 3);
     assert!(out.starts_with("UNREADABLE"), "{out}");
+
+    // A log whose segments are gone is not one that never was.
+    fs::remove_file(place.segment()).unwrap();
+    let gone = place.audit("verify", &[]);
+    let folder = place.text("audit");
+    let told =
+        format!("amplifier: `{folder}`: the audit log is damaged: its checkpoints are there, but no segment is; ");
+    assert!(gone.code == 3 && gone.error.starts_with(&told), "{}", gone.error);
+    fs::remove_dir_all(place.at("audit")).unwrap();
+    let none = place.audit("verify", &[]);
+    let told = format!("amplifier: `{folder}`: there is no audit log here: no file `seg-….jsonl`\n");
+    assert_eq!((none.code, none.error), (3, told));
 }
 
 #[test]

@@ -95,7 +95,7 @@ def test_a_changed_record_is_found_out(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_log_that_cannot_be_used_is_an_error_in_words(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(OSError, match="there is no log here"):
+    with pytest.raises(OSError, match="there is no audit log here"):
         verify(tmp_path)
     with pytest.raises(ValueError, match="`key`"):
         verify(tmp_path, key="nonsense")

@@ -35,10 +35,7 @@ impl Appender {
         let last = files.iter().filter_map(|file| segment_number(file)).max();
         let (tail, rest) = match last {
             Some(last) => load(&*storage, last)?,
-            // Whoever removed the records must not get a new log that looks as if nothing had ever been there.
-            None if files.iter().any(|file| file == CHECKPOINTS) => {
-                return Err(damaged("its checkpoints are there, but no segment is"));
-            }
+            None if files.iter().any(|file| file == CHECKPOINTS) => return Err(AuditError::no_segments(true)),
             None => match &settings.log {
                 Some(log) => return Err(AuditError::Gone { log: log.clone() }),
                 None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),

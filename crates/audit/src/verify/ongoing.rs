@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use super::{Check, Known, Verifier};
+use super::{Check, Known, Verifier, without_segments};
 use crate::error::{AuditError, Doing};
 use crate::note::{Checkpoint, Note, split_notes};
 use crate::read::segments;
@@ -186,7 +186,7 @@ impl Verification {
     fn read_ahead(&mut self, storage: &dyn Storage) -> Result<bool, AuditError> {
         if self.segment == 0 {
             let Some(&first) = segments(storage)?.first() else {
-                return Err(AuditError::Damaged { what: "there is no log here: no file `seg-….jsonl`".to_owned() });
+                return Err(without_segments(storage, &self.check.known));
             };
             for file in storage.list("").doing("read")?.iter().filter(|file| is_odd_segment(file)) {
                 self.check.find(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));

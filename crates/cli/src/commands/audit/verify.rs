@@ -73,7 +73,7 @@ pub(crate) fn verified(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<
     });
     let report = verifier.folder(folder);
     bar.finish_and_clear();
-    Ok(report?)
+    report.with_context(|| format!("`{}`", folder.display()))
 }
 
 /// A bar that counts bytes, if there is a terminal to show it.
