@@ -82,16 +82,8 @@ pub struct RuleFile {
 }
 
 impl RuleFile {
-    /// All files, the person's first.
-    ///
-    /// # Errors
-    /// If one cannot be read.
-    pub fn all(home: &Home) -> Result<Vec<Self>> {
-        Self::each(home).into_iter().map(|(file, read)| read.with_context(|| named(&file))).collect()
-    }
-
     /// Every file by its name, the person's first, with what stands in it, or why it cannot be read.
-    fn each(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
+    pub fn each(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
         let person = home.approval_rules();
         let mut all = vec![(person.clone(), Self::read(person, None))];
         let folder = home.projects();
@@ -334,7 +326,8 @@ fn read_if_there(file: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-fn named(file: &Path) -> String {
+/// The file as it is called in a text.
+pub fn named(file: &Path) -> String {
     format!("`{}`", file.display())
 }
 

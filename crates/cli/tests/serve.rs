@@ -374,9 +374,16 @@ fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_t
     // Each says the file and the reason, once.
     let said = format!("`{}`: {why}", place.at("home/approvals.json").display());
     place.run(&["Make it"]).check_failed(&format!("amplifier: {said}"));
-    for arguments in [&["approvals", "list"][..], &["approvals", "revoke", "1"]] {
-        place.amplifier(arguments).check_failed(&format!("amplifier: {said}"));
-    }
+    // Here, too, those of the others are there, and can be taken back.
+    let ended = place.amplifier(&["approvals", "list"]);
+    let (rules, unreadable) =
+        (format!("  1  deny   guard:*  (in {})\n", project.display()), ended.error.split_once("; "));
+    assert_eq!((ended.code, ended.out, unreadable.unwrap().0), (1, rules, format!("amplifier: {said}").as_str()));
+    assert!(unreadable.unwrap().1.starts_with(&format!("`{}`: ", other.join("approvals.json").display())));
+    assert_eq!(place.amplifier(&["approvals", "revoke", "1"]).fine(), "`guard:*` is taken back.\n");
+    let none = "there is no standing answer `1`; `amplifier approvals list` shows those there are";
+    let ended = place.amplifier(&["approvals", "revoke", "1"]);
+    assert!(ended.code == 1 && ended.error.starts_with(&format!("amplifier: {none}; {said}; ")), "{}", ended.error);
     let doctor = place.amplifier(&["doctor"]).out;
     assert!(doctor.lines().any(|line| line == format!("  ✗ approvals      {said}")), "{doctor}");
     assert!(!place.at("workspace/made").exists());

@@ -11,8 +11,9 @@ use serde_json::json;
 use crate::agent;
 use crate::config::{Config, Flags};
 use crate::home::Home;
-use crate::rules::{self, RuleFile, Rules};
+use crate::rules::{self, RuleFile, Rules, named};
 use crate::terminal::{Reading, visible};
+use crate::words::reasons;
 
 /// See and take back standing answers.
 ///
@@ -49,7 +50,7 @@ impl Approvals {
     /// # Errors
     /// If the answers cannot be read or written, or there is no such rule.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
-        let standing = standing(home)?;
+        let (standing, unreadable) = standing(home);
         let mut out = std::io::stdout().lock();
         match self.command {
             Command::List { json: true } => {
@@ -60,7 +61,7 @@ impl Approvals {
                     writeln!(out, "{line}")?;
                 }
             }
-            Command::List { json: false } if standing.is_empty() => {
+            Command::List { json: false } if standing.is_empty() && unreadable.is_empty() => {
                 let file = home.approval_rules();
                 writeln!(out, "There are no standing answers. They would stand in `{}`.", file.display())?;
             }
@@ -85,7 +86,10 @@ impl Approvals {
                     }
                 };
                 let Some(Standing { project, rule: name, .. }) = meant else {
-                    bail!("there is no standing answer `{rule}`; `amplifier approvals list` shows those there are");
+                    let unread: String = unreadable.iter().map(|why| format!("; {why}")).collect();
+                    bail!(
+                        "there is no standing answer `{rule}`; `amplifier approvals list` shows those there are{unread}"
+                    );
                 };
                 // One that stands twice in a file, with each answer, is one rule: what was a no does not become a yes.
                 let meant = standing.iter().filter(|known| (&known.project, &known.rule) == (project, name));
@@ -97,7 +101,12 @@ impl Approvals {
                 }
                 log.close().context("the audit log")?;
                 writeln!(out, "`{name}` is taken back.")?;
+                return Ok(ExitCode::SUCCESS);
             }
+        }
+        // Those that can be read are shown all the same.
+        if !unreadable.is_empty() {
+            bail!("{}", unreadable.join("; "));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -110,10 +119,20 @@ struct Standing {
     decision: String,
 }
 
-/// All of them, the person's first.
-fn standing(home: &Home) -> Result<Vec<Standing>> {
-    let standing = RuleFile::all(home)?.into_iter().flat_map(|RuleFile { project, rules, .. }| {
-        rules.into_iter().map(move |(rule, decision)| Standing { project: project.clone(), rule, decision })
-    });
-    Ok(standing.collect())
+/// All of them, the person's first; and what cannot be read, and why.
+fn standing(home: &Home) -> (Vec<Standing>, Vec<String>) {
+    let (mut standing, mut unreadable) = (Vec::new(), Vec::new());
+    for (file, read) in RuleFile::each(home) {
+        match read.with_context(|| named(&file)) {
+            Ok(RuleFile { project, rules, .. }) => {
+                standing.extend(rules.into_iter().map(|(rule, decision)| Standing {
+                    project: project.clone(),
+                    rule,
+                    decision,
+                }))
+            }
+            Err(error) => unreadable.push(reasons(&error)),
+        }
+    }
+    (standing, unreadable)
 }
