@@ -164,7 +164,7 @@ impl Run {
         &mut self,
         py: Python<'py>,
         index: usize,
-        called: PyResult<Result<Called<'py>, HookError>>,
+        called: Result<PyResult<Called<'py>>, HookError>,
     ) -> PyResult<Reached<'py>> {
         match called {
             Ok(Ok(Called::Answered(answer))) => Ok(Reached::Returned(answer)),
@@ -175,8 +175,8 @@ impl Run {
                 self.waiting = Some(Box::new(waiting));
                 Ok(Reached::Waits(yielded))
             }
-            Ok(Err(error)) => Ok(Reached::Failed(error, None)),
-            Err(error) => raised(py, error),
+            Ok(Err(error)) => raised(py, error),
+            Err(error) => Ok(Reached::Failed(error, None)),
         }
     }
 
@@ -190,36 +190,40 @@ impl Run {
         Ok(view)
     }
 
-    /// Calls a hook, and does something with what the call gave. The outer error is what it raised.
+    /// Calls a hook, and does something with what the call gave. The inner error is what it raised.
     #[inline]
     fn call<'py, T>(
         &mut self,
         index: usize,
         view: Bound<'py, PyDict>,
         then: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
-    ) -> PyResult<Result<T, HookError>> {
+    ) -> Result<PyResult<T>, HookError> {
         let py = view.py();
         let hook = self.emission.hook(index);
         let Some(shared) = hook.downcast_ref::<SharedHook>() else {
-            let data = match self.json.take() {
-                Some(data) => data,
-                None => Box::new(EventData::from(encode::to_map(&view)?)),
+            let call = match self.as_json(&view) {
+                Ok(data) => native::call(self.emission.hook(index).clone(), data),
+                Err(error) => return Ok(Err(error)),
             };
-            let call = native::call(hook.clone(), EventData::clone(&data));
-            self.json = Some(data);
-            return match contain(|| then(Bound::new(py, call)?.into_any())) {
-                Ok(called) => called.map(Ok),
-                Err(error) => Ok(Err(error)),
-            };
+            return contain(|| then(Bound::new(py, call)?.into_any()));
         };
-        let told = match hook.told() == self.emission.event() {
-            true => self.event.bind(py).clone(),
-            false => PyString::new(py, hook.told().as_str()),
+        let other;
+        let told = if hook.told() == self.emission.event() {
+            self.event.bind(py)
+        } else {
+            other = PyString::new(py, hook.told().as_str());
+            &other
         };
-        match contain(|| then(send::call(shared.handler.bind(py), &told, &view)?)) {
-            Ok(called) => called.map(Ok),
-            Err(error) => Ok(Err(error)),
-        }
+        contain(|| then(send::call(shared.handler.bind(py), told, &view)?))
+    }
+
+    /// The data for a hook that is not written in Python.
+    fn as_json(&mut self, view: &Bound<'_, PyDict>) -> PyResult<EventData> {
+        let data = match self.json.take() {
+            Some(data) => data,
+            None => Box::new(EventData::from(encode::to_map(view)?)),
+        };
+        Ok(EventData::clone(self.json.insert(data)))
     }
 
     /// Lets what is waited for go on.
@@ -305,12 +309,12 @@ impl Run {
                     indexes.push(index);
                 }
                 Ok(Ok(answer)) => self.take(py, index, &answer)?,
-                Ok(Err(error)) => self.fail(py, index, error, None)?,
-                Err(error) => {
+                Ok(Err(error)) => {
                     if let Reached::Failed(error, cause) = raised(py, error)? {
                         self.fail(py, index, error, cause)?;
                     }
                 }
+                Err(error) => self.fail(py, index, error, None)?,
             }
         }
         let observe = py.import("amplifier_core._parallel")?.getattr("observe")?;
