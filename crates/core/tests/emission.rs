@@ -141,6 +141,19 @@ fn an_answer_out_of_turn_is_not_taken() {
 }
 
 #[test]
+fn hooks_answer_in_any_order_and_once() {
+    let mut emission = guarded();
+    while emission.next_hook().is_some() {}
+    for index in [2, 0, 0, 2, 1, 2, 1, 0] {
+        emission.answer(index, go_on());
+        emission.answer(index, Ok(HookResult::deny("again")));
+    }
+    let outcome = emission.finish();
+    assert_eq!(answers(&outcome), [("watcher", "continue"), ("first", "continue"), ("guard", "continue")]);
+    assert_eq!(outcome.denial(), None);
+}
+
+#[test]
 fn an_answer_of_a_gate_that_a_denial_skipped_is_not_taken() {
     let mut emission = guarded();
     assert_eq!(emission.next_hook(), Some(0));

@@ -14,6 +14,8 @@ pub(super) struct Progress {
     all: u32,
     // Small, and without an allocation for the usual number of hooks.
     reports: SmallVec<[KeptReport; 4]>,
+    /// From this place on, no hook has answered.
+    unheard: u32,
     /// Where the reports begin that have no time yet.
     untimed: u32,
     /// The hooks that had no turn because of a denial.
@@ -43,6 +45,7 @@ impl Progress {
             gates: listeners.gates() as u32,
             all: all as u32,
             reports,
+            unheard: 0,
             untimed: 0,
             skipped: 0..0,
             collecting: false,
@@ -59,7 +62,8 @@ impl Progress {
         u32::try_from(index).is_ok_and(|index| {
             index < self.next
                 && !self.skipped.contains(&index)
-                && !self.reports.iter().any(|report| report.hook == index)
+                // Most answer one after another; looking through all reports for each would take long where many hooks listen.
+                && (index >= self.unheard || !self.reports.iter().any(|report| report.hook == index))
         })
     }
 
@@ -100,7 +104,9 @@ impl Progress {
 
     #[inline]
     pub(super) fn report(&mut self, index: usize, answer: Answered, suppressed_output: bool) {
-        self.reports.push(KeptReport { hook: index as u32, answer, suppressed_output, nanos: 0 });
+        let hook = index as u32;
+        self.unheard = self.unheard.max(hook + 1);
+        self.reports.push(KeptReport { hook, answer, suppressed_output, nanos: 0 });
     }
 
     /// The hooks that answered since this was last called share the time.
