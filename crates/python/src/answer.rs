@@ -158,6 +158,7 @@ impl HookResult {
             suppress_output: flat.suppress_output,
             user_message: text(flat.user_message),
             user_message_level: flat.user_message_level,
+            given: 0,
         })
     }
 }

@@ -16,6 +16,10 @@ macro_rules! words {
         }
 
         pub(crate) fn $read(field: &str, value: &Bound<'_, PyAny>) -> PyResult<$type> {
+            // A word that stands in a program is the same object as ours.
+            $(if value.is(intern!(value.py(), $word)) {
+                return Ok($value);
+            })+
             match value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()) {
                 $(Some($word) => Ok($value),)+
                 _ => Err(invalid(field, &[$(concat!("`", $word, "`")),+].join(", "), value)),

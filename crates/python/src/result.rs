@@ -31,6 +31,8 @@ pub(crate) struct HookResult {
     pub(crate) suppress_output: bool,
     pub(crate) user_message: Option<Py<PyString>>,
     pub(crate) user_message_level: Level,
+    /// Which fields were set, by their place, be it to their default.
+    pub(crate) given: u16,
 }
 
 impl Default for HookResult {
@@ -51,30 +53,15 @@ impl Default for HookResult {
             suppress_output: flat.suppress_output,
             user_message: None,
             user_message_level: flat.user_message_level,
+            given: 0,
         }
     }
 }
 
-/// The fields in their documented order.
-pub(crate) const FIELDS: [&str; 14] = [
-    "action",
-    "data",
-    "reason",
-    "context_injection",
-    "context_injection_role",
-    "ephemeral",
-    "append_to_last_tool_result",
-    "approval_prompt",
-    "approval_options",
-    "approval_timeout",
-    "approval_default",
-    "suppress_output",
-    "user_message",
-    "user_message_level",
-];
-
 impl HookResult {
     /// Sets a field after looking at it.
+    // Inlined, so that which field it is costs nothing where that is known.
+    #[inline]
     fn set(&mut self, field: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match field {
             "action" => self.action = read_action(field, value)?,
@@ -99,6 +86,7 @@ impl HookResult {
                 )));
             }
         }
+        self.given |= FIELDS.iter().position(|known| *known == field).map_or(0, |place| 1 << place);
         Ok(())
     }
 
@@ -154,6 +142,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'a, 'py> {
 /// Adds a property for each field.
 macro_rules! properties {
     ($($get:ident, $set:ident, $field:literal;)+) => {
+        /// The fields in their documented order.
+        pub(crate) const FIELDS: [&str; 14] = [$($field),+];
+
         #[pymethods]
         impl HookResult {
             /// Makes a result. Fields that are not given have their defaults.
@@ -184,43 +175,48 @@ macro_rules! properties {
             )+
 
             /// The fields as a dict. With `mode="json"` every value is one that JSON has.
-            #[pyo3(signature = (*, mode="python", include=None, exclude=None, exclude_defaults=false, exclude_none=false))]
+            #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
+            #[pyo3(signature = (*, mode="python", include=None, exclude=None, exclude_unset=false, exclude_defaults=false, exclude_none=false))]
             fn model_dump<'py>(
                 &self,
                 py: Python<'py>,
                 mode: &str,
                 include: Option<&Bound<'py, PyAny>>,
                 exclude: Option<&Bound<'py, PyAny>>,
+                exclude_unset: bool,
                 exclude_defaults: bool,
                 exclude_none: bool,
             ) -> PyResult<Bound<'py, PyDict>> {
+                let dump = if exclude_unset { self.given(py)? } else { self.fields(py)? };
                 let defaults = Self::default();
-                let dump = PyDict::new(py);
-                for field in FIELDS {
-                    let value = self.get(py, field);
-                    let wanted = include.map_or(Ok(true), |include| include.contains(field))?
-                        && !exclude.map_or(Ok(false), |exclude| exclude.contains(field))?
+                for (field, value) in dump.copy()? {
+                    let wanted = include.map_or(Ok(true), |include| include.contains(&field))?
+                        && !exclude.map_or(Ok(false), |exclude| exclude.contains(&field))?
                         && !(exclude_none && value.is_none())
-                        && !(exclude_defaults && value.eq(defaults.get(py, field))?);
-                    if wanted {
-                        dump.set_item(field, if mode == "json" { encode::plain(&value)? } else { value })?;
+                        && !(exclude_defaults && value.eq(defaults.get(py, field.extract()?))?);
+                    if !wanted {
+                        dump.del_item(field)?;
+                    } else if mode == "json" {
+                        dump.set_item(field, encode::plain(&value)?)?;
                     }
                 }
                 Ok(dump)
             }
 
             /// The fields as JSON.
-            #[pyo3(signature = (*, indent=None, include=None, exclude=None, exclude_defaults=false, exclude_none=false))]
+            #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
+            #[pyo3(signature = (*, indent=None, include=None, exclude=None, exclude_unset=false, exclude_defaults=false, exclude_none=false))]
             fn model_dump_json<'py>(
                 &self,
                 py: Python<'py>,
                 indent: Option<usize>,
                 include: Option<&Bound<'py, PyAny>>,
                 exclude: Option<&Bound<'py, PyAny>>,
+                exclude_unset: bool,
                 exclude_defaults: bool,
                 exclude_none: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let dump = self.model_dump(py, "json", include, exclude, exclude_defaults, exclude_none)?;
+                let dump = self.model_dump(py, "json", include, exclude, exclude_unset, exclude_defaults, exclude_none)?;
                 let options = PyDict::new(py);
                 options.set_item("ensure_ascii", false)?;
                 match indent {
@@ -242,7 +238,7 @@ macro_rules! properties {
             fn model_validate<'py>(class: &Bound<'py, PyType>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = obj.py();
                 let result = match (obj.cast::<Self>(), obj.cast::<PyDict>()) {
-                    (Ok(result), _) => Self::from_dict(&result.borrow().fields(py)?)?,
+                    (Ok(result), _) => Self::from_dict(&result.borrow().given(py)?)?,
                     (_, Ok(fields)) => Self::from_dict(fields)?,
                     _ => {
                         let found = type_name(obj);
@@ -252,7 +248,7 @@ macro_rules! properties {
                 if class.is(py.get_type::<Self>()) {
                     return Ok(Bound::new(py, result)?.into_any());
                 }
-                Self::of_class(class, &result.fields(py)?)
+                Self::of_class(class, &result.given(py)?)
             }
 
             /// Reads JSON.
@@ -272,7 +268,7 @@ macro_rules! properties {
                 deep: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let mut fields = slf.borrow().fields(py)?;
+                let mut fields = slf.borrow().given(py)?;
                 if deep {
                     fields = py.import("copy")?.call_method1("deepcopy", (fields,))?.cast_into()?;
                 }
@@ -288,13 +284,13 @@ macro_rules! properties {
 
             fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let fields = py.import("copy")?.call_method1("deepcopy", (slf.borrow().fields(py)?, memo))?;
+                let fields = py.import("copy")?.call_method1("deepcopy", (slf.borrow().given(py)?, memo))?;
                 Self::of_class(&slf.get_type(), &fields.cast_into()?)
             }
 
             fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
                 let py = slf.py();
-                Ok((slf.get_type().getattr(intern!(py, "model_validate"))?, (slf.borrow().fields(py)?,)))
+                Ok((slf.get_type().getattr(intern!(py, "model_validate"))?, (slf.borrow().given(py)?,)))
             }
 
             fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, how: CompareOp) -> PyResult<Py<PyAny>> {
@@ -354,6 +350,18 @@ impl HookResult {
         let fields = PyDict::new(py);
         for field in FIELDS {
             fields.set_item(field, self.get(py, field))?;
+        }
+        Ok(fields)
+    }
+
+    /// The fields that were set, or are other than their defaults.
+    fn given<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (fields, defaults) = (PyDict::new(py), Self::default());
+        for (place, field) in FIELDS.into_iter().enumerate() {
+            let value = self.get(py, field);
+            if self.given & 1 << place != 0 || value.ne(defaults.get(py, field))? {
+                fields.set_item(field, value)?;
+            }
         }
         Ok(fields)
     }

@@ -169,6 +169,19 @@ def test_dumps_leave_out_what_is_asked() -> None:
     assert "reason" not in made.model_dump(exclude={"reason"})
 
 
+def test_dumps_leave_out_what_was_not_set() -> None:
+    given = {"action": "continue", "reason": "said"}
+    made = HookResult(**given)
+    copies = (made, copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made)), Mine(**given).model_copy())
+    for result in (*copies, HookResult.model_validate(given), HookResult.model_validate(made), Mine.model_validate(made)):
+        assert result.model_dump(exclude_unset=True) == given
+        assert json.loads(result.model_dump_json(exclude_unset=True)) == given
+    made.ephemeral = False
+    assert made.model_dump(exclude_unset=True) == {**given, "ephemeral": False}
+    assert made.model_dump(exclude_unset=True, exclude_defaults=True) == {"reason": "said"}
+    assert made.model_copy(update={"data": None}).model_dump(exclude_unset=True) == {**given, "data": None, "ephemeral": False}
+
+
 class Colour(enum.Enum):
     RED = "red"
 

@@ -95,6 +95,7 @@ class HookResult:
         mode: str = "python",
         include: Collection[str] | None = None,
         exclude: Collection[str] | None = None,
+        exclude_unset: bool = False,
         exclude_defaults: bool = False,
         exclude_none: bool = False,
     ) -> dict[str, Any]: ...
@@ -104,6 +105,7 @@ class HookResult:
         indent: int | None = None,
         include: Collection[str] | None = None,
         exclude: Collection[str] | None = None,
+        exclude_unset: bool = False,
         exclude_defaults: bool = False,
         exclude_none: bool = False,
     ) -> str: ...
