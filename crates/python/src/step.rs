@@ -146,6 +146,11 @@ macro_rules! awaitable {
                 slf
             }
 
+            /// For whoever awaits by `yield from`: what a coroutine's `__await__` gives is an iterator.
+            fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+                slf
+            }
+
             fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
                 let none = py.None().into_bound(py);
                 $crate::step::next(self.resume(py, $crate::step::Input::Send(none)))

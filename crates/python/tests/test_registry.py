@@ -334,6 +334,19 @@ def test_an_emission_driven_by_hand_ends_with_its_result() -> None:
         registry.emit(EVENT, {"n": 1}).send(None)
     assert isinstance(ended.value.value, HookResult) and ended.value.value.data["n"] == 1
 
+    class Later:
+        """Something of a user's that is awaited, and does more than emit."""
+
+        def __await__(self) -> Generator[Any, Any, tuple[HookResult, list[Any]]]:
+            result = yield from registry.emit(EVENT, {"n": 3}).__await__()
+            return result, (yield from registry.emit_and_collect(EVENT, {}).__await__())
+
+    async def later() -> tuple[HookResult, list[Any]]:
+        return await Later()
+
+    result, collected = asyncio.run(later())
+    assert (result.data["n"], collected) == (3, [])
+
     async def while_an_error_is_handled() -> HookResult:
         try:
             raise ValueError("ours")
