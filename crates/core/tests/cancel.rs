@@ -365,6 +365,19 @@ async fn a_late_answer_is_recorded_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn an_answer_is_late_also_where_the_thread_was_blocked_until_it_came() {
+    let mut asking = Asking::new();
+    let (operation, question) = asking.ask();
+    // Nobody looks meanwhile, as when the person is asked by a function that blocks.
+    asking.clock.advance(Duration::from_secs(301));
+    question.answer("Allow").unwrap();
+    let refused = "Approval timed out, denied by default: Go?";
+    assert_eq!(operation.await, denied(refused));
+    settle().await;
+    assert_eq!(asking.record(), ["asker asks 1", &format!("1 refused by timeout: {refused}"), "1 late: Allow"]);
+}
+
+#[tokio::test]
 async fn nobody_waits_for_a_late_answer_forever() {
     let mut asking = Asking::new();
     let (operation, question) = asking.ask();

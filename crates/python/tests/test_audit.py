@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import time
 from typing import Any
 
 import pytest
@@ -69,6 +70,25 @@ def test_a_session_is_recorded_from_its_start_to_its_seal(tmp_path: pathlib.Path
     assert (tmp_path / "own.key").exists()
     assert {record["session"] for record in records(folder) if record["event"] == "tool:post"} == {session}
     assert "seal" in kinds(folder)
+
+
+def test_an_answer_that_blocked_the_loop_for_too_long_is_late(tmp_path: pathlib.Path) -> None:
+    class Person:
+        def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
+            time.sleep(0.4)
+            return "Allow"
+
+    async def main() -> None:
+        hooks = HookRegistry()
+        hooks.register("tool:pre", lambda event, data: HookResult(action="ask_user", approval_timeout=0.1))
+        with open_log(tmp_path / "audit") as log:
+            session = SessionCoordinator(hooks, None, Person(), audit=log)
+            result = await session.execute_with_hooks("tool:pre", {"tool_name": "rm"})
+            assert (result.action, "timed out" in (result.reason or "")) == ("deny", True)
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert kinds(tmp_path / "audit").count("late_answer") == 1
 
 
 def open_key(folder: pathlib.Path, place: pathlib.Path) -> str:

@@ -28,6 +28,9 @@ use crate::sync::lock;
 /// How long after its time limit a question is watched for a late answer.
 const LATE: Duration = Duration::from_secs(3600);
 
+/// How much later than its time limit an answer may be found that came in time, because the thread had other work.
+const DELAY: Duration = Duration::from_millis(100);
+
 /// What a hook asks for, and what will run if it is granted.
 struct Asked<'a> {
     question: &'a Question,
@@ -152,10 +155,18 @@ impl Coordinator {
             .with("metadata", json!({ "hook": &*question.hook, "event": question.event.as_str() }));
         self.observe(USER_NOTIFICATION, notice.into()).await;
 
+        let since = self.clock().sleep_nanos();
         let mut waiting = Contained::new(system.clone().request(request));
         let waited = wait(self.clock(), approval.timeout, &mut waiting);
         let waited = registry::waiting_for_person(waited).await;
+        let took = Duration::from_nanos(self.clock().sleep_nanos().saturating_sub(since));
         let answer = match waited {
+            // A system that blocks the thread keeps the timer from ringing.
+            Waited::Done(Ok(late)) if took > approval.timeout.saturating_add(DELAY) => {
+                let late = Contained::new(Box::pin(std::future::ready(Ok(late))) as BoxFuture<'static, _>);
+                self.watch_for_late_answer(id, question.clone(), late);
+                Err(ApprovalError::TimedOut)
+            }
             Waited::Done(answer) => answer,
             Waited::Panicked(what) => Err(ApprovalError::Failed(what)),
             Waited::TimedOut => {
