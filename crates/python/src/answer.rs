@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::encode;
-use crate::fields::type_name;
+use crate::fields::{read_options, type_name};
 use crate::result::HookResult;
 
 /// The kernel's result over dicts.
@@ -95,15 +95,15 @@ impl HookResult {
     /// The same for the kernel.
     pub(crate) fn to_flat(&self, py: Python<'_>) -> Result<NativeFlat, HookError> {
         let text = |text: &Option<Py<PyString>>| text.as_ref().map(|text| text.bind(py).to_string_lossy().into_owned());
-        let options = self.approval_options.as_ref().map(|options| {
-            options
-                .bind(py)
-                .iter()
-                .filter_map(|option| match option.cast::<PyString>() {
-                    Ok(label) => Some(FlatOption::Label(label.to_string_lossy().into_owned())),
-                    Err(_) => read_option(&option).map(FlatOption::Stated),
-                })
-                .collect()
+        // Looked at again, because the list may have been changed since.
+        let options = self.approval_options.as_ref().map(|options| read_options("approval_options", options.bind(py)));
+        let options = options.transpose().map_err(|error| unreadable(py, &error))?.flatten();
+        let options = options.map(|options| {
+            let option = |option: Bound<'_, PyAny>| match option.cast::<PyString>() {
+                Ok(label) => Some(FlatOption::Label(label.to_string_lossy().into_owned())),
+                Err(_) => read_option(&option).map(FlatOption::Stated),
+            };
+            options.bind(py).iter().filter_map(option).collect()
         });
         // Copied, because the hook may keep the dict and go on changing it.
         let data = self.data.as_ref().map(|data| data.bind(py).copy().map(Bound::unbind)).transpose();

@@ -1,8 +1,9 @@
 //! Python's values as JSON, where JSON is needed: for digests, the record, and events that the kernel itself emits.
 //!
 //! Tuples and sets become lists, keys become text, dates and times ISO 8601, bytes Base64, enums their values, dataclasses and models
-//! dicts; numbers that JSON does not have become text, and so does everything else.
+//! dicts; numbers that JSON does not have become text, and so does everything else, also what holds itself.
 
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -10,33 +11,69 @@ use pyo3::types::{
 };
 use serde_json::{Map, Number, Value};
 
-/// A little more than a digest accepts, so that the kernel says what is too deep. What holds itself ends here.
+/// A little more than a digest accepts, so that the kernel says what is too deep.
 const DEEPEST: usize = 130;
 
 /// The dict as JSON.
 pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    map(data, DEEPEST)
+    map(data, &mut Above::of(data.as_any()))
 }
 
 /// The value as Python's `json` writes it: the same as JSON, with the order of keys kept.
+///
+/// # Errors
+/// If it is too deep.
 pub(crate) fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    plain_at(value, DEEPEST)
+    plain_at(value, &mut Above(Vec::new()))
 }
 
-fn map(data: &Bound<'_, PyDict>, depth: usize) -> PyResult<Map<String, Value>> {
-    data.iter().map(|(key, value)| Ok((key_text(&key)?, json(&value, depth)?))).collect()
+/// What a value is inside of, by the places of these in memory.
+struct Above(Vec<usize>);
+
+impl Above {
+    fn of(value: &Bound<'_, PyAny>) -> Self {
+        Self(vec![value.as_ptr() as usize])
+    }
+
+    /// Goes into a value that holds others. None if it is inside of itself, or too deep.
+    fn enter<T>(
+        &mut self,
+        value: &Bound<'_, PyAny>,
+        go: impl FnOnce(&mut Self) -> PyResult<T>,
+    ) -> PyResult<Entered<T>> {
+        let place = value.as_ptr() as usize;
+        if self.0.contains(&place) {
+            return Ok(Entered::HoldsItself);
+        }
+        if self.0.len() >= DEEPEST {
+            return Ok(Entered::TooDeep);
+        }
+        self.0.push(place);
+        let gone = go(self);
+        self.0.pop();
+        gone.map(Entered::Done)
+    }
+}
+
+enum Entered<T> {
+    Done(T),
+    HoldsItself,
+    TooDeep,
+}
+
+fn map(data: &Bound<'_, PyDict>, above: &mut Above) -> PyResult<Map<String, Value>> {
+    data.iter().map(|(key, value)| Ok((key_text(&key)?, json(&value, above)?))).collect()
 }
 
 fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
     let text = match key.cast::<PyString>() {
         Ok(text) => text.clone(),
-        Err(_) => key.str()?,
+        Err(_) => text_of(key)?,
     };
     Ok(text.to_string_lossy().into_owned())
 }
 
-fn json(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
-    let Some(deeper) = depth.checked_sub(1) else { return Ok(Value::Null) };
+fn json(value: &Bound<'_, PyAny>, above: &mut Above) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Null);
     }
@@ -46,51 +83,71 @@ fn json(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(Value::Bool(flag.is_true()));
     }
+    let as_text = || Ok(Value::String(text_of(value)?.to_string_lossy().into_owned()));
     if value.is_instance_of::<PyInt>() {
         let number = value.extract::<i64>().map(Number::from).or_else(|_| value.extract::<u64>().map(Number::from));
-        return number.map_or_else(|_| text_of(value), |number| Ok(Value::Number(number)));
+        return number.map_or_else(|_| as_text(), |number| Ok(Value::Number(number)));
     }
     if value.is_instance_of::<PyFloat>() {
-        return Number::from_f64(value.extract()?).map_or_else(|| text_of(value), |number| Ok(Value::Number(number)));
+        return Number::from_f64(value.extract()?).map_or_else(as_text, |number| Ok(Value::Number(number)));
     }
-    if let Ok(data) = value.cast::<PyDict>() {
-        return Ok(Value::Object(map(data, deeper)?));
-    }
-    if is_sequence(value) {
-        let items = value.try_iter()?.map(|item| json(&item?, deeper));
-        return Ok(Value::Array(items.collect::<PyResult<_>>()?));
-    }
-    match replaced(value)? {
-        Some(other) => json(&other, deeper),
-        None => text_of(value),
-    }
+    let entered = above.enter(value, |above| {
+        if let Ok(data) = value.cast::<PyDict>() {
+            return Ok(Value::Object(map(data, above)?));
+        }
+        if is_sequence(value) {
+            let items = value.try_iter()?.map(|item| json(&item?, above));
+            return Ok(Value::Array(items.collect::<PyResult<_>>()?));
+        }
+        match replaced(value)? {
+            Some(other) => json(&other, above),
+            None => as_text(),
+        }
+    })?;
+    Ok(match entered {
+        Entered::Done(value) => value,
+        Entered::HoldsItself => Value::String(again(value).to_owned()),
+        // What is this deep has no digest, so that nobody reads it.
+        Entered::TooDeep => Value::Null,
+    })
 }
 
-fn plain_at<'py>(value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
+fn plain_at<'py>(value: &Bound<'py, PyAny>, above: &mut Above) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
-    let Some(deeper) = depth.checked_sub(1) else { return Ok(py.None().into_bound(py)) };
-    if let Ok(data) = value.cast::<PyDict>() {
-        let plain = PyDict::new(py);
-        for (key, value) in data {
-            plain.set_item(key_text(&key)?, plain_at(&value, deeper)?)?;
-        }
-        return Ok(plain.into_any());
-    }
-    if is_sequence(value) {
-        let list = PyList::empty(py);
-        for item in value.try_iter()? {
-            list.append(plain_at(&item?, deeper)?)?;
-        }
-        return Ok(list.into_any());
-    }
     let is_plain = value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>();
     if is_plain || value.extract::<f64>().is_ok_and(f64::is_finite) && value.is_instance_of::<PyFloat>() {
         return Ok(value.clone());
     }
-    match replaced(value)? {
-        Some(other) => plain_at(&other, deeper),
-        None => Ok(value.str()?.into_any()),
+    let entered = above.enter(value, |above| {
+        if let Ok(data) = value.cast::<PyDict>() {
+            let plain = PyDict::new(py);
+            for (key, value) in data {
+                plain.set_item(key_text(&key)?, plain_at(&value, above)?)?;
+            }
+            return Ok(plain.into_any());
+        }
+        if is_sequence(value) {
+            let list = PyList::empty(py);
+            for item in value.try_iter()? {
+                list.append(plain_at(&item?, above)?)?;
+            }
+            return Ok(list.into_any());
+        }
+        match replaced(value)? {
+            Some(other) => plain_at(&other, above),
+            None => Ok(text_of(value)?.into_any()),
+        }
+    })?;
+    match entered {
+        Entered::Done(value) => Ok(value),
+        Entered::HoldsItself => Ok(PyString::new(py, again(value)).into_any()),
+        Entered::TooDeep => Err(PyValueError::new_err(format!("the data is more than {DEEPEST} levels deep"))),
     }
+}
+
+/// What stands for a value inside of itself, as Python shows it.
+fn again(value: &Bound<'_, PyAny>) -> &'static str {
+    if is_sequence(value) { "[...]" } else { "{...}" }
 }
 
 fn is_sequence(value: &Bound<'_, PyAny>) -> bool {
@@ -111,18 +168,50 @@ fn replaced<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     let kind = value.get_type();
     for method in [intern!(py, "isoformat"), intern!(py, "model_dump")] {
         if kind.getattr_opt(method)?.is_some() {
-            return value.call_method0(method).map(Some);
+            return unless_failed(value.call_method0(method));
         }
     }
-    if kind.getattr_opt(intern!(py, "__dataclass_fields__"))?.is_some() {
-        return py.import("dataclasses")?.call_method1("asdict", (value,)).map(Some);
+    if let Some(fields) = kind.getattr_opt(intern!(py, "__dataclass_fields__"))? {
+        return unless_failed(shown(value, &fields));
     }
     let members = kind.getattr_opt(intern!(py, "__members__"))?;
     if members.is_some() { value.getattr_opt(intern!(py, "value")) } else { Ok(None) }
 }
 
-fn text_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    Ok(Value::String(value.str()?.to_string_lossy().into_owned()))
+/// The fields of a dataclass. `dataclasses.asdict` copies what they hold, which not everything can be.
+fn shown<'py>(value: &Bound<'py, PyAny>, fields: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let dict = PyDict::new(value.py());
+    for name in fields.try_iter()? {
+        let name = name?.cast_into::<PyString>()?;
+        // One that only its constructor takes is not there.
+        if let Some(field) = value.getattr_opt(&name)? {
+            dict.set_item(name, field)?;
+        }
+    }
+    Ok(dict.into_any())
+}
+
+/// Nothing, if an object cannot say what it holds.
+fn unless_failed(said: PyResult<Bound<'_, PyAny>>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    match said {
+        Err(error) if said_by_object(&error) => Ok(None),
+        said => said.map(Some),
+    }
+}
+
+/// A value as text; that of its type, if it has none itself.
+fn text_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    match value.str() {
+        Err(error) if said_by_object(&error) => {
+            Ok(PyString::new(value.py(), &format!("<{}>", value.get_type().fully_qualified_name()?)))
+        }
+        text => text,
+    }
+}
+
+/// Whether it is an error of the object that was asked, and not the end of more than that.
+fn said_by_object(error: &PyErr) -> bool {
+    Python::attach(|py| error.is_instance_of::<PyException>(py))
 }
 
 /// JSON as Python's values.

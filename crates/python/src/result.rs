@@ -2,7 +2,7 @@
 
 use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -123,10 +123,26 @@ impl HookResult {
         Ok(result)
     }
 
+    /// A copy with these fields, and with what a subclass keeps beside them.
+    fn copied<'py>(
+        slf: &Bound<'py, Self>,
+        fields: &Bound<'py, PyDict>,
+        keep: impl FnOnce(Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let copy = Self::of_class(&slf.get_type(), fields)?;
+        if let Some(more) = slf.getattr_opt(intern!(slf.py(), "__dict__"))? {
+            copy.getattr(intern!(slf.py(), "__dict__"))?.call_method1("update", (keep(more.cast_into()?)?,))?;
+        }
+        Ok(copy)
+    }
+
     fn of_class<'py>(class: &Bound<'py, PyType>, fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         class.call((), Some(fields))
     }
 }
+
+/// What `pickle` wants to know: what to call, with what, and what else there is.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,), Option<Bound<'py, PyAny>>);
 
 /// An argument that was given, be it `None`; an `Option` would not tell it from one that was not.
 struct Given<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
@@ -187,6 +203,12 @@ macro_rules! properties {
                 exclude_defaults: bool,
                 exclude_none: bool,
             ) -> PyResult<Bound<'py, PyDict>> {
+                for names in [include, exclude].into_iter().flatten() {
+                    if names.is_instance_of::<PyDict>() {
+                        let text = "`include` and `exclude` take the names of fields; what is in a field cannot be chosen";
+                        return Err(PyTypeError::new_err(text));
+                    }
+                }
                 let dump = if exclude_unset { self.given(py)? } else { self.fields(py)? };
                 let defaults = Self::default();
                 for (field, value) in dump.copy()? {
@@ -198,6 +220,11 @@ macro_rules! properties {
                         dump.del_item(field)?;
                     } else if mode == "json" {
                         dump.set_item(field, encode::plain(&value)?)?;
+                    } else if let Ok(value) = value.cast::<PyDict>() {
+                        // Whoever changes the dump does not change the result.
+                        dump.set_item(field, value.copy()?)?;
+                    } else if let Ok(value) = value.cast::<PyList>() {
+                        dump.set_item(field, value.get_slice(0, value.len()))?;
                     }
                 }
                 Ok(dump)
@@ -275,7 +302,10 @@ macro_rules! properties {
                 if let Some(update) = update {
                     fields.update(update.as_mapping())?;
                 }
-                Self::of_class(&slf.get_type(), &fields)
+                Self::copied(slf, &fields, |more| match deep {
+                    true => Ok(py.import("copy")?.call_method1("deepcopy", (more,))?.cast_into()?),
+                    false => Ok(more),
+                })
             }
 
             fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -284,13 +314,17 @@ macro_rules! properties {
 
             fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let fields = py.import("copy")?.call_method1("deepcopy", (slf.borrow().given(py)?, memo))?;
-                Self::of_class(&slf.get_type(), &fields.cast_into()?)
+                let deep = |fields: Bound<'py, PyDict>| -> PyResult<Bound<'py, PyDict>> {
+                    Ok(py.import("copy")?.call_method1("deepcopy", (fields, memo))?.cast_into()?)
+                };
+                let fields = deep(slf.borrow().given(py)?)?;
+                Self::copied(slf, &fields, deep)
             }
 
-            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
+            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
                 let py = slf.py();
-                Ok((slf.get_type().getattr(intern!(py, "model_validate"))?, (slf.borrow().given(py)?,)))
+                let validate = slf.get_type().getattr(intern!(py, "model_validate"))?;
+                Ok((validate, (slf.borrow().given(py)?,), slf.getattr_opt(intern!(py, "__dict__"))?))
             }
 
             fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, how: CompareOp) -> PyResult<Py<PyAny>> {

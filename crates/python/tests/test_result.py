@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import datetime
 import enum
 import json
 import math
 import pickle
+import threading
 from typing import Any
 from unittest.mock import Mock
 
@@ -226,9 +228,78 @@ def test_half_a_surrogate_pair_is_written_so_that_it_can_be_read() -> None:
 
 
 def test_data_that_holds_itself_can_be_dumped() -> None:
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = {"name": "root", "list": []}
     data["self"] = data
-    assert HookResult(data=data).model_dump_json()
+    data["list"].append(data["list"])
+    for number in range(2):
+        data[f"child {number}"] = {"parent": data, "same": data["list"]}
+    shown = {"parent": "{...}", "same": ["[...]"]}
+    expected = {"name": "root", "list": ["[...]"], "self": "{...}", "child 0": shown, "child 1": shown}
+    assert json.loads(HookResult(data=data).model_dump_json())["data"] == expected
+
+
+@dataclasses.dataclass
+class Live:
+    """Holds what cannot be copied, and itself."""
+
+    lock: Any = dataclasses.field(default_factory=threading.Lock)
+    me: Any = None
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+def test_what_cannot_be_copied_or_shown_becomes_text() -> None:
+    live = Live()
+    live.me = live
+    dumped = HookResult(data={"live": live, "mute": Mute(), "key": {Mute(): 1}}).model_dump(mode="json")["data"]
+    mute = f"<{Mute.__module__}.Mute>"
+    assert dumped == {"live": {"lock": str(live.lock), "me": "{...}"}, "mute": mute, "key": {mute: 1}}
+    registry = HookRegistry()
+    registry.set_default_fields(live=live, mute=Mute())
+
+
+def test_data_that_is_too_deep_is_not_cut_off() -> None:
+    data: dict[str, Any] = {}
+    for _ in range(200):
+        data = {"in": data}
+    with pytest.raises(ValueError, match="the data is more than 130 levels deep"):
+        HookResult(data=data).model_dump_json()
+
+
+def test_dumps_are_changed_without_changing_the_result() -> None:
+    result = HookResult(data={"n": 1}, approval_options=["Allow"])
+    dump = result.model_dump()
+    dump["data"]["n"] = 2
+    dump["approval_options"].append("Deny")
+    assert (result.data, result.approval_options) == ({"n": 1}, ["Allow"])
+    with pytest.raises(TypeError, match="names of fields"):
+        result.model_dump(exclude={"data": {"n"}})
+
+
+def test_copies_of_a_subclass_have_all_that_it_keeps() -> None:
+    made = Mine(action="deny")
+    made.more = ["kept"]  # type: ignore[attr-defined]
+    for other in (copy.copy(made), made.model_copy(), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert other.more == ["kept"]
+    assert copy.copy(made).more is made.more  # type: ignore[attr-defined]
+    assert made.model_copy(deep=True).more is not made.more  # type: ignore[attr-defined]
+
+
+def test_options_that_were_spoiled_later_make_an_answer_unreadable() -> None:
+    import asyncio
+
+    answer = HookResult(action="ask_user", approval_options=["Allow"])
+    answer.approval_options.append(5)  # type: ignore[union-attr, arg-type]
+    registry = HookRegistry()
+    registry.register("some:event", lambda event, data: answer, name="asker", on_error="deny")
+
+    async def main() -> HookResult:
+        return await registry.emit("some:event", {})
+
+    assert "`approval_options` must be" in (asyncio.run(main()).reason or "")
 
 
 async def _flat(answer: Any) -> HookResult:
