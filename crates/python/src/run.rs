@@ -125,7 +125,8 @@ impl Run {
         let shared = self.registry.get();
         let (parallel_observers, strict) = (shared.parallel_observers, shared.is_strict());
         while let Some(index) = self.emission.next_hook() {
-            let (who, reached) = if parallel_observers && index >= self.emission.gates() {
+            // Of several that run at once, nobody could tell which one changed something.
+            let (who, reached) = if parallel_observers && !strict && index >= self.emission.gates() {
                 self.begin_observers(py, index)?
             } else {
                 let view = self.view(py, strict)?;
@@ -233,6 +234,9 @@ impl Run {
         mut waiting: Box<Waiting>,
         input: Input<'py>,
     ) -> PyResult<(Who, Reached<'py>)> {
+        if let (Some(timer), Input::Throw(error)) = (&mut waiting.timer, &input) {
+            timer.sees(py, error)?;
+        }
         let resumed = match &waiting.timer {
             // It had its time to clean up, and did not take the hint.
             Some(timer) if timer.is_over() => waiting.awaiting.close(py).and(Err(cancelled(py)?)),
@@ -259,7 +263,10 @@ impl Run {
             Ok(_) if timed_out => self.timed_out(&who, None, py),
             Ok(Step::Return(answer)) => Reached::Returned(answer),
             Ok(Step::Yield(yielded)) => Reached::Waits(yielded),
-            Err(error) => raised(py, error)?,
+            Err(error) => match &timer {
+                Some(timer) => raised_while(py, error, || timer.was_cancelled(py))?,
+                None => raised(py, error)?,
+            },
         };
         Ok((who, reached))
     }
@@ -302,7 +309,7 @@ impl Run {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| self.emission.next_hook())).collect();
         let (mut indexes, calls) = (Vec::new(), PyList::empty(py));
         for index in rest {
-            let view = self.view(py, self.registry.get().is_strict())?;
+            let view = self.view(py, false)?;
             match self.call(index, view, Ok) {
                 Ok(Ok(answer)) if is_awaitable(&answer)? => {
                     calls.append((answer, crate::timer::seconds(self.limit(index))))?;
@@ -316,6 +323,9 @@ impl Run {
                 }
                 Err(error) => self.fail(py, index, error, None)?,
             }
+        }
+        if indexes.is_empty() {
+            return Ok((Who::Observers(indexes), Reached::Returned(calls.into_any())));
         }
         let observe = py.import("amplifier_core._parallel")?.getattr("observe")?;
         let Some(awaiting) = Awaiting::of(&observe.call1((calls,))?)? else {
@@ -440,6 +450,9 @@ impl Run {
 
     /// What the hook waits for leads back to the task that waits for the hook.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.registry)?;
+        visit.call(&self.emitted)?;
+        visit.call(&self.emission.data().current)?;
         let Some(waiting) = &self.waiting else { return Ok(()) };
         waiting.awaiting.visit(visit)?;
         waiting.timer.as_ref().map_or(Ok(()), |timer| timer.visit(visit))
@@ -486,9 +499,17 @@ fn begin(answer: Bound<'_, PyAny>) -> PyResult<Called<'_>> {
 
 /// What a hook raised: its failure, or something that ends more than the hook.
 fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<Reached<'py>> {
+    raised_while(py, error, || is_being_cancelled(py))
+}
+
+fn raised_while<'py>(
+    py: Python<'py>,
+    error: PyErr,
+    caller_is_cancelled: impl FnOnce() -> bool,
+) -> PyResult<Reached<'py>> {
     let is_its_own = error.is_instance_of::<PyException>(py)
         // A hook that awaits something which others cancelled has failed; one whose caller is cancelled has not.
-        || is_a_cancellation(py, &error)? && !is_being_cancelled(py);
+        || is_a_cancellation(py, &error)? && !caller_is_cancelled();
     if is_its_own { Ok(Reached::Failed(failure(py, &error), Some(error))) } else { Err(error) }
 }
 

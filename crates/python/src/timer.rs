@@ -66,6 +66,10 @@ pub(crate) struct Timer {
     left: Duration,
     armed: Option<Place>,
     fired: Arc<AtomicU32>,
+    /// How often the task had been cancelled before: it may be cleaning up, or have gone on all the same.
+    cancelled_before: u32,
+    /// How many cancellations reached the hook since the time was up.
+    thrown: u32,
 }
 
 impl Timer {
@@ -73,8 +77,22 @@ impl Timer {
     pub(crate) fn new(py: Python<'_>, limit: Duration) -> PyResult<Option<Self>> {
         let Some(running) = running_loop(py) else { return Ok(None) };
         let Some(task) = current_task(&running)? else { return Ok(None) };
+        let cancelled_before = match cancellations(&task)?.unwrap_or_default() {
+            0 => 0,
+            // The hook, or a signal while it ran, may have cancelled the task, which learns of it when it waits.
+            known => known - u32::from(is_told_of_it_later(&task)?),
+        };
         let (watch, running, task) = (Watch::of(&running)?.unbind(), running.unbind(), task.unbind());
-        Ok(Some(Self { watch, running, task, left: limit, armed: None, fired: Arc::default() }))
+        Ok(Some(Self {
+            watch,
+            running,
+            task,
+            left: limit,
+            armed: None,
+            fired: Arc::default(),
+            cancelled_before,
+            thrown: 0,
+        }))
     }
 
     /// Lets the time run.
@@ -113,6 +131,20 @@ impl Timer {
         self.armed = None;
     }
 
+    /// Takes note of what is thrown into the hook.
+    pub(crate) fn sees(&mut self, py: Python<'_>, thrown: &PyErr) -> PyResult<()> {
+        if self.has_fired() && is_a_cancellation(py, thrown)? {
+            self.thrown += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the task was cancelled since the hook began to wait. Where that is not known, it may have been.
+    pub(crate) fn was_cancelled(&self, py: Python<'_>) -> bool {
+        let known = cancellations(self.task.bind(py)).ok().flatten();
+        known.is_none_or(|now| now > self.cancelled_before)
+    }
+
     /// Ends it. Gives whether the task was cancelled by somebody else, too.
     pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<bool> {
         self.disarm();
@@ -126,7 +158,9 @@ impl Timer {
                 uncancel.call0()?;
             }
         }
-        Ok(is_cancelling(task)?.unwrap_or_default())
+        // Where nobody counts, more cancellations than ours tell; two at the same moment are one.
+        let is_more = self.thrown > self.fired.load(Ordering::Relaxed);
+        Ok(cancellations(task)?.map_or(is_more, |now| now > self.cancelled_before))
     }
 
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -161,17 +195,22 @@ fn current_task<'py>(running: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
     Ok(Some(asyncio.call_method1(intern!(py, "current_task"), (running,))?).filter(|task| !task.is_none()))
 }
 
-/// Whether somebody cancels the task; unknown before Python 3.11.
-fn is_cancelling(task: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+/// How often the task was cancelled; unknown before Python 3.11.
+fn cancellations(task: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     let cancelling = task.getattr_opt(intern!(task.py(), "cancelling"))?;
-    cancelling.map(|cancelling| Ok(cancelling.call0()?.extract::<u32>()? > 0)).transpose()
+    cancelling.map(|cancelling| cancelling.call0()?.extract()).transpose()
+}
+
+/// Whether a task that runs was cancelled, and will see that when it waits.
+fn is_told_of_it_later(task: &Bound<'_, PyAny>) -> PyResult<bool> {
+    task.getattr_opt(intern!(task.py(), "_must_cancel"))?.map_or(Ok(false), |told| told.is_truthy())
 }
 
 /// Whether somebody cancels the task that runs now. Where that is not known, it may be.
 pub(crate) fn is_being_cancelled(py: Python<'_>) -> bool {
     let task = running_loop(py).map_or(Ok(None), |running| current_task(&running));
-    let known = task.and_then(|task| task.map_or(Ok(None), |task| is_cancelling(&task)));
-    known.ok().flatten().unwrap_or(true)
+    let known = task.and_then(|task| task.map_or(Ok(None), |task| cancellations(&task)));
+    known.ok().flatten().is_none_or(|known| known > 0)
 }
 
 fn cancelled_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

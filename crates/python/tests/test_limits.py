@@ -77,6 +77,62 @@ def test_the_time_limit_and_the_caller_can_cancel_at_once() -> None:
         simulated.run(main())
 
 
+def test_hooks_of_a_task_that_was_cancelled_before_fail_alone() -> None:
+    registry = HookRegistry()
+    seen: list[str] = []
+
+    @registry.register(EVENT, timeout=1)
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(3600)
+
+    @registry.register(EVENT)
+    async def waits_for_another(event: str, data: dict[str, Any]) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.cancel)
+        if "cancelling" in dir(asyncio.Task):  # Before 3.11, nobody can tell who was cancelled.
+            await future
+
+    registry.register(EVENT, lambda event, data: seen.append("saved"))
+
+    async def agent() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await registry.emit(EVENT, {})
+            seen.append("cleaned up")
+
+    async def main() -> None:
+        task = asyncio.create_task(agent())
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert seen == ["saved", "cleaned up"]
+
+    simulated.run(main())
+
+
+def test_a_task_can_be_cancelled_while_a_hook_cleans_up() -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT, timeout=1)
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.5)
+
+    async def main() -> None:
+        task = asyncio.create_task(registry.emit(EVENT, {}))
+        await asyncio.sleep(1.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.get_running_loop().time() == 1.2
+
+    simulated.run(main())
+
+
 def test_no_timer_is_armed_for_hooks_that_do_not_wait() -> None:
     registry = HookRegistry()
 
@@ -219,5 +275,31 @@ def test_collecting_gives_each_hook_its_time() -> None:
     async def main() -> None:
         assert await registry.emit_and_collect(EVENT, {}) == [{"n": 1}, {"n": 3}]
         assert await registry.emit_and_collect(EVENT, {}, timeout=5) == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+    simulated.run(main())
+
+
+def test_observers_that_run_side_by_side_clean_up() -> None:
+    registry = HookRegistry(parallel_observers=True)
+    seen: list[str] = []
+
+    @registry.register(EVENT, role="observer", timeout=1)
+    async def slow(event: str, data: dict[str, Any]) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.5)
+            seen.append("cleaned up")
+            raise ValueError("not seen by anybody")
+
+    async def main() -> None:
+        outcome = await registry.emit_with_outcome(EVENT, {})
+        assert (outcome.reports[0]["answer"], seen) == ("timed_out", ["cleaned up"])
+        task = asyncio.create_task(registry.emit(EVENT, {}))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert seen == ["cleaned up"] * 2
 
     simulated.run(main())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any
+
+#: How long one may clean up after its time is up, in seconds.
+GRACE = 1.0
 
 
 async def observe(calls: list[tuple[Awaitable[Any], float]]) -> list[tuple[str, Any]]:
@@ -13,8 +16,7 @@ async def observe(calls: list[tuple[Awaitable[Any], float]]) -> list[tuple[str, 
     try:
         return list(await asyncio.gather(*tasks))
     finally:
-        for task in tasks:
-            task.cancel()
+        await _end(tasks)
 
 
 async def _observed(call: Awaitable[Any], limit: float) -> tuple[str, Any]:
@@ -22,8 +24,7 @@ async def _observed(call: Awaitable[Any], limit: float) -> tuple[str, Any]:
     try:
         done, _ = await asyncio.wait({running}, timeout=limit)
     finally:
-        # A task that is done does not mind.
-        running.cancel()
+        await _end([running])
     if not done:
         return ("timed_out", None)
     if running.cancelled():
@@ -34,3 +35,16 @@ async def _observed(call: Awaitable[Any], limit: float) -> tuple[str, Any]:
     if isinstance(error, Exception):
         return ("failed", error)
     raise error
+
+
+async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Cancels those that still run, and lets them clean up."""
+    late = [task for task in tasks if not task.done()]
+    for task in late:
+        task.cancel()
+    if late:
+        done, _ = await asyncio.wait(late, timeout=GRACE)
+        for task in done:
+            # What it raised is of no use to anybody, and counts as seen.
+            if not task.cancelled():
+                task.exception()
