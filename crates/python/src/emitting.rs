@@ -126,7 +126,15 @@ awaitable!(Emitting {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Stage::Running(run) = &self.stage { run.visit(&visit) } else { Ok(()) }
+        match &self.stage {
+            Stage::Ready(order) => {
+                visit.call(&order.registry)?;
+                visit.call(&order.data)?;
+                visit.call(&order.session)
+            }
+            Stage::Running(run) => run.visit(&visit),
+            Stage::Finished => Ok(()),
+        }
     }
 
     fn __clear__(&mut self) {

@@ -47,17 +47,24 @@ impl PyHook {
     }
 }
 
-/// The name of a hook that was given none: that of its function, or of its type.
+/// The name of a hook that was given none: that of its function, or of its type. A partial is named after the function that it completes.
 pub(crate) fn default_name(handler: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = handler.py();
-    if let Some(name) = handler.getattr_opt(intern!(py, "__name__"))? {
-        return name.extract();
+    let mut handler = handler.clone();
+    // A partial of a partial is one partial, unless somebody took pains.
+    for _ in 0..10 {
+        if let Some(name) = handler.getattr_opt(intern!(py, "__name__"))?
+            && let Ok(name) = name.extract()
+        {
+            return Ok(name);
+        }
+        // Only of partials: an object may claim to have every attribute.
+        if !handler.is_instance(&py.import("functools")?.getattr("partial")?)? {
+            break;
+        }
+        handler = handler.getattr(intern!(py, "func"))?;
     }
-    match handler.getattr_opt(intern!(py, "func"))? {
-        // A partial is named after the function that it completes.
-        Some(function) => default_name(&function),
-        None => Ok(handler.get_type().name()?.to_string()),
-    }
+    Ok(handler.get_type().name()?.to_string())
 }
 
 /// What a hook failed with, in words.

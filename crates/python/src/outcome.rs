@@ -1,5 +1,6 @@
 //! Everything that the hooks of one emission said, for Python.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -36,6 +37,11 @@ macro_rules! list {
 
 #[pymethods]
 impl Outcome {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.emitted)?;
+        visit.call(&self.kernel.data.current)
+    }
+
     /// The event as it was emitted.
     #[getter]
     fn event(&self) -> &str {

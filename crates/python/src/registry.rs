@@ -19,7 +19,8 @@ use crate::hook::{PyHook, SharedHook, default_name};
 use crate::{encode, log};
 
 /// Who listens to which event, and in which order.
-#[pyclass(module = "amplifier_core.hooks", subclass, frozen, weakref)]
+// With a dict, so that tests can put another `emit` in the place of this one.
+#[pyclass(module = "amplifier_core.hooks", subclass, frozen, weakref, dict)]
 pub(crate) struct HookRegistry {
     pub(crate) kernel: amplifier_core::HookRegistry,
     pub(crate) parallel_observers: bool,

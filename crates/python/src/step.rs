@@ -34,8 +34,12 @@ impl Awaiting {
         if let Ok(coroutine) = Coroutine::of(object.clone())? {
             return Ok(Some(Self::Coroutine(coroutine)));
         }
-        let Some(waiting) = object.getattr_opt(intern!(object.py(), "__await__"))? else { return Ok(None) };
-        Ok(Some(Self::Iterator(waiting.call0()?.cast_into::<PyIterator>()?.unbind())))
+        let waiting = match object.getattr_opt(intern!(object.py(), "__await__"))? {
+            Some(waiting) => waiting.call0()?,
+            None if is_old_coroutine(object)? => object.clone(),
+            None => return Ok(None),
+        };
+        Ok(Some(Self::Iterator(waiting.cast_into::<PyIterator>()?.unbind())))
     }
 
     /// Resumes it.
@@ -85,7 +89,19 @@ impl Awaiting {
 
 /// Whether it can be awaited.
 pub(crate) fn is_awaitable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.getattr_opt(intern!(object.py(), "__await__"))?.is_some())
+    Ok(object.getattr_opt(intern!(object.py(), "__await__"))?.is_some() || is_old_coroutine(object)?)
+}
+
+/// Whether it is a generator that may be awaited, because its function was marked by `types.coroutine`.
+fn is_old_coroutine(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const ITERABLE_COROUTINE: u32 = 0x100;
+    let py = object.py();
+    // Asked of the type: an object may claim to have every attribute.
+    if object.get_type().getattr_opt(intern!(py, "gi_code"))?.is_none() {
+        return Ok(false);
+    }
+    let flags = object.getattr(intern!(py, "gi_code"))?.getattr(intern!(py, "co_flags"))?.extract::<u32>()?;
+    Ok(flags & ITERABLE_COROUTINE != 0)
 }
 
 impl<'py> From<Sent<'py>> for Step<'py> {

@@ -13,10 +13,12 @@ import logging
 import math
 import sys
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Generator
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock, patch
 
 import pytest
 
@@ -354,6 +356,78 @@ def test_an_emission_driven_by_hand_ends_with_its_result() -> None:
             return await registry.emit(EVENT, {"n": 2})
 
     assert asyncio.run(while_an_error_is_handled()).data["n"] == 2
+
+
+class Anything:
+    """Claims to have every attribute."""
+
+    def __getattr__(self, name: str) -> Anything:
+        return Anything()
+
+    def __call__(self, event: str, data: dict[str, Any]) -> None: ...
+
+
+def test_hooks_that_claim_to_have_every_attribute_are_named_after_their_type() -> None:
+    registry = HookRegistry()
+    for handler in (MagicMock(return_value=None), Anything(), AsyncMock(return_value=None)):
+        registry.register(EVENT, handler)
+    assert registry.list_handlers(EVENT)[EVENT] == ["MagicMock", "Anything", "AsyncMock"]
+    assert asyncio.run(registry.emit(EVENT, {})).action == "continue"
+
+
+def test_generators_that_may_be_awaited_are_awaited() -> None:
+    @types.coroutine
+    def guard(event: str, data: dict[str, Any]) -> Generator[Any, Any, HookResult]:
+        yield from asyncio.sleep(0).__await__()
+        return HookResult(action="deny", reason="no")
+
+    for role in ("gate", "observer"):
+        registry = HookRegistry(parallel_observers=True)
+        registry.register(EVENT, guard, role=role)
+        outcome = asyncio.run(_awaited(registry.emit_with_outcome(EVENT, {})))
+        assert outcome.reports[0]["answer"] == "deny"
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def test_a_test_can_put_another_method_in_the_place_of_one() -> None:
+    registry = HookRegistry()
+    with patch.object(registry, "emit", AsyncMock(return_value=HookResult(action="deny"))):
+        assert asyncio.run(_awaited(registry.emit(EVENT, {}))).action == "deny"
+    assert asyncio.run(_awaited(registry.emit(EVENT, {}))).action == "continue"
+
+
+def test_what_holds_its_own_outcome_or_emission_is_collected() -> None:
+    class Agent:
+        last: Any = None
+
+    def left(make: Callable[[Agent], Any]) -> weakref.ref[Agent]:
+        agent = Agent()
+        agent.last = make(agent)
+        return weakref.ref(agent)
+
+    registry = HookRegistry()
+    registry.register(EVENT, lambda event, data: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kept = [
+            left(lambda agent: asyncio.run(_awaited(registry.emit_with_outcome(EVENT, {"agent": agent})))),
+            left(lambda agent: registry.emit(EVENT, {"agent": agent})),
+        ]
+        gc.collect()
+    assert [agent() for agent in kept] == [None, None]
+
+
+def test_observers_that_do_not_wait_need_no_loop() -> None:
+    registry = HookRegistry(parallel_observers=True)
+    seen: list[str] = []
+    registry.register(EVENT, lambda event, data: seen.append("one"), role="observer")
+    registry.register(EVENT, lambda event, data: seen.append("two"), role="observer")
+    with pytest.raises(StopIteration):
+        registry.emit(EVENT, {}).send(None)
+    assert seen == ["one", "two"]
 
 
 def test_a_coroutine_that_cannot_run_is_a_failure_of_its_hook() -> None:
