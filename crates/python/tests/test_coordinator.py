@@ -497,6 +497,51 @@ def test_the_terminal_asks_until_an_option_is_typed() -> None:
     assert "\x1b" not in out.getvalue() and "hook-1 at tool:pre (risky)" in out.getvalue()
 
 
+def asks(prompt: str, timeout: float, default: Literal["allow", "deny"] = "allow") -> HookResult:
+    return HookResult(action="ask_user", approval_prompt=prompt, approval_timeout=timeout, approval_default=default)
+
+
+@pytest.mark.parametrize("default", ["allow", "deny"])
+def test_a_question_out_of_time_makes_room_for_the_next(default: Any) -> None:
+    read, write = os.pipe()
+    out = io.StringIO()
+
+    async def main() -> None:
+        with os.fdopen(read, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+            first = await session.handle_approval_request(asks("First?", 5.0, default))
+            assert first.action == {"allow": "continue", "deny": "deny"}[default]
+            assert out.getvalue().endswith(f"{'allowed' if default == 'allow' else 'denied'} by default: nobody answered in time\n")
+            second = asyncio.ensure_future(session.handle_approval_request(asks("Second?", 5.0)))
+            await asyncio.sleep(1)
+            assert out.getvalue().endswith("\nSecond?\n[1] Allow  [2] Deny\n> ")
+            os.write(write, b"2\n")
+            assert (await second).reason == "User denied: Second?"
+
+    simulated.run(main())
+    os.close(write)
+
+
+def test_a_question_that_nobody_saw_is_not_allowed_by_default() -> None:
+    read, write = os.pipe()
+    out = io.StringIO()
+
+    async def main() -> None:
+        with os.fdopen(read, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+            first = asyncio.ensure_future(session.handle_approval_request(asks("First?", 60.0)))
+            await asyncio.sleep(1)
+            unseen = await session.handle_approval_request(asks("Unseen?", 5.0), "guard")
+            assert unseen.reason == "Approval failed (RuntimeError: its time was up before it could be shown): Unseen?"
+            assert out.getvalue().endswith("denied: a question of hook guard ran out of time before it could be shown\n")
+            os.write(write, b"1\n")
+            assert (await first).action == "continue"
+
+    simulated.run(main())
+    os.close(write)
+    assert "Unseen?" not in out.getvalue()
+
+
 def test_a_closed_terminal_denies() -> None:
     session = SessionCoordinator(hooks(ASK), None, TerminalApprovals(io.StringIO(""), io.StringIO()), None)
     result = asyncio.run(session.execute_with_hooks("tool:pre", {}))

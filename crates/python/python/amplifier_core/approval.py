@@ -73,10 +73,15 @@ class ScriptedApprovals:
         return answer
 
 
+#: How much earlier than the kernel the terminal stops waiting, in seconds: it still says itself what becomes of the question.
+_MARGIN = 0.05
+
+
 class TerminalApprovals:
     """Asks on the terminal. What is typed is the number of an option, or its label in any case.
 
-    Where nobody sits at a terminal the question fails, and the operation is denied.
+    One question at a time is open. One whose time is up makes room for the next; one that could not be shown in its time fails. Where
+    nobody sits at a terminal the question fails, too, and what fails is denied.
     """
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
@@ -86,28 +91,50 @@ class TerminalApprovals:
         self._typed = b""
 
     async def ask(self, request: ApprovalRequest) -> str:
-        """Asks until one of the options is typed."""
+        """Asks until one of the options is typed, or the time of the question is up."""
         stdin = self._stdin or sys.stdin
         stdout = self._stdout or sys.stderr
         if self._stdin is None and not (stdin and stdin.isatty()):
             raise RuntimeError("there is no terminal to ask on")
         if self._turn is None:
             self._turn = asyncio.Lock()
-        # One question at a time: what is typed is the answer to the last one shown.
-        async with self._turn:
-            options = "  ".join(f"[{number}] {label}" for number, label in enumerate(request.options, 1))
-            reason = f" ({_printable(request.reason)})" if request.reason else ""
-            asked = f"\n{_printable(request.hook)} at {request.event}{reason}\n{_printable(request.prompt)}\n"
-            stdout.write(asked)
-            while True:
-                stdout.write(f"{_printable(options)}\n> ")
+        turn = self._turn
+        shown = False
+
+        async def in_turn() -> str:
+            nonlocal shown
+            # One question at a time: what is typed is the answer to the last one shown.
+            async with turn:
+                shown = True
+                return await self._show(request, stdin, stdout)
+
+        try:
+            # The kernel would wait on for a late answer, and the next question for its turn.
+            return await asyncio.wait_for(in_turn(), request.timeout - min(_MARGIN, request.timeout / 4))
+        except asyncio.TimeoutError:
+            if shown:
+                decision = "allowed" if request.default == "allow" else "denied"
+                stdout.write(f"\n{decision} by default: nobody answered in time\n")
                 stdout.flush()
-                line = await self._read_line(stdin)
-                if not line:
-                    raise RuntimeError("the terminal was closed")
-                chosen = request.option(line)
-                if chosen is not None:
-                    return chosen
+                raise ApprovalTimeoutError from None
+            # Nobody has seen it, so nothing is allowed by default.
+            stdout.write(f"\ndenied: a question of hook {_printable(request.hook)} ran out of time before it could be shown\n")
+            stdout.flush()
+            raise RuntimeError("its time was up before it could be shown") from None
+
+    async def _show(self, request: ApprovalRequest, stdin: TextIO, stdout: TextIO) -> str:
+        options = "  ".join(f"[{number}] {label}" for number, label in enumerate(request.options, 1))
+        reason = f" ({_printable(request.reason)})" if request.reason else ""
+        stdout.write(f"\n{_printable(request.hook)} at {request.event}{reason}\n{_printable(request.prompt)}\n")
+        while True:
+            stdout.write(f"{_printable(options)}\n> ")
+            stdout.flush()
+            line = await self._read_line(stdin)
+            if not line:
+                raise RuntimeError("the terminal was closed")
+            chosen = request.option(line)
+            if chosen is not None:
+                return chosen
 
     async def _read_line(self, stdin: TextIO) -> str:
         """Reads a line without blocking the loop, where the loop can watch the stream; without a line break at its end, it is over."""
