@@ -6,6 +6,8 @@ import asyncio
 import gc
 import io
 import os
+import pty
+import select
 import weakref
 from typing import Any, Literal
 from unittest.mock import AsyncMock
@@ -540,6 +542,41 @@ def test_a_question_that_nobody_saw_is_not_allowed_by_default() -> None:
     simulated.run(main())
     os.close(write)
     assert "Unseen?" not in out.getvalue()
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it() -> None:
+    keyboard, terminal = pty.openpty()
+    out = io.StringIO()
+
+    async def main() -> None:
+        with os.fdopen(terminal, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+            os.write(keyboard, b"1\n")
+            for prompt in ("First?", "Second?"):
+                # The system passes on what is typed a little later.
+                assert select.select([terminal], [], [], 10)[0]
+                question = asyncio.ensure_future(session.handle_approval_request(asks(prompt, 60.0)))
+                while not out.getvalue().endswith(f"{prompt}\n[1] Allow  [2] Deny\n> "):
+                    await asyncio.sleep(0)
+                # One line too many.
+                os.write(keyboard, b"2\n1\n")
+                assert (await question).reason == f"User denied: {prompt}"
+
+    asyncio.run(main())
+    os.close(keyboard)
+
+
+def test_lines_that_are_not_typed_are_answers_in_order() -> None:
+    read, write = os.pipe()
+    os.write(write, b"1\n2\n1\n")
+
+    async def main() -> list[str]:
+        with os.fdopen(read, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, io.StringIO()), None)
+            return [(await session.handle_approval_request(ASK)).action for _ in range(3)]
+
+    assert simulated.run(main()) == ["continue", "deny", "continue"]
+    os.close(write)
 
 
 def test_a_closed_terminal_denies() -> None:

@@ -80,6 +80,7 @@ _MARGIN = 0.05
 class TerminalApprovals:
     """Asks on the terminal. What is typed is the number of an option, or its label in any case.
 
+    What was typed before a question was shown does not answer it; where the input is no terminal, each line is the next answer.
     One question at a time is open. One whose time is up makes room for the next; one that could not be shown in its time fails. Where
     nobody sits at a terminal the question fails, too, and what fails is denied.
     """
@@ -126,6 +127,9 @@ class TerminalApprovals:
         options = "  ".join(f"[{number}] {label}" for number, label in enumerate(request.options, 1))
         reason = f" ({_printable(request.reason)})" if request.reason else ""
         stdout.write(f"\n{_printable(request.hook)} at {request.event}{reason}\n{_printable(request.prompt)}\n")
+        stdout.flush()
+        # Before the options: what is typed once they are there is an answer.
+        self._discard_typed(stdin)
         while True:
             stdout.write(f"{_printable(options)}\n> ")
             stdout.flush()
@@ -135,6 +139,19 @@ class TerminalApprovals:
             chosen = request.option(line)
             if chosen is not None:
                 return chosen
+
+    def _discard_typed(self, stdin: TextIO) -> None:
+        """Forgets what was typed so far, if this is a terminal: whoever typed it had not seen the question."""
+        if not stdin.isatty():
+            return
+        self._typed = b""
+        try:
+            import termios
+
+            file = stdin.fileno()
+        except (ImportError, OSError, ValueError):
+            return
+        termios.tcflush(file, termios.TCIFLUSH)
 
     async def _read_line(self, stdin: TextIO) -> str:
         """Reads a line without blocking the loop, where the loop can watch the stream; without a line break at its end, it is over."""
