@@ -213,6 +213,36 @@ def test_a_module_sees_the_coordinator_and_a_configuration_of_its_own() -> None:
     asyncio.run(run())
 
 
+def test_a_module_can_be_mounted_on_a_coordinator_itself(caplog: pytest.LogCaptureFixture) -> None:
+    cleaned: list[str] = []
+
+    async def mount(coordinator: SessionCoordinator, config: dict[str, Any]) -> None:
+        async def later() -> None:
+            await asyncio.sleep(0)
+            cleaned.append("later")
+
+        coordinator.get("hooks").register("tool:pre", lambda event, data: HookResult(action="deny", reason="no"))
+        coordinator.register_cleanup(lambda: cleaned.append("first"))
+        coordinator.register_cleanup(lambda: 1 / 0)
+        coordinator.register_cleanup(later)
+        assert coordinator.get("hooks") is coordinator.hooks
+        assert (coordinator.get("tools"), coordinator.get("hooks", "name")) == (None, None)
+        with pytest.raises(TypeError, match="a cleanup must be callable; found `int`"):
+            coordinator.register_cleanup(3)  # type: ignore[arg-type]
+
+    async def run() -> None:
+        coordinator = make_coordinator()
+        await mount(coordinator, {})
+        assert await denied(coordinator) == "no"
+        assert cleaned == []
+        await coordinator.cleanup()
+        await coordinator.cleanup()
+
+    asyncio.run(run())
+    assert cleaned == ["later", "first"]
+    assert caplog.messages == ["A cleanup failed: ZeroDivisionError: division by zero"]
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no disk"), asyncio.CancelledError(), KeyboardInterrupt()])
 def test_a_mount_that_fails_leaves_nothing(error: BaseException) -> None:
     cleaned: list[str] = []

@@ -421,6 +421,28 @@ def test_a_session_that_is_first_used_twice_at_once_starts_once() -> None:
     assert starts == ["session:start"]
 
 
+def test_the_coordinator_cleans_up_when_the_session_ends() -> None:
+    cleaned: list[str] = []
+
+    async def main() -> None:
+        hooks = HookRegistry()
+        hooks.register("session:end", lambda event, data: cleaned.append(event))
+        async with Session(ScriptedProvider(["one"]), hooks=hooks) as session:
+            session.coordinator.register_cleanup(lambda: cleaned.append("cleanup"))
+        assert cleaned == ["session:end", "cleanup"]
+        unused = Session(ScriptedProvider(["one"]))
+        unused.coordinator.register_cleanup(lambda: cleaned.append("never started"))
+        await unused.end()
+        hooks.register("session:start", lambda event, data: HookResult(action="deny", reason="no"))
+        refused = Session(ScriptedProvider(["one"]), hooks=hooks)
+        refused.coordinator.register_cleanup(lambda: cleaned.append("refused"))
+        with pytest.raises(SessionRefusedError):
+            await refused.start()
+
+    run(main())
+    assert cleaned[2:] == ["never started", "session:end", "refused"]
+
+
 def test_what_was_said_can_be_read_after_the_end() -> None:
     async def main() -> None:
         async with Session(ScriptedProvider(["ok"])) as session:

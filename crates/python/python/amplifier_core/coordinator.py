@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from amplifier_core._channels import Contributions
 from amplifier_core._native import AuditLog, Coordinator, HookRegistry, HookResult, Outcome
 
 __all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
+
+logger = logging.getLogger("amplifier_core.coordinator")
 
 #: The longest injection, in characters, unless the configuration says otherwise.
 MAX_INJECTION_SIZE = 10_240
@@ -84,6 +87,7 @@ class SessionCoordinator:
         self.config = dict(config or {})
         settings = self.config.get("session", self.config)
         self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
+        self._cleanups: list[Callable[[], Any]] = []
         self._kernel = Coordinator(
             hooks,
             context=_context(context),
@@ -187,6 +191,29 @@ class SessionCoordinator:
         """What the contributors of a channel give, in order of registration; one that fails is logged and skipped. Await it if
         some of them are async."""
         return Contributions(channel, list(self._channels.get(channel, ())))
+
+    def get(self, point: str, name: str | None = None) -> Any:
+        """What is mounted at a point: ``get("hooks")`` is ``hooks``. Gives ``None`` if there is nothing."""
+        return getattr(self, point, None) if name is None else None
+
+    def register_cleanup(self, cleanup: Callable[[], Any]) -> None:
+        """Has a function called, sync or async, by :meth:`cleanup`. What a module registers while ``modules.mount`` mounts it is called
+        when the module is unmounted instead."""
+        if not callable(cleanup):
+            raise TypeError(f"a cleanup must be callable; found `{type(cleanup).__name__}`")
+        self._cleanups.append(cleanup)
+
+    async def cleanup(self) -> None:
+        """Calls what was given to :meth:`register_cleanup`, the latest first, each once. One that fails is logged. A ``Session`` does it
+        when it ends; with a loop of your own, call it then."""
+        while self._cleanups:
+            cleanup = self._cleanups.pop()
+            try:
+                given = cleanup()
+                if inspect.isawaitable(given):
+                    await given
+            except Exception as error:
+                logger.warning("A cleanup failed: %s: %s", type(error).__name__, error, exc_info=error)
 
     def __repr__(self) -> str:
         return f"<SessionCoordinator of {self.hooks!r}>"

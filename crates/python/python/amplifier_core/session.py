@@ -179,6 +179,7 @@ class _Coordinator(SessionCoordinator):
         self.audit = session.audit
         self.config = dict(config)
         self._channels = {}
+        self._cleanups = []
         self._session = weakref.ref(session)
         self._of_session: Coordinator | None = None
 
@@ -359,7 +360,7 @@ class Session:
         return self._kernel.cancel()
 
     async def end(self, reason: str = "complete") -> None:
-        """Ends the session, and takes the hooks of its bundle away. A turn that runs is waited for. Its part of an
+        """Ends the session, takes the hooks of its bundle away, and has its coordinator clean up. A turn that runs is waited for. Its part of an
         ``AuditLog`` is sealed. Ending it twice is harmless."""
         if self._state == "running":
             with self._alone():
@@ -370,8 +371,9 @@ class Session:
                     await self._unmount()
         elif self._state == "starting":
             raise RuntimeError("the session has not started")
-        else:
+        elif self._state == "new":
             self._state = "ended"
+            await self.coordinator.cleanup()
 
     @property
     def id(self) -> str:
@@ -411,8 +413,11 @@ class Session:
 
     async def _unmount(self) -> None:
         mounted, self._mounted = self._mounted, None
-        if mounted is not None:
-            await mounted.unmount()
+        try:
+            if mounted is not None:
+                await mounted.unmount()
+        finally:
+            await self.coordinator.cleanup()
 
     async def __aenter__(self) -> Self:
         await self._begin()
