@@ -404,6 +404,16 @@ def test_parts_that_cannot_be_called_are_refused(parts: dict[str, Any], message:
         SessionCoordinator(HookRegistry(), **parts)
 
 
+@pytest.mark.parametrize("part", ["hooks", "context", "approval_system", "display_system", "audit", "config"])
+def test_parts_cannot_be_set_later(part: str) -> None:
+    session = SessionCoordinator(HookRegistry(), Context(), Person("Deny"), Screen(), {"session": {}})
+    before = getattr(session, part)
+    text = f"`{part}` of a `SessionCoordinator` cannot be set: give it when the `SessionCoordinator` is made"
+    with pytest.raises(AttributeError, match=text):
+        setattr(session, part, Person("Allow"))
+    assert getattr(session, part) is before
+
+
 def test_a_record_that_nobody_waits_for_is_a_failure() -> None:
     class Later:
         def record(self, record: dict[str, Any]) -> Any:

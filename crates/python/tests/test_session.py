@@ -199,6 +199,15 @@ def test_approvals_are_asked_of_the_persons_system() -> None:
     assert [request.data["tool_name"] for request in person.requests] == ["work", "work"]
 
 
+def test_parts_of_a_session_cannot_be_set_later() -> None:
+    session = Session(ScriptedProvider(["one"]))
+    for part in ("hooks", "approval_system", "display_system", "audit"):
+        with pytest.raises(AttributeError, match=f"`{part}` of a `Session` cannot be set: give it when the `Session` is made"):
+            setattr(session, part, ScriptedApprovals("Allow"))
+    with pytest.raises(AttributeError, match="`approval_system` of a `SessionCoordinator` cannot be set"):
+        session.coordinator.approval_system = ScriptedApprovals("Allow")  # type: ignore[assignment]
+
+
 def test_without_an_approval_system_the_answer_is_no() -> None:
     async def main() -> None:
         hooks = HookRegistry()

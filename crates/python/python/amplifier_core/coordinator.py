@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from amplifier_core._channels import Contributions
+from amplifier_core._given import Given, give
 from amplifier_core._native import AuditLog, Coordinator, HookRegistry, HookResult, Outcome
 
 __all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
@@ -55,7 +56,7 @@ class SessionCoordinator:
     """Emits events for a session and routes what the hooks say, in this order: approvals, injections, messages.
 
     ``context``, ``approval_system``, ``display_system`` and ``audit`` may be ``None``: injections and messages are then left out,
-    and every approval is refused. Their methods may be async or not:
+    and every approval is refused. They cannot be set later. Their methods may be async or not:
 
     - ``context.add_message(role, content, metadata)``, or ``context.add_message(message)`` with a dict of these;
     - ``approval_system.request_approval(prompt, options, timeout, default)``, or ``ask(request)``;
@@ -66,6 +67,13 @@ class SessionCoordinator:
     ``injection_budget_per_turn``, ``over_budget`` (``"warn"``, ``"drop"``, ``"truncate"``), ``forbid_default_allow`` and
     ``audit_required``. ``approval_rules`` are the person's standing answers: ``{"<hook>:<pattern>": "allow" or "deny"}``.
     """
+
+    hooks = Given[HookRegistry]()
+    context = Given[Any]()
+    approval_system = Given[Any]()
+    display_system = Given[Any]()
+    audit = Given[Any]()
+    config = Given[dict[str, Any]]()
 
     def __init__(
         self,
@@ -79,13 +87,17 @@ class SessionCoordinator:
         session_id: str | None = None,
         approval_rules: Mapping[str, str] | None = None,
     ) -> None:
-        self.hooks = hooks
-        self.context = context
-        self.approval_system = approval_system
-        self.display_system = display_system
-        self.audit = audit
-        self.config = dict(config or {})
-        settings = self.config.get("session", self.config)
+        config = dict(config or {})
+        give(
+            self,
+            hooks=hooks,
+            context=context,
+            approval_system=approval_system,
+            display_system=display_system,
+            audit=audit,
+            config=config,
+        )
+        settings = config.get("session", config)
         self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
         self._cleanups: list[Callable[[], Any]] = []
         self._kernel = Coordinator(

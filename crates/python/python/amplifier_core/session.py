@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from amplifier_core._given import Given, give
 from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
 from amplifier_core._protection import Protection
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
@@ -172,12 +173,15 @@ class _Coordinator(SessionCoordinator):
     """The coordinator of a session, which has its kernel from the session."""
 
     def __init__(self, session: Session, config: Mapping[str, Any]) -> None:
-        self.hooks = session.hooks
-        self.context = session.context
-        self.approval_system = session.approval_system
-        self.display_system = session.display_system
-        self.audit = session.audit
-        self.config = dict(config)
+        give(
+            self,
+            hooks=session.hooks,
+            context=session.context,
+            approval_system=session.approval_system,
+            display_system=session.display_system,
+            audit=session.audit,
+            config=dict(config),
+        )
         self._channels = {}
         self._cleanups = []
         self._session = weakref.ref(session)
@@ -215,6 +219,11 @@ class Session:
     It starts at the beginning of an ``async with`` block, or when it is first used, and ends with the block or with :meth:`end`.
     """
 
+    hooks = Given[HookRegistry]()
+    approval_system = Given[Any]()
+    display_system = Given[Any]()
+    audit = Given[Any]()
+
     def __init__(
         self,
         provider: Any = None,
@@ -237,10 +246,8 @@ class Session:
         follow: bool = True,
         confine: bool | None = None,
     ) -> None:
-        self.hooks = HookRegistry() if hooks is None else hooks
-        self.approval_system = approval_system
-        self.display_system = display_system
-        self.audit = audit
+        hooks = HookRegistry() if hooks is None else hooks
+        give(self, hooks=hooks, approval_system=approval_system, display_system=display_system, audit=audit)
         #: The name that a hook gave to the session.
         self.name: str | None = None
         if resume is not None and store is None:
