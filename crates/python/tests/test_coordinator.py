@@ -8,9 +8,10 @@ import io
 import os
 import pty
 import select
+import types
 import weakref
 from typing import Any, Literal
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -153,6 +154,40 @@ def test_the_request_shows_what_will_run() -> None:
     assert (request.options, request.effects) == (["Allow", "Deny"], ["allow_once", "deny"])
     assert (request.data["command"], request.data["when"], len(request.digest)) == ("ls", [1, 2], 64)
     assert [request.option(typed) for typed in ("1", "deny", "Deny", "3", "x")] == ["Allow", "Deny", "Deny", None, None]
+
+
+class Helpful(Person):
+    def ask(self, text: str) -> str:
+        raise NotImplementedError(f"it has its own use: {text}")
+
+
+class Both(Person):
+    async def ask(self, request: ApprovalRequest) -> str:
+        return request.options[0]
+
+
+class Unfit:
+    def request_approval(self, question: str) -> str:
+        raise NotImplementedError(question)
+
+    def ask(self, asked: ApprovalRequest) -> str:
+        return asked.options[0]
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        Helpful("Allow"),
+        Both("Deny"),
+        Unfit(),
+        types.SimpleNamespace(ask=AsyncMock(return_value="Allow")),
+        Mock(request_approval=AsyncMock(return_value="Allow")),
+        AsyncMock(spec=TerminalApprovals, ask=AsyncMock(return_value="Allow")),
+    ],
+    ids=lambda system: type(system).__name__,
+)
+def test_approval_systems_are_called_by_the_method_that_fits(system: Any) -> None:
+    assert run(SessionCoordinator(hooks(ASK), None, system, None)).action == "continue"
 
 
 def test_cancelling_withdraws_the_question_and_is_recorded() -> None:

@@ -31,7 +31,8 @@ class ApprovalSystem(Protocol):
     """Puts a question to a person and gives back the label of the option that was chosen. It may be async or not.
 
     The kernel owns what each option does, the time limit and the memory of lasting answers. A system that has a method
-    ``ask(request)`` is called with the whole :class:`ApprovalRequest` instead: the hook, the event, the data that will run.
+    ``ask(request)`` is called with the whole :class:`ApprovalRequest` instead: the hook, the event, the data that will run. If it has
+    both, the parameter of ``ask`` must be called ``request`` for that: one of another kind is left alone.
     """
 
     async def request_approval(

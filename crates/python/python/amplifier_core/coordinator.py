@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from amplifier_core._channels import Contributions
@@ -59,7 +59,8 @@ class SessionCoordinator:
     and every approval is refused. They cannot be set later. Their methods may be async or not:
 
     - ``context.add_message(role, content, metadata)``, or ``context.add_message(message)`` with a dict of these;
-    - ``approval_system.request_approval(prompt, options, timeout, default)``, or ``ask(request)``;
+    - ``approval_system.request_approval(prompt, options, timeout, default)``, or ``ask(request)``; of both, ``ask`` if its parameter is called
+      ``request``;
     - ``display_system.show_message(message, level, source)``;
     - ``audit.record(record)``, which must not wait, and ``audit.flush()`` if there is one.
 
@@ -252,13 +253,17 @@ def _approvals(system: Any) -> _Part | None:
     if system is None:
         return None
     called = "request_approval(prompt, options, timeout, default)` or `ask(request)"
-    # Only one that says so in its type takes the whole request: a mock has every method.
-    takes_one = callable(getattr(type(system), "ask", None))
-    name = "ask" if takes_one else "request_approval"
-    method = _method(system, name, "an approval system", called)
-    if not (_takes(method, None) if takes_one else _takes(method, prompt="", options=[], timeout=0.0, default="")):
-        raise _misfit(system, name, called)
-    return system, takes_one
+    ask, request_approval = getattr(system, "ask", None), getattr(system, "request_approval", None)
+    can_ask = callable(ask) and _takes(ask, None)
+    can_request = callable(request_approval) and _takes(request_approval, prompt="", options=[], timeout=0.0, default="")
+    # Beside the other one, an `ask` may be there for something else, and a mock has every method: its parameter tells.
+    if can_ask and (not can_request or "request" in _parameters(ask)):
+        return system, True
+    if can_request:
+        return system, False
+    name = "ask" if callable(ask) and not callable(request_approval) else "request_approval"
+    _method(system, name, "an approval system", called)
+    raise _misfit(system, name, called)
 
 
 def _display(display: Any) -> _Part | None:
@@ -300,6 +305,14 @@ def _takes(method: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _parameters(method: Any) -> Collection[str]:
+    """The names of its parameters, as far as they can be told."""
+    try:
+        return inspect.signature(method).parameters
+    except (TypeError, ValueError):
+        return ()
 
 
 def _misfit(part: Any, name: str, called: str) -> TypeError:
