@@ -511,6 +511,28 @@ def test_contributions_are_collected() -> None:
         session.register_contributor("tools", "name")
 
 
+def test_contributions_can_be_awaited_more_than_once(caplog: pytest.LogCaptureFixture) -> None:
+    session = SessionCoordinator(HookRegistry())
+
+    async def later() -> str:
+        await asyncio.sleep(1)
+        return "later"
+
+    session.register_contributor("tools", later)
+    session.register_contributor("tools", lambda: "now")
+
+    async def main() -> None:
+        async def all_of(contributions: Any) -> Any:
+            return await contributions
+
+        contributions = session.collect_contributions("tools")
+        at_once = await asyncio.gather(all_of(contributions), all_of(contributions))
+        assert [*at_once, await contributions] == [["later", "now"]] * 3
+
+    simulated.run(main())
+    assert caplog.messages == []
+
+
 def test_a_session_and_parts_that_hold_each_other_are_collected() -> None:
     class Owner(Context):
         def __init__(self) -> None:
