@@ -21,6 +21,7 @@ from amplifier_core.coordinator import INJECTION_BUDGET_PER_TURN, MAX_INJECTION_
 from amplifier_core.display import DisplaySystem, LoggingDisplay, TerminalDisplay
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
+from amplifier_core.session import ScriptedProvider, Session
 
 INJECT = HookResult(action="inject_context", context_injection="mind it", user_message="hello")
 ASK = HookResult(action="ask_user", approval_prompt="Go?", approval_timeout=5.0)
@@ -476,12 +477,39 @@ def test_a_denial_has_no_effect_where_events_are_only_observed() -> None:
     assert result.data and result.data["n"] == (1,)
 
 
-def test_wrong_configurations_are_refused() -> None:
-    for config in ({"injection_sise_limit": 5}, {"over_budget": "explode"}, {"injection_size_limit": -1}):
-        with pytest.raises(ValueError, match="the configuration is wrong"):
-            SessionCoordinator(HookRegistry(), config=config)
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"injection_sise_limit": 5}, "unknown field `injection_sise_limit`, expected one of .*`injection_size_limit`"),
+        ({"over_budget": "explode"}, "unknown variant `explode`, expected one of `warn`, `drop`, `truncate`"),
+        ({"injection_size_limit": -1}, "`injection_size_limit` must be a whole number from 0 on, or `None` for no limit; found `-1`"),
+        ({"session": {"injection_budget_per_turn": 1.5}}, "`injection_budget_per_turn` must be a whole number .*; found `1.5`"),
+        ({"injection_size_limit": True}, "`injection_size_limit` must be a whole number .*; found `True`"),
+        ({"injection_size_limit": 10**30}, "`injection_size_limit` must be a whole number .*; found `1000"),
+        ({"audit_required": "yes"}, "`audit_required` must be `True` or `False`; found `'yes'`"),
+        ({"session": {}, "injection_size_limit": 5}, "`injection_size_limit` stands beside `session`, .*: put it under `session`"),
+        ({"session": [1]}, r"`session` must be a dict of settings; found `\[1\]`"),
+    ],
+)
+def test_wrong_configurations_are_refused(config: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=f"the configuration is wrong: {problem}"):
+        SessionCoordinator(HookRegistry(), config=config)
+    with pytest.raises(ValueError, match=f"the configuration is wrong: {problem}"):
+        Session(ScriptedProvider([]), config=config)
+
+
+def test_wrong_rules_are_refused() -> None:
     with pytest.raises(ValueError, match="names no hook"):
         SessionCoordinator(HookRegistry(), approval_rules={"*:x": "allow"})
+
+
+def test_a_configuration_may_say_nothing_of_the_session() -> None:
+    configs: list[dict[str, Any]] = [{"session": None}, {"session": {}, "providers": []}, {}]
+    for config in configs:
+        session = SessionCoordinator(hooks(INJECT), Context(), config=config)
+        run(session)
+        assert len(session.context.messages) == 1
+        Session(ScriptedProvider([]), config=config)
 
 
 def test_contributions_are_collected() -> None:

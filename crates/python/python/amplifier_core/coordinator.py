@@ -10,6 +10,7 @@ from typing import Any
 from amplifier_core._channels import Contributions
 from amplifier_core._given import Given, give
 from amplifier_core._native import AuditLog, Coordinator, HookRegistry, HookResult, Outcome
+from amplifier_core._settings import settings_of
 
 __all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
 
@@ -64,7 +65,7 @@ class SessionCoordinator:
     - ``display_system.show_message(message, level, source)``;
     - ``audit.record(record)``, which must not wait, and ``audit.flush()`` if there is one.
 
-    ``config`` has the settings of the session (or holds them under ``"session"``): ``injection_size_limit``,
+    ``config`` has the settings of the session (or holds them under ``"session"``, and there alone): ``injection_size_limit``,
     ``injection_budget_per_turn``, ``over_budget`` (``"warn"``, ``"drop"``, ``"truncate"``), ``forbid_default_allow`` and
     ``audit_required``. ``approval_rules`` are the person's standing answers: ``{"<hook>:<pattern>": "allow" or "deny"}``.
     """
@@ -98,7 +99,6 @@ class SessionCoordinator:
             audit=audit,
             config=config,
         )
-        settings = config.get("session", config)
         self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
         self._cleanups: list[Callable[[], Any]] = []
         self._kernel = Coordinator(
@@ -107,7 +107,7 @@ class SessionCoordinator:
             approvals=_approvals(approval_system),
             display=_display(display_system),
             audit=_audit(audit),
-            config=dict(settings),
+            config=settings_of(config),
             session_id=session_id,
             rules=dict(approval_rules or {}),
         )

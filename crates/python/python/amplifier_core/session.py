@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from amplifier_core._given import Given, give
 from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
 from amplifier_core._protection import Protection
+from amplifier_core._settings import settings_of
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class Session:
         self._started: asyncio.Event | None = None
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
-        limits = {**settings.get("config", {}), **config.get("session", config)}
+        limits = {**settings.get("config", {}), **settings_of(config)}
         approvals = _approvals(approval_system)
         place = "." if workspace is None else os.fspath(workspace)
         self._protection = Protection(bundle, audit, store, place)

@@ -1,0 +1,38 @@
+"""The settings of a session, as its configuration has them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_NUMBERS = ("injection_size_limit", "injection_budget_per_turn")
+_SWITCHES = ("forbid_default_allow", "audit_required")
+_SETTINGS = (*_NUMBERS, "over_budget", *_SWITCHES)
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in a configuration, which has them under ``"session"``, or is nothing else. The kernel checks them again, but does not
+    know the names of those whose values it cannot read."""
+    if "session" in config:
+        for name in _SETTINGS:
+            if name in config:
+                raise _wrong(f"`{name}` stands beside `session`, where nobody looks for it: put it under `session`")
+        # A key of YAML with nothing behind it.
+        config = {} if config["session"] is None else config["session"]
+        if not isinstance(config, Mapping):
+            raise _wrong(f"`session` must be a dict of settings; found `{config!r}`")
+    settings = dict(config)
+    for name in _NUMBERS:
+        value = settings.get(name)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 <= value <= sys.maxsize):
+            raise _wrong(f"`{name}` must be a whole number from 0 on, or `None` for no limit; found `{value!r}`")
+    for name in _SWITCHES:
+        if not isinstance(settings.get(name, False), bool):
+            raise _wrong(f"`{name}` must be `True` or `False`; found `{settings[name]!r}`")
+    return settings
+
+
+def _wrong(text: str) -> ValueError:
+    return ValueError(f"the configuration is wrong: {text}")
