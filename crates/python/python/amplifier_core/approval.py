@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable
 from typing import Literal, Protocol, TextIO, runtime_checkable
 
 from amplifier_core._native import ApprovalRequest
@@ -35,9 +36,9 @@ class ApprovalSystem(Protocol):
     both, the parameter of ``ask`` must be called ``request`` for that: one of another kind is left alone.
     """
 
-    async def request_approval(
+    def request_approval(
         self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]
-    ) -> str: ...
+    ) -> str | Awaitable[str]: ...
 
 
 class ScriptedApprovals:

@@ -1,0 +1,63 @@
+"""What a strict type checker says about code that uses the package."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+# Strict: it also finds an error to ignore that is none.
+PROGRAM = """
+from typing import Any, Literal
+
+from amplifier_core.approval import ApprovalSystem
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.testing import MockApprovalSystem, make_coordinator
+
+
+class Sync:
+    def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
+        return options[0]
+
+
+class Async:
+    async def request_approval(
+        self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]
+    ) -> str:
+        return options[0]
+
+
+class Derived(ApprovalSystem):
+    async def request_approval(
+        self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]
+    ) -> str:
+        return options[0]
+
+
+class Wrong:
+    def request_approval(self, prompt: str) -> int:
+        return 1
+
+
+systems: list[ApprovalSystem] = [Sync(), Async(), Derived(), MockApprovalSystem()]
+wrong: ApprovalSystem = Wrong()  # type: ignore[assignment]
+
+
+async def mount(coordinator: SessionCoordinator, config: dict[str, Any]) -> None:
+    coordinator.register_cleanup(coordinator.hooks.register("tool:pre", lambda event, data: None))
+    coordinator.get("hooks").register("tool:post", lambda event, data: None)
+
+
+async def test_mount() -> None:
+    coordinator = make_coordinator()
+    await mount(coordinator, {})
+    await coordinator.cleanup()
+    coordinator.approval_system = Sync()  # type: ignore[assignment]
+"""
+
+
+def test_code_of_users_is_well_typed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    assert api.run(["--strict", "program.py"]) == ("Success: no issues found in 1 source file\n", "", 0)
