@@ -20,6 +20,8 @@ pub(crate) struct AuditLog {
     #[pyo3(get)]
     folder: PathBuf,
     key_file: PathBuf,
+    /// The process that opened it. What a fork leaves has nobody who writes.
+    process: u32,
 }
 
 /// What went wrong, as an exception of Python.
@@ -41,14 +43,31 @@ pub(crate) fn durability(word: &str) -> PyResult<Durability> {
 impl AuditLog {
     /// The log itself.
     pub(crate) fn log(&self) -> PyResult<Log> {
+        if self.is_of_another_process() {
+            let text = "the audit log was opened by another process: after a fork, open it anew";
+            return Err(PyRuntimeError::new_err(text));
+        }
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
         log.ok_or_else(|| PyRuntimeError::new_err("the audit log is closed"))
+    }
+
+    fn is_of_another_process(&self) -> bool {
+        self.process != std::process::id()
     }
 
     fn do_with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(Log) -> Result<T, AuditError> + Send) -> PyResult<T> {
         let log = self.log()?;
         // It waits for the disk.
         py.detach(|| work(log)).map_err(failed)
+    }
+}
+
+impl Drop for AuditLog {
+    fn drop(&mut self) {
+        if self.is_of_another_process() {
+            // The thread that writes was not forked, so that nobody can wait for it.
+            std::mem::forget(self.log.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        }
     }
 }
 
@@ -61,7 +80,7 @@ impl AuditLog {
         crate::trace::to_logging();
         let options = Log::at(&folder, &key_file).durability(self::durability(durability)?);
         let log = py.detach(|| options.open()).map_err(failed)?;
-        Ok(Self { log: Mutex::new(Some(log)), folder, key_file })
+        Ok(Self { log: Mutex::new(Some(log)), folder, key_file, process: std::process::id() })
     }
 
     /// The file with its key.
@@ -103,6 +122,9 @@ impl AuditLog {
 
     /// Writes what was taken, signs a checkpoint, and closes the log. Closing it twice is harmless.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_of_another_process() {
+            return Ok(());
+        }
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).take();
         log.map_or(Ok(()), |log| py.detach(|| log.close()).map_err(failed))
     }
@@ -196,16 +218,23 @@ pub(crate) fn verify(
 #[pyfunction]
 pub(crate) fn records<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
     let lines = py.detach(|| {
-        let mut lines: Vec<Value> = Vec::new();
+        let mut lines: Vec<String> = Vec::new();
         read_records(&Folder::new(&folder), |record| {
-            lines.push(serde_json::from_str(record.line()).unwrap_or_default());
+            lines.push(record.line().to_owned());
             ControlFlow::Continue(())
         })
         .map(|()| lines)
     });
+    let lines = lines.map_err(failed)?;
+    // Every log has a first record.
+    if lines.is_empty() {
+        return Err(failed(AuditError::Missing));
+    }
+    // Python reads what is deeper than others do, and says so if it cannot.
+    let loads = py.import("json")?.getattr("loads")?;
     let list = PyList::empty(py);
-    for line in lines.map_err(failed)? {
-        list.append(encode::to_python(py, &line)?)?;
+    for line in lines {
+        list.append(loads.call1((line,))?)?;
     }
     Ok(list)
 }

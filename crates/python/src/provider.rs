@@ -218,6 +218,14 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
     {
         return Err(malformed(format!("an answer has no `{key}`; there are `{}`", known.join("`, `"))));
     }
+    let is_wrong =
+        |key: &str, is_right: fn(&Value) -> bool| fields.get(key).is_some_and(|it| !it.is_null() && !is_right(it));
+    if let Some(key) = ["text", "thinking", "stop"].into_iter().find(|key| is_wrong(key, Value::is_string)) {
+        return Err(malformed(format!("the `{key}` of an answer is a str")));
+    }
+    if is_wrong("tools", Value::is_array) {
+        return Err(malformed("the `tools` of an answer are a list of calls".to_owned()));
+    }
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut chunks = Vec::new();
     let (thinking, said) = (text("thinking"), text("text"));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pathlib
 import time
 from typing import Any
@@ -164,3 +165,15 @@ def test_a_change_of_the_rules_is_recorded(tmp_path: pathlib.Path) -> None:
         log.policy_change({"bundles": ["a.yaml"]})
         log.checkpoint()
     assert "policy_change" in kinds(tmp_path / "audit")
+
+
+def test_records_are_read_however_deep_they_are(tmp_path: pathlib.Path) -> None:
+    deep: Any = "here"
+    for _ in range(125):
+        deep = [deep]
+    with open_log(tmp_path / "audit") as log:
+        log.policy_change({"deep": deep})
+    last = next(record for record in records(tmp_path / "audit") if record["kind"] == "policy_change")
+    assert "here" in json.dumps(last)
+    with pytest.raises(OSError, match="there is no audit log here"):
+        records(tmp_path / "nowhere")

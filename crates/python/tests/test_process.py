@@ -234,6 +234,29 @@ def test_neither_threads_nor_the_agent_are_there_before_they_are_needed() -> Non
     )
 
 
+def test_a_fork_leaves_the_audit_log_to_its_parent(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "audit"
+    said = succeeds(
+        f"""
+        import os, sys
+        from amplifier_core.audit import open_log
+        log = open_log({str(folder)!r})
+        child = os.fork()
+        if child == 0:
+            try:
+                log.policy_change({{"by": "child"}})
+            except RuntimeError as error:
+                print(error, flush=True)
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        log.policy_change({{"by": "parent"}})
+        """
+    )
+    assert said == "the audit log was opened by another process: after a fork, open it anew\n"
+    assert verify(folder).is_sound
+    assert [record["kind"] for record in records(folder)].count("policy_change") == 1
+
+
 def test_ctrl_c_ends_a_program_that_emits() -> None:
     ended = script(
         """

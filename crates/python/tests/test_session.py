@@ -345,7 +345,14 @@ def test_a_model_behind_a_network_is_asked() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "problem"),
-    [(3, "gives a str or a dict"), ({"txt": "x"}, "an answer has no `txt`"), ({"tools": [{}]}, "a tool call has a `name`")],
+    [
+        (3, "gives a str or a dict"),
+        ({"txt": "x"}, "an answer has no `txt`"),
+        ({"tools": [{}]}, "a tool call has a `name`"),
+        ({"tools": {"name": "ls"}}, "the `tools` of an answer are a list of calls"),
+        ({"text": [{"type": "text", "text": "hi"}]}, "the `text` of an answer is a str"),
+        ({"text": "hi", "stop": 1}, "the `stop` of an answer is a str"),
+    ],
 )
 def test_an_answer_that_cannot_be_read_fails_the_turn(answer: Any, problem: str) -> None:
     class Broken:
@@ -704,3 +711,36 @@ def test_a_session_that_nobody_holds_is_collected() -> None:
     gone = run(main())
     gc.collect()
     assert gone() is None
+
+
+def test_a_turn_keeps_its_guards_when_whoever_ends_the_session_stops_waiting() -> None:
+    ran: list[str] = []
+
+    async def slow(input: dict[str, Any]) -> str:
+        await asyncio.sleep(0.2)
+        return "done"
+
+    async def main() -> None:
+        bundle = parse("hooks: [{rule: guard, on: tool:pre, when: tool_name == 'danger', deny: never}]")
+        script = [{"tools": [{"name": "slow"}]}, {"tools": [{"name": "danger"}]}, "Done."]
+        tools = [Tool("slow", slow), Tool("danger", lambda input: ran.append("danger"))]
+        hooks = HookRegistry()
+        ended: list[str] = []
+        session = Session(ScriptedProvider(script), hooks=hooks, bundle=bundle, tools=tools)
+
+        @hooks.register("session:end")
+        async def ends(event: str, data: dict[str, Any]) -> None:
+            # Waiting for the end inside of it would take forever.
+            await session.end()
+            ended.append(event)
+
+        await session.start()
+        turn = asyncio.create_task(session.prompt("go"))
+        await asyncio.sleep(0.05)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(session.end(), 0.05)
+        assert (await turn).text == "Done."
+        await session.end()
+        assert (ran, ended, list(hooks.list_handlers())) == ([], ["session:end"], ["session:end"])
+
+    asyncio.run(main())

@@ -271,6 +271,32 @@ def command(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]
     return subprocess.run(program, capture_output=True, text=True, timeout=60, env=environment)
 
 
+def test_a_module_that_ends_the_program_is_not_in_order(tmp_path: pathlib.Path) -> None:
+    mount = """
+    import sys
+
+    def mount(coordinator, config):
+        print("mounted")
+        calls = []
+        unregister = coordinator.hooks.register("tool:pre", lambda event, data: HOOK, name="hook")
+        return lambda: (unregister(), CLEANUP)
+    """
+    cases = [
+        ("calls.append(1) or len(calls) > 60 and sys.exit(0) or None", "None", "ends the program with SystemExit(0)"),
+        ("None", "sys.exit(0)", "the module ends the program with SystemExit(0)"),
+    ]
+    for number, (hook, cleanup, told) in enumerate(cases):
+        file = tmp_path / f"module_{number}.py"
+        file.write_text(textwrap.dedent(mount).replace("HOOK", hook).replace("CLEANUP", cleanup))
+        ended = command(str(file))
+        assert (ended.returncode, told in ended.stdout + ended.stderr) == (1, True), ended
+    # What a module prints is no part of the report.
+    file = tmp_path / "printing.py"
+    file.write_text(textwrap.dedent(mount).replace("HOOK", "print('called')").replace("CLEANUP", "None"))
+    ended = command(str(file), "--json")
+    assert (json.loads(ended.stdout)["ok"], "mounted" in ended.stderr) == (True, True)
+
+
 def test_the_command_checks_an_installed_package(tmp_path: pathlib.Path) -> None:
     ended = command("hooks-path-guard", path=str(installed.install_example(tmp_path)))
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -262,6 +262,7 @@ class Session:
         self._follow = follow
         self._state: Literal["new", "starting", "running", "ended"] = "new"
         self._started: asyncio.Event | None = None
+        self._ending: asyncio.Future[None] | None = None
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
         limits = {**settings.get("config", {}), **settings_of(config)}
@@ -369,19 +370,27 @@ class Session:
 
     async def end(self, reason: str = "complete") -> None:
         """Ends the session, takes the hooks of its bundle away, and has its coordinator clean up. A turn that runs is waited for. Its part of an
-        ``AuditLog`` is sealed. Ending it twice is harmless."""
+        ``AuditLog`` is sealed. Ending it twice is harmless. Who is cancelled here stops waiting; the session ends all the same."""
         if self._state == "running":
-            with self._alone():
-                self._state = "ended"
-                try:
-                    await self._kernel.end(reason)
-                finally:
-                    await self._unmount()
+            self._must_be_outside()
+            self._state = "ended"
+            # In a task of its own: a turn that runs keeps its guards until it is over, whatever becomes of whoever waits for that.
+            self._ending = asyncio.ensure_future(self._finish(reason))
+            await asyncio.shield(self._ending)
+        elif self._state == "ended" and self._ending is not None and not self._is_inside():
+            await asyncio.shield(self._ending)
         elif self._state == "starting":
             raise RuntimeError("the session has not started")
         elif self._state == "new":
             self._state = "ended"
             await self.coordinator.cleanup()
+
+    async def _finish(self, reason: str) -> None:
+        with self._alone():
+            try:
+                await self._kernel.end(reason)
+            finally:
+                await self._unmount()
 
     @property
     def id(self) -> str:
@@ -405,14 +414,20 @@ class Session:
             with self._alone():
                 await self._started.wait()
 
+    def _is_inside(self) -> bool:
+        """Whether a hook or a tool of the session asks."""
+        return any(visit.session == id(self) and not visit.is_over for visit in _INSIDE.get())
+
+    def _must_be_outside(self) -> None:
+        if self._is_inside():
+            raise RuntimeError("the session is in a turn already: a hook or a tool of it cannot wait for another turn to end")
+
     @contextlib.contextmanager
     def _alone(self) -> Generator[None, None, None]:
         """Refuses what would wait for itself: one turn runs at a time."""
-        inside = _INSIDE.get()
-        if any(visit.session == id(self) and not visit.is_over for visit in inside):
-            raise RuntimeError("the session is in a turn already: a hook or a tool of it cannot wait for another turn to end")
+        self._must_be_outside()
         visit = _Visit(id(self))
-        token = _INSIDE.set((*inside, visit))
+        token = _INSIDE.set((*_INSIDE.get(), visit))
         try:
             yield
         finally:

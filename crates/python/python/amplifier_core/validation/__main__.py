@@ -6,6 +6,7 @@ Ends with 0 if the module is in order, with 1 if it is not, and with 2 if it cou
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from typing import Any
@@ -19,7 +20,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     import asyncio
 
-    report = asyncio.run(validate(options.module, options.config, Limits(timeout=options.timeout, slow=options.slow)))
+    limits = Limits(timeout=options.timeout, slow=options.slow)
+    # What the module prints is not the report.
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            report = asyncio.run(validate(options.module, options.config, limits))
+        except SystemExit as end:
+            print(f"the module ends the program with SystemExit({end.code!r}), so that it is not checked", file=sys.stderr)
+            return 1
     if options.json:
         print(json.dumps(report.to_dict(), indent=2))
     else:

@@ -79,8 +79,8 @@ class _Trial:
         except ChangedInPlaceError as error:
             fields = ", ".join(f"`{field}`" for field in error.fields)
             return "changed-in-place", f"it changed {fields} in place; answer with `modify` and a copy instead"
-        except SystemExit as error:
-            return "raised", f"it ends the program with SystemExit({error.code!r}); answer with `deny` instead"
+        except SystemExit as end:
+            return _ends(end)
         (told,) = outcome.reports
         match told["answer"]:
             case "failed":
@@ -98,13 +98,21 @@ class _Trial:
         times: list[float] = []
         end = time.monotonic() + self.limits.measuring
         while not times or (len(times) < _CALLS and time.monotonic() < end):
-            outcome = await registry.emit_with_outcome(event, data)
+            try:
+                outcome = await registry.emit_with_outcome(event, data)
+            except SystemExit as end:
+                self.report.add(*_ends(end), self.registration.name, event, "ordinary data, many times")
+                return
             times.append(outcome.reports[0]["seconds"])
         self.summary.calls += len(times)
         self.summary.seconds = middle = statistics.median(times)
         if middle > self.limits.slow:
             message = f"a call takes {middle * 1e3:.0f} ms, and the agent waits; more than {self.limits.slow * 1e3:g} ms is slow"
             self.report.add("slow", message, self.registration.name, event, severity="warning")
+
+
+def _ends(end: SystemExit) -> tuple[str, str]:
+    return "raised", f"it ends the program with SystemExit({end.code!r}); answer with `deny` instead"
 
 
 def _short(error: str) -> str:
