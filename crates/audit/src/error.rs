@@ -74,6 +74,9 @@ pub enum AuditError {
         /// How much is waiting.
         waiting: usize,
     },
+    /// Another process opened the log, and this one was forked from it.
+    #[error("the audit log was opened by another process: after a fork, open it anew")]
+    Forked,
     /// The log was closed.
     #[error("the audit log is closed")]
     Closed,

@@ -20,8 +20,6 @@ pub(crate) struct AuditLog {
     #[pyo3(get)]
     folder: PathBuf,
     key_file: PathBuf,
-    /// The process that opened it. What a fork leaves has nobody who writes.
-    process: u32,
 }
 
 /// What went wrong, as an exception of Python.
@@ -43,31 +41,14 @@ pub(crate) fn durability(word: &str) -> PyResult<Durability> {
 impl AuditLog {
     /// The log itself.
     pub(crate) fn log(&self) -> PyResult<Log> {
-        if self.is_of_another_process() {
-            let text = "the audit log was opened by another process: after a fork, open it anew";
-            return Err(PyRuntimeError::new_err(text));
-        }
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
         log.ok_or_else(|| PyRuntimeError::new_err("the audit log is closed"))
-    }
-
-    fn is_of_another_process(&self) -> bool {
-        self.process != std::process::id()
     }
 
     fn do_with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(Log) -> Result<T, AuditError> + Send) -> PyResult<T> {
         let log = self.log()?;
         // It waits for the disk.
         py.detach(|| work(log)).map_err(failed)
-    }
-}
-
-impl Drop for AuditLog {
-    fn drop(&mut self) {
-        if self.is_of_another_process() {
-            // The thread that writes was not forked, so that nobody can wait for it.
-            std::mem::forget(self.log.get_mut().unwrap_or_else(PoisonError::into_inner).take());
-        }
     }
 }
 
@@ -80,7 +61,7 @@ impl AuditLog {
         crate::trace::to_logging();
         let options = Log::at(&folder, &key_file).durability(self::durability(durability)?);
         let log = py.detach(|| options.open()).map_err(failed)?;
-        Ok(Self { log: Mutex::new(Some(log)), folder, key_file, process: std::process::id() })
+        Ok(Self { log: Mutex::new(Some(log)), folder, key_file })
     }
 
     /// The file with its key.
@@ -122,9 +103,6 @@ impl AuditLog {
 
     /// Writes what was taken, signs a checkpoint, and closes the log. Closing it twice is harmless.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.is_of_another_process() {
-            return Ok(());
-        }
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).take();
         log.map_or(Ok(()), |log| py.detach(|| log.close()).map_err(failed))
     }

@@ -238,21 +238,27 @@ def test_a_fork_leaves_the_audit_log_to_its_parent(tmp_path: pathlib.Path) -> No
     folder = tmp_path / "audit"
     said = succeeds(
         f"""
-        import os, sys
+        import asyncio, os, sys
         from amplifier_core.audit import open_log
+        from amplifier_core.coordinator import SessionCoordinator
+        from amplifier_core.hooks import HookRegistry
         log = open_log({str(folder)!r})
+        session = SessionCoordinator(HookRegistry(), audit=log, config={{"audit_required": True}})
         child = os.fork()
         if child == 0:
+            # That nothing can be recorded is logged.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             try:
                 log.policy_change({{"by": "child"}})
-            except RuntimeError as error:
+            except OSError as error:
                 print(error, flush=True)
+            print(asyncio.run(session.execute_with_hooks("tool:pre", {{"tool_name": "ls"}})).action, flush=True)
             sys.exit(0)
         assert os.waitpid(child, 0)[1] == 0
         log.policy_change({{"by": "parent"}})
         """
     )
-    assert said == "the audit log was opened by another process: after a fork, open it anew\n"
+    assert said == "the audit log was opened by another process: after a fork, open it anew\ndeny\n"
     assert verify(folder).is_sound
     assert [record["kind"] for record in records(folder)].count("policy_change") == 1
 

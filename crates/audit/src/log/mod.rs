@@ -76,6 +76,7 @@ impl Log {
         let waiting = AtomicUsize::new(0);
         let vigil = Vigil::default();
         let shared = Arc::new(Shared {
+            process: std::process::id(),
             durability,
             writer,
             redaction,
@@ -166,6 +167,9 @@ impl Log {
     /// # Errors
     /// If that fails.
     pub fn checkpoint(&self) -> Result<(), AuditError> {
+        if self.handle.shared.is_forked() {
+            return Err(AuditError::Forked);
+        }
         let receipt = Receipt(self.handle.shared.lock().next);
         self.wait(|done| self.push(Job::Checkpoint(receipt, done)))
     }
@@ -207,11 +211,14 @@ impl Log {
         &self.handle.shared.writer
     }
 
-    /// Writes what was taken, signs a checkpoint, and closes the log, also for its clones.
+    /// Writes what was taken, signs a checkpoint, and closes the log, also for its clones. After a fork, the copy of it has nothing to close.
     ///
     /// # Errors
     /// If something could not be kept.
     pub fn close(self) -> Result<(), AuditError> {
+        if self.handle.shared.is_forked() {
+            return Ok(());
+        }
         let result = self.checkpoint();
         self.handle.stop();
         result
@@ -250,6 +257,10 @@ impl AuditLog for Log {
 
 impl Handle {
     fn stop(&self) {
+        if self.shared.is_forked() {
+            // There is no such thread here to be waited for.
+            return std::mem::forget(self.writer.try_lock().ok().and_then(|mut writer| writer.take()));
+        }
         self.shared.lock().is_closed = true;
         self.shared.arrived.notify_one();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();

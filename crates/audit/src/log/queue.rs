@@ -22,6 +22,8 @@ const MOST_WAITING: usize = 256 << 20;
 pub(super) const MUCH_WAITING: usize = 256 << 10;
 
 pub(super) struct Shared {
+    /// The process that has the thread which writes. A fork has no part of it.
+    pub(super) process: u32,
     pub(super) durability: Durability,
     pub(super) writer: String,
     pub(super) redaction: Redaction,
@@ -82,6 +84,11 @@ pub(super) enum Job {
 }
 
 impl Shared {
+    /// Whether this is a copy of the log in a process that was forked from the one which writes.
+    pub(super) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,6 +141,10 @@ impl Shared {
     }
 
     pub(super) fn push(&self, job: Job, bytes: usize) -> Result<Receipt, AuditError> {
+        // Before anything is locked: whoever held a lock was not forked, either.
+        if self.is_forked() {
+            return Err(AuditError::Forked);
+        }
         let mut queue = self.lock();
         if queue.is_closed {
             return Err(AuditError::Closed);
