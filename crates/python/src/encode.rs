@@ -35,7 +35,7 @@ impl Above {
         Self(vec![value.as_ptr() as usize])
     }
 
-    /// Goes into a value that holds others. None if it is inside of itself, or too deep.
+    /// Goes into a value that may hold others, unless it is inside of itself, or too deep.
     fn enter<T>(
         &mut self,
         value: &Bound<'_, PyAny>,
