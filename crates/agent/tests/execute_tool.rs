@@ -105,6 +105,29 @@ async fn a_tool_that_fails_or_is_not_there_says_so() {
     );
 }
 
+/// Nobody can call it: a session has one of that name.
+struct Other;
+
+impl Tool for Other {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: "Task".to_owned(), ..Echo.spec() }
+    }
+
+    fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Echo.run(input)
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_not_replaced_by_the_one_that_delegates() {
+    let builder =
+        || Session::builder(Arc::new(Scripted::new(Script::of([])))).tools([Arc::new(Other) as Arc<dyn Tool>]);
+    let said = "`Task` is the tool that delegates to another agent: call yours something else";
+    for refused in [builder().start().await, builder().only(["Task".to_owned()]).start().await] {
+        assert_eq!(refused.map(drop).map_err(|error| error.to_string()), Err(said.to_owned()));
+    }
+}
+
 #[tokio::test]
 async fn a_shared_session_that_has_ended_can_be_read_and_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();

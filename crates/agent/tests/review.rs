@@ -274,12 +274,17 @@ async fn a_session_can_go_on_however_deep_the_input_of_a_tool_was() {
     // Arguments of this depth arrive over the wire: `serde_json` reads 127 levels.
     let arguments = format!("{}1{}", "{\"a\":".repeat(126), "}".repeat(126));
     let input: serde_json::Value = serde_json::from_str(&arguments).unwrap();
-    let script = Script::of([Answer::text("").calling("Todo", input), Answer::text("Done.")]);
+    let script = Script::of([Answer::text("").calling("Todo", input.clone()), Answer::text("Done.")]);
     let provider = Arc::new(Scripted::new(script));
     let builder =
         || Session::builder(provider.clone()).tools([Arc::new(Todo::new()) as Arc<_>]).store(Store::new(folder.path()));
     let session = builder().start().await.unwrap();
     session.prompt("go").await;
+    let used = session.execute_tool("Todo", input.as_object().unwrap().clone()).await;
+    assert_eq!(
+        (used.success, used.text.as_str()),
+        (false, "Error: the input of `Todo` is nested deeper than 100 levels")
+    );
     let id = session.id().to_owned();
     session.end("complete").await.unwrap();
     assert_eq!(builder().resume(&id).await.map(drop).map_err(|error| error.to_string()), Ok(()));

@@ -18,7 +18,7 @@ use super::{Core, Orchestrator, Session, SessionOptions, Spent};
 use crate::cancel::Cancel;
 use crate::context::{Context, with_all_results};
 use crate::provider::Provider;
-use crate::task::Task;
+use crate::task::{self, Task};
 use crate::tokens::Tokenizer;
 use crate::tool::Tool;
 use crate::turn::{Refusal, Stop};
@@ -42,6 +42,9 @@ pub enum SessionError {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// A tool has the name of the one that delegates.
+    #[error("`{}` is the tool that delegates to another agent: call yours something else", task::NAME)]
+    TakenName,
     /// What is stored cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -95,7 +98,7 @@ impl SessionBuilder {
         self
     }
 
-    /// What the agent can do. `Task` is added, unless it is left out by [`only`](Self::only).
+    /// What the agent can do. `Task` is added, unless it is left out by [`only`](Self::only): no tool of yours can be called that.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
@@ -273,9 +276,11 @@ impl SessionBuilder {
     }
 
     fn core(self, meta: &Meta) -> Result<Core, SessionError> {
-        let task: Arc<dyn Tool> = Arc::new(Task);
-        let tools = self.tools.into_iter().chain([task]).map(|tool| (tool.spec().name, tool));
-        let mut tools: BTreeMap<String, Arc<dyn Tool>> = tools.collect();
+        let mut tools: BTreeMap<String, Arc<dyn Tool>> =
+            self.tools.into_iter().map(|tool| (tool.spec().name, tool)).collect();
+        if tools.insert(task::NAME.to_owned(), Arc::new(Task)).is_some() {
+            return Err(SessionError::TakenName);
+        }
         if let Some(unknown) = self.only.iter().flatten().find(|&name| !tools.contains_key(name)) {
             return Err(SessionError::UnknownTool { name: unknown.clone(), known: tools.into_keys().collect() });
         }

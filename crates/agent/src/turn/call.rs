@@ -214,11 +214,10 @@ async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result
         match chunk {
             Chunk::Text(text) => answer.text.push_str(&text),
             Chunk::Thinking(text) => answer.thinking.push_str(&text),
-            Chunk::ToolCall(call) if is_deeper(&call.input, DEEPEST_INPUT) => {
-                let why = format!("the input of `{}` is nested deeper than {DEEPEST_INPUT} levels", call.name);
-                return Err(Failure::Provider(ProviderError::Malformed(why)));
+            Chunk::ToolCall(call) => {
+                must_be_shallow(&call).map_err(|why| Failure::Provider(ProviderError::Malformed(why)))?;
+                answer.tool_calls.push(call);
             }
-            Chunk::ToolCall(call) => answer.tool_calls.push(call),
             Chunk::End { stop, usage } => (answer.stop, answer.usage) = (Some(stop), usage),
         }
     }
@@ -237,6 +236,14 @@ fn size(chunk: &Chunk) -> usize {
         Chunk::ToolCall(call) => PER_CALL + call.name.len() + call.input.to_string().len(),
         Chunk::End { .. } => 0,
     }
+}
+
+/// Whether a call can be kept; why not, if not.
+pub(super) fn must_be_shallow(call: &ToolCall) -> Result<(), String> {
+    if is_deeper(&call.input, DEEPEST_INPUT) {
+        return Err(format!("the input of `{}` is nested deeper than {DEEPEST_INPUT} levels", call.name));
+    }
+    Ok(())
 }
 
 fn is_deeper(value: &Value, levels: usize) -> bool {

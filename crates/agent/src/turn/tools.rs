@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 
+use super::call::must_be_shallow;
 use super::{INTERRUPTED, Stop, VerdictExt, readable, view};
 use crate::cancel::CancelLevel;
 use crate::session::Core;
@@ -55,6 +56,9 @@ pub struct ToolUse {
 
 /// Uses one tool that nobody's answer asks for. The conversation has it as a call with its result, so that what hooks inject has its place.
 pub(crate) async fn use_one(session: &Core, call: ToolCall) -> ToolUse {
+    if let Err(why) = must_be_shallow(&call) {
+        return ToolUse { id: call.id, success: false, result: None, text: format!("Error: {why}") };
+    }
     let metadata = Map::from_iter([("source".to_owned(), Value::from("caller"))]);
     session.push(Message { tool_calls: vec![call.clone()], metadata, ..Message::assistant("") });
     match prepare(session, call).await {
