@@ -13,10 +13,20 @@ use serde_json::{Map, Number, Value};
 
 /// A little more than a digest accepts, so that the kernel says what is too deep.
 const DEEPEST: usize = 130;
+/// More than this cannot be read again from where conversations are kept.
+const DEEPEST_KEPT: usize = 100;
 
-/// The dict as JSON.
+/// The dict as JSON. What is too deep has no digest either: nobody reads it.
 pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
     map(data, &mut Above::of(data.as_any()))
+}
+
+/// The dict as JSON, for a conversation, which is kept.
+///
+/// # Errors
+/// If it is too deep.
+pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
+    map(data, &mut Above { is_kept: true, ..Above::of(data.as_any()) })
 }
 
 /// The value as Python's `json` writes it: the same as JSON, with the order of keys kept.
@@ -24,15 +34,19 @@ pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
 /// # Errors
 /// If it is too deep.
 pub(crate) fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    plain_at(value, &mut Above(Vec::new()))
+    plain_at(value, &mut Above { inside: Vec::new(), is_kept: false })
 }
 
-/// What a value is inside of, by the places of these in memory.
-struct Above(Vec<usize>);
+/// What a value is inside of.
+struct Above {
+    /// By the places of these in memory.
+    inside: Vec<usize>,
+    is_kept: bool,
+}
 
 impl Above {
     fn of(value: &Bound<'_, PyAny>) -> Self {
-        Self(vec![value.as_ptr() as usize])
+        Self { inside: vec![value.as_ptr() as usize], is_kept: false }
     }
 
     /// Goes into a value that may hold others, unless it is inside of itself, or too deep.
@@ -42,16 +56,24 @@ impl Above {
         go: impl FnOnce(&mut Self) -> PyResult<T>,
     ) -> PyResult<Entered<T>> {
         let place = value.as_ptr() as usize;
-        if self.0.contains(&place) {
+        if self.inside.contains(&place) {
             return Ok(Entered::HoldsItself);
         }
-        if self.0.len() >= DEEPEST {
+        if self.inside.len() >= self.deepest() {
             return Ok(Entered::TooDeep);
         }
-        self.0.push(place);
+        self.inside.push(place);
         let gone = go(self);
-        self.0.pop();
+        self.inside.pop();
         gone.map(Entered::Done)
+    }
+
+    fn deepest(&self) -> usize {
+        if self.is_kept { DEEPEST_KEPT } else { DEEPEST }
+    }
+
+    fn too_deep(&self) -> PyErr {
+        PyValueError::new_err(format!("the data is more than {} levels deep", self.deepest()))
     }
 }
 
@@ -107,7 +129,7 @@ fn json(value: &Bound<'_, PyAny>, above: &mut Above) -> PyResult<Value> {
     Ok(match entered {
         Entered::Done(value) => value,
         Entered::HoldsItself => Value::String(again(value).to_owned()),
-        // What is this deep has no digest, so that nobody reads it.
+        Entered::TooDeep if above.is_kept => return Err(above.too_deep()),
         Entered::TooDeep => Value::Null,
     })
 }
@@ -141,7 +163,7 @@ fn plain_at<'py>(value: &Bound<'py, PyAny>, above: &mut Above) -> PyResult<Bound
     match entered {
         Entered::Done(value) => Ok(value),
         Entered::HoldsItself => Ok(PyString::new(py, again(value)).into_any()),
-        Entered::TooDeep => Err(PyValueError::new_err(format!("the data is more than {DEEPEST} levels deep"))),
+        Entered::TooDeep => Err(above.too_deep()),
     }
 }
 

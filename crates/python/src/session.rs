@@ -19,7 +19,7 @@ use crate::audit::AuditLog;
 use crate::bridge::Driven;
 use crate::coordinator::{Coordinator, Part, approval_rules, in_background, invalid, session_config};
 use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
-use crate::registry::HookRegistry;
+use crate::registry::{HookRegistry, duration};
 use crate::tool::PyTool;
 use crate::{encode, provider, threads};
 
@@ -131,26 +131,42 @@ fn not_begun(error: SessionError) -> PyErr {
                 Err(error) => error,
             }
         }),
-        SessionError::Store(_) | SessionError::UnknownTool { .. } => PyValueError::new_err(text),
+        SessionError::Store(_) | SessionError::UnknownTool { .. } | SessionError::TakenName => {
+            PyValueError::new_err(text)
+        }
         _ => PyRuntimeError::new_err(text),
     }
 }
 
+/// The value of an option.
+fn option<'py, T: for<'a> FromPyObject<'a, 'py>>(name: &str, value: &Bound<'py, PyAny>, must_be: &str) -> PyResult<T> {
+    match value.extract() {
+        Ok(value) => Ok(value),
+        Err(_) => Err(invalid(&format!("the option `{name}` must be {must_be}; found `{}`", value.repr()?))),
+    }
+}
+
 fn options(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
+    const WHOLE: &str = "a whole number from 0 on";
+    const WHOLE_OR_NONE: &str = "a whole number from 0 on, or `None` for no limit";
+    const SECONDS: &str = "a number of seconds";
+    const SHARE: &str = "a number, the share of what the model can read";
     let mut options = SessionOptions::default();
     for (key, value) in given {
         match key.extract::<String>()?.as_str() {
-            "steps" => options.steps = value.extract()?,
-            "tokens" => options.tokens = value.extract()?,
-            "retries" => options.retries = value.extract()?,
-            "retry_delay" => options.retry_delay = crate::registry::duration("retry_delay", value.extract()?)?,
-            "call_timeout" => options.call_timeout = crate::registry::duration("call_timeout", value.extract()?)?,
-            "depth" => options.depth = value.extract()?,
-            "compact_above" => options.compact_above = value.extract()?,
-            "compact_to" => options.compact_to = value.extract()?,
+            "steps" => options.steps = option("steps", &value, WHOLE)?,
+            "tokens" => options.tokens = option("tokens", &value, WHOLE_OR_NONE)?,
+            "retries" => options.retries = option("retries", &value, WHOLE)?,
+            "retry_delay" => options.retry_delay = duration("retry_delay", option("retry_delay", &value, SECONDS)?)?,
+            "call_timeout" => {
+                options.call_timeout = duration("call_timeout", option("call_timeout", &value, SECONDS)?)?
+            }
+            "depth" => options.depth = option("depth", &value, WHOLE)?,
+            "compact_above" => options.compact_above = option("compact_above", &value, SHARE)?,
+            "compact_to" => options.compact_to = option("compact_to", &value, SHARE)?,
             "parameters" => {
                 let given = value.cast::<PyDict>().map_err(|_| invalid(&"`parameters` must be a dict"))?;
-                options.parameters = encode::to_map(given)?;
+                options.parameters = encode::to_kept_map(given)?;
             }
             other => {
                 const KNOWN: &str =
@@ -206,7 +222,7 @@ impl AgentSession {
         }
         for (function, name, description, schema) in tools {
             // Its own tools come later, and of two with the same name the later counts.
-            all.push(Arc::new(PyTool::new(port((function, true)), name, description, encode::to_map(&schema)?)));
+            all.push(Arc::new(PyTool::new(port((function, true)), name, description, encode::to_kept_map(&schema)?)));
         }
         let cancel = Cancel::default();
         let mut builder = Session::builder(provider)
@@ -225,7 +241,7 @@ impl AgentSession {
             })
             .cancel(cancel.clone())
             .background(in_background)
-            .mount_plan(encode::to_map(mount_plan)?);
+            .mount_plan(encode::to_kept_map(mount_plan)?);
         for names in only {
             builder = builder.only(names);
         }
@@ -305,7 +321,7 @@ impl AgentSession {
     /// Runs a turn: gives how it ended, what is said, and who did not allow it and why.
     fn prompt(slf: &Bound<'_, Self>, prompt: String, metadata: &Bound<'_, PyDict>) -> PyResult<Driven> {
         let running = slf.get().running()?;
-        let metadata = encode::to_map(metadata)?;
+        let metadata = encode::to_kept_map(metadata)?;
         Ok(Self::driven(slf, async move {
             let end = running.session.prompt_with(&prompt, metadata).await;
             Python::attach(|py| ended(py, &end))
@@ -315,7 +331,7 @@ impl AgentSession {
     /// Uses a tool outside of a turn: gives the id of the call, whether it succeeded, its result, and what a model reads of it.
     fn execute_tool(slf: &Bound<'_, Self>, name: String, input: &Bound<'_, PyDict>) -> PyResult<Driven> {
         let running = slf.get().running()?;
-        let input = encode::to_map(input)?;
+        let input = encode::to_kept_map(input)?;
         Ok(Self::driven(slf, async move {
             let used = running.session.execute_tool(&name, input).await;
             Python::attach(|py| {
@@ -386,7 +402,7 @@ impl AgentSession {
 
     /// Adds to the conversation.
     fn add_message(&self, role: &str, content: &str, metadata: &Bound<'_, PyDict>) -> PyResult<()> {
-        let metadata: Map = encode::to_map(metadata)?;
+        let metadata: Map = encode::to_kept_map(metadata)?;
         let message: Message = match role {
             "system" | "user" | "assistant" => {
                 serde_json::from_value(json!({ "role": role, "content": content, "metadata": Value::Object(metadata) }))

@@ -64,9 +64,9 @@ fn output(given: &Bound<'_, PyAny>) -> Result<ToolOutput, ToolError> {
         return Ok(ToolOutput::text(text.to_string_lossy()));
     }
     if let Ok(fields) = given.cast::<PyDict>() {
-        return Ok(ToolOutput { result: encode::to_map(fields).map_err(unreadable)?, artifacts: Vec::new() });
+        return Ok(ToolOutput { result: encode::to_kept_map(fields).map_err(unreadable)?, artifacts: Vec::new() });
     }
     let fields = PyDict::new(py);
     fields.set_item("output", given).map_err(unreadable)?;
-    Ok(ToolOutput { result: encode::to_map(&fields).map_err(unreadable)?, artifacts: Vec::new() })
+    Ok(ToolOutput { result: encode::to_kept_map(&fields).map_err(unreadable)?, artifacts: Vec::new() })
 }

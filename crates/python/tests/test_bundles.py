@@ -12,11 +12,12 @@ import pathlib
 import sys
 import textwrap
 import threading
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import components
 import pytest
+from sessions import run
 
 from amplifier_core.approval import ScriptedApprovals
 from amplifier_core.bundles import builtin_modules, load, mount, parse
@@ -24,12 +25,6 @@ from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, Tool
-
-T = TypeVar("T")
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 def emit(bundle: str, event: str, data: dict[str, Any], folder: pathlib.Path | str = ".") -> HookResult:

@@ -12,22 +12,17 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from sessions import run
 
 from amplifier_core.audit import AuditLog, open_log, verify
 from amplifier_core.bundles import mount, parse
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
-
-T = TypeVar("T")
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 def is_possible() -> bool:

@@ -481,7 +481,7 @@ def test_a_denial_has_no_effect_where_events_are_only_observed() -> None:
     ("config", "problem"),
     [
         ({"injection_sise_limit": 5}, "unknown field `injection_sise_limit`, expected one of .*`injection_size_limit`"),
-        ({"over_budget": "explode"}, "unknown variant `explode`, expected one of `warn`, `drop`, `truncate`"),
+        ({"over_budget": "explode"}, "`over_budget` must be 'warn', 'drop', 'truncate'; found `'explode'`"),
         ({"injection_size_limit": -1}, "`injection_size_limit` must be a whole number from 0 on, or `None` for no limit; found `-1`"),
         ({"session": {"injection_budget_per_turn": 1.5}}, "`injection_budget_per_turn` must be a whole number .*; found `1.5`"),
         ({"injection_size_limit": True}, "`injection_size_limit` must be a whole number .*; found `True`"),

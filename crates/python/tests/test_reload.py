@@ -7,10 +7,10 @@ import logging
 import os
 import pathlib
 import sys
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from sessions import run
 
 from amplifier_core.audit import open_log, records
 from amplifier_core.bundles import MountedBundle, Reload, load, mount, parse
@@ -18,12 +18,6 @@ from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
 from amplifier_core.testing import CollectingDisplay
-
-T = TypeVar("T")
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 @pytest.fixture

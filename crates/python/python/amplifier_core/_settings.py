@@ -8,6 +8,7 @@ from typing import Any
 
 _NUMBERS = ("injection_size_limit", "injection_budget_per_turn")
 _SWITCHES = ("forbid_default_allow", "audit_required")
+_OVER_BUDGET = ("warn", "drop", "truncate")
 _SETTINGS = (*_NUMBERS, "over_budget", *_SWITCHES)
 
 
@@ -28,6 +29,8 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if value is not None and not (is_number and 0 <= value <= sys.maxsize):
             raise _wrong(f"`{name}` must be a whole number from 0 on, or `None` for no limit; found `{value!r}`")
+    if settings.get("over_budget", "warn") not in _OVER_BUDGET:
+        raise _wrong(f"`over_budget` must be {', '.join(map(repr, _OVER_BUDGET))}; found `{settings['over_budget']!r}`")
     for name in _SWITCHES:
         if not isinstance(settings.get(name, False), bool):
             raise _wrong(f"`{name}` must be `True` or `False`; found `{settings[name]!r}`")

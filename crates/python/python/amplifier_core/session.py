@@ -212,7 +212,7 @@ class Session:
     ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings count
     for the session, and whose changes are taken over while it runs, unless ``follow`` is false. ``options`` are its limits: ``steps``, ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``,
     ``compact_above``, ``compact_to``, ``parameters``. ``store`` is a folder in which the conversation is kept; ``resume`` goes on
-    with a stored one, by its id or ``"last"``.
+    with a stored one, by its id or ``"last"``; ``fork`` begins a new one as that one was, at its end or after a ``turn`` of it.
 
     No tool can change the bundle, the programs that it names, an ``AuditLog`` or the store. Commands and MCP servers are confined for that; where
     the system cannot do it, a warning says so. ``confine=True`` makes that an error, and ``confine=False`` leaves them free.
@@ -244,6 +244,8 @@ class Session:
         orchestrator: Literal["loop-basic", "loop-streaming"] | None = None,
         store: str | os.PathLike[str] | None = None,
         resume: str | None = None,
+        fork: str | None = None,
+        turn: int | None = None,
         follow: bool = True,
         confine: bool | None = None,
     ) -> None:
@@ -251,9 +253,16 @@ class Session:
         give(self, hooks=hooks, approval_system=approval_system, display_system=display_system, audit=audit)
         #: The name that a hook gave to the session.
         self.name: str | None = None
-        if resume is not None and store is None:
-            raise ValueError("`resume` needs the `store` in which the session was kept")
-        self._resume = resume
+        for name, stored in (("resume", resume), ("fork", fork)):
+            if stored is not None and store is None:
+                raise ValueError(f"`{name}` needs the `store` in which the session was kept")
+        if resume is not None and fork is not None:
+            raise ValueError("`resume` goes on with a session, and `fork` begins another: give one of them")
+        if turn is not None and fork is None:
+            raise ValueError("`turn` is one of the session to `fork`, of which there is none")
+        if turn is not None and turn < 0:
+            raise ValueError(f"`turn` must be a whole number from 0 on; found {turn}")
+        self._from = (resume, fork, turn)
         self._workspace = workspace
         if bundle is not None and not isinstance(bundle, Bundle):
             bundle = Bundle.load(bundle)
@@ -323,7 +332,7 @@ class Session:
                 place = "." if self._workspace is None else self._workspace
                 check = self._protection.check
                 self._mounted = await _mount(self.coordinator, self._bundle, place, name_session, self._follow, check)
-            await self._kernel.start(self._resume)
+            await self._kernel.start(*self._from)
             self._state = "running"
         except BaseException:
             self._state = "ended"
@@ -443,6 +452,8 @@ class Session:
             await self.coordinator.cleanup()
 
     async def __aenter__(self) -> Self:
+        if self._state == "ended":
+            raise RuntimeError("the session has ended: make a new one, with `resume` if it is to go on with this one")
         await self._begin()
         return self
 
