@@ -15,16 +15,16 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import components
 import pytest
-from sessions import run
 
+import components
 from amplifier_core.approval import ScriptedApprovals
 from amplifier_core.bundles import builtin_modules, load, mount, parse
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, Tool
+from sessions import run
 
 
 def emit(bundle: str, event: str, data: dict[str, Any], folder: pathlib.Path | str = ".") -> HookResult:

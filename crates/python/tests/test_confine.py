@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -16,13 +15,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sessions import run
 
 from amplifier_core.audit import AuditLog, open_log, verify
 from amplifier_core.bundles import mount, parse
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
+from sessions import run
 
 
 def is_possible() -> bool:

@@ -4,84 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
-import os
-import pty
-import select
 import types
 import weakref
-from typing import Any, Literal
+from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 import simulated
-from amplifier_core.approval import ApprovalRequest, ApprovalSystem, ApprovalTimeout, ScriptedApprovals, TerminalApprovals
+from amplifier_core.approval import ApprovalRequest, ApprovalTimeout, ScriptedApprovals, TerminalApprovals
 from amplifier_core.coordinator import INJECTION_BUDGET_PER_TURN, MAX_INJECTION_SIZE, SessionCoordinator
-from amplifier_core.display import DisplaySystem, LoggingDisplay, TerminalDisplay
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session
-
-INJECT = HookResult(action="inject_context", context_injection="mind it", user_message="hello")
-ASK = HookResult(action="ask_user", approval_prompt="Go?", approval_timeout=5.0)
-
-
-def hooks(*answers: Any, event: str = "tool:pre") -> HookRegistry:
-    registry = HookRegistry()
-    for number, answer in enumerate(answers, 1):
-        registry.register(event, lambda event, data, answer=answer: answer, name=f"hook-{number}")  # type: ignore[misc]
-    return registry
-
-
-class Context:
-    def __init__(self) -> None:
-        self.messages: list[tuple[str, str, dict[str, Any]]] = []
-
-    def add_message(self, role: str, content: str, metadata: dict[str, Any] | None = None) -> None:
-        self.messages.append((role, content, metadata or {}))
-
-
-class AsyncContext(Context):
-    async def add_message(self, message: dict[str, Any]) -> None:  # type: ignore[override]
-        await asyncio.sleep(0)
-        self.messages.append((message["role"], message["content"], message["metadata"]))
-
-
-class Screen:
-    def __init__(self) -> None:
-        self.shown: list[tuple[str, str, str]] = []
-
-    def show_message(self, message: str, level: str, source: str) -> None:
-        self.shown.append((message, level, source))
-
-
-class AsyncScreen(Screen):
-    async def show_message(self, message: str, level: str, source: str) -> None:  # type: ignore[override]
-        await asyncio.sleep(0)
-        self.shown.append((message, level, source))
-
-
-class Person:
-    """An approval system by the documented method."""
-
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-        self.asked: list[tuple[str, list[str], float, str]] = []
-
-    def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
-        self.asked.append((prompt, options, timeout, default))
-        return self.answer
-
-
-class AsyncPerson(Person):
-    async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:  # type: ignore[override]
-        await asyncio.sleep(1)
-        return super().request_approval(prompt, options, timeout, default)  # type: ignore[arg-type]
-
-
-def run(session: SessionCoordinator, event: str = "tool:pre", data: dict[str, Any] | None = None) -> HookResult:
-    return simulated.run(session.execute_with_hooks(event, data if data is not None else {"n": (1,)}))
+from parts import ASK, INJECT, AsyncContext, AsyncPerson, AsyncScreen, Context, Person, Screen, hooks, run
 
 
 @pytest.mark.parametrize("context", [Context, AsyncContext])
@@ -575,125 +511,3 @@ def test_a_session_and_parts_that_hold_each_other_are_collected() -> None:
     del owner
     gc.collect()
     assert gone() is None
-
-
-# ---- terminal -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_terminal_asks_until_an_option_is_typed() -> None:
-    read, write = os.pipe()
-    os.write(write, b"what?\n2\n")
-    out = io.StringIO()
-    ask = HookResult(action="ask_user", approval_prompt="Go\x1b[2J?", approval_timeout=5.0, reason="risky")
-    with os.fdopen(read, "r", buffering=1) as stdin:
-        session = SessionCoordinator(hooks(ask), None, TerminalApprovals(stdin, out), None)
-        result = asyncio.run(session.execute_with_hooks("tool:pre", {}))
-    os.close(write)
-    assert result.reason == "User denied: Go\x1b[2J?".replace("\x1b", "")
-    assert out.getvalue().count("[1] Allow  [2] Deny") == 2
-    assert "\x1b" not in out.getvalue() and "hook-1 at tool:pre (risky)" in out.getvalue()
-
-
-def asks(prompt: str, timeout: float, default: Literal["allow", "deny"] = "allow") -> HookResult:
-    return HookResult(action="ask_user", approval_prompt=prompt, approval_timeout=timeout, approval_default=default)
-
-
-@pytest.mark.parametrize("default", ["allow", "deny"])
-def test_a_question_out_of_time_makes_room_for_the_next(default: Any) -> None:
-    read, write = os.pipe()
-    out = io.StringIO()
-
-    async def main() -> None:
-        with os.fdopen(read, "r") as stdin:
-            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
-            first = await session.handle_approval_request(asks("First?", 5.0, default))
-            assert first.action == {"allow": "continue", "deny": "deny"}[default]
-            assert out.getvalue().endswith(f"{'allowed' if default == 'allow' else 'denied'} by default: nobody answered in time\n")
-            second = asyncio.ensure_future(session.handle_approval_request(asks("Second?", 5.0)))
-            await asyncio.sleep(1)
-            assert out.getvalue().endswith("\nSecond?\n[1] Allow  [2] Deny\n> ")
-            os.write(write, b"2\n")
-            assert (await second).reason == "User denied: Second?"
-
-    simulated.run(main())
-    os.close(write)
-
-
-def test_a_question_that_nobody_saw_is_not_allowed_by_default() -> None:
-    read, write = os.pipe()
-    out = io.StringIO()
-
-    async def main() -> None:
-        with os.fdopen(read, "r") as stdin:
-            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
-            first = asyncio.ensure_future(session.handle_approval_request(asks("First?", 60.0)))
-            await asyncio.sleep(1)
-            unseen = await session.handle_approval_request(asks("Unseen?", 5.0), "guard")
-            assert unseen.reason == "Approval failed (RuntimeError: its time was up before it could be shown): Unseen?"
-            assert out.getvalue().endswith("denied: a question of hook guard ran out of time before it could be shown\n")
-            os.write(write, b"1\n")
-            assert (await first).action == "continue"
-
-    simulated.run(main())
-    os.close(write)
-    assert "Unseen?" not in out.getvalue()
-
-
-def test_what_was_typed_before_a_question_does_not_answer_it() -> None:
-    keyboard, terminal = pty.openpty()
-    out = io.StringIO()
-
-    async def main() -> None:
-        with os.fdopen(terminal, "r") as stdin:
-            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
-            os.write(keyboard, b"1\n")
-            for prompt in ("First?", "Second?"):
-                # The system passes on what is typed a little later.
-                assert select.select([terminal], [], [], 10)[0]
-                question = asyncio.ensure_future(session.handle_approval_request(asks(prompt, 60.0)))
-                while not out.getvalue().endswith(f"{prompt}\n[1] Allow  [2] Deny\n> "):
-                    await asyncio.sleep(0)
-                # One line too many.
-                os.write(keyboard, b"2\n1\n")
-                assert (await question).reason == f"User denied: {prompt}"
-
-    asyncio.run(main())
-    os.close(keyboard)
-
-
-def test_lines_that_are_not_typed_are_answers_in_order() -> None:
-    read, write = os.pipe()
-    os.write(write, b"1\n2\n1\n")
-
-    async def main() -> list[str]:
-        with os.fdopen(read, "r") as stdin:
-            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, io.StringIO()), None)
-            return [(await session.handle_approval_request(ASK)).action for _ in range(3)]
-
-    assert simulated.run(main()) == ["continue", "deny", "continue"]
-    os.close(write)
-
-
-def test_a_closed_terminal_denies() -> None:
-    session = SessionCoordinator(hooks(ASK), None, TerminalApprovals(io.StringIO(""), io.StringIO()), None)
-    result = asyncio.run(session.execute_with_hooks("tool:pre", {}))
-    assert result.reason == "Approval failed (RuntimeError: the terminal was closed): Go?"
-
-
-def test_displays_write_and_log(caplog: pytest.LogCaptureFixture) -> None:
-    stream = io.StringIO()
-    run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(stream)))
-    assert stream.getvalue() == "info [hook:hook-1] hello\n"
-    quiet = io.StringIO()
-    run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(quiet, "warning")))
-    assert quiet.getvalue() == ""
-    with pytest.raises(ValueError, match="`level` must be one of info, warning, error; found `loud`"):
-        TerminalDisplay(level="loud")  # type: ignore[arg-type]
-    with caplog.at_level("INFO"):
-        run(SessionCoordinator(hooks(INJECT), None, None, LoggingDisplay()))
-    assert caplog.messages == ["[hook:hook-1] hello"]
-
-
-def test_protocols_are_met() -> None:
-    assert isinstance(Person("Allow"), ApprovalSystem)
-    assert isinstance(TerminalDisplay(), DisplaySystem)

@@ -8,9 +8,8 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
-import components
-
 import amplifier_core
+import components
 from amplifier_core.audit import records, verify
 
 HERE = pathlib.Path(__file__).parent

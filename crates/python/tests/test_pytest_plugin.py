@@ -8,8 +8,9 @@ import subprocess
 import sys
 import textwrap
 
-import installed
 import pytest
+
+import installed
 
 ROOT = pathlib.Path(__file__).parents[3]
 

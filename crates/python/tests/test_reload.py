@@ -7,10 +7,8 @@ import logging
 import os
 import pathlib
 import sys
-from typing import Any
 
 import pytest
-from sessions import run
 
 from amplifier_core.audit import open_log, records
 from amplifier_core.bundles import MountedBundle, Reload, load, mount, parse
@@ -18,6 +16,7 @@ from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
 from amplifier_core.testing import CollectingDisplay
+from sessions import run
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import threading
 from typing import Any
 
 import pytest
-from sessions import calling, contents, run
 
 from amplifier_core.approval import ScriptedApprovals
 from amplifier_core.bundles import parse
 from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, Tool
+from sessions import calling, contents, run
 
 
 def test_a_session_answers() -> None:

@@ -11,12 +11,12 @@ import weakref
 from typing import Any
 
 import pytest
-from sessions import calling, contents, run
 
 from amplifier_core.bundles import parse
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import RemoteProvider, ScriptedProvider, Session, SessionRefusedError, Tool
+from sessions import calling, contents, run
 
 
 def test_a_session_that_is_denied_does_not_start() -> None:

@@ -9,9 +9,9 @@ import threading
 from typing import Any
 
 import pytest
-from sessions import run
 
 from amplifier_core.session import RemoteProvider, ScriptedProvider, Session, Tool
+from sessions import run
 
 
 def test_a_failing_provider_ends_the_turn() -> None:

@@ -1,0 +1,139 @@
+"""Approvals and messages in a terminal, and in a log."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import pty
+import select
+from typing import Any, Literal
+
+import pytest
+
+import simulated
+from amplifier_core.approval import ApprovalSystem, TerminalApprovals
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.display import DisplaySystem, LoggingDisplay, TerminalDisplay
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.models import HookResult
+from parts import ASK, INJECT, Person, hooks, run
+
+
+def test_the_terminal_asks_until_an_option_is_typed() -> None:
+    read, write = os.pipe()
+    os.write(write, b"what?\n2\n")
+    out = io.StringIO()
+    ask = HookResult(action="ask_user", approval_prompt="Go\x1b[2J?", approval_timeout=5.0, reason="risky")
+    with os.fdopen(read, "r", buffering=1) as stdin:
+        session = SessionCoordinator(hooks(ask), None, TerminalApprovals(stdin, out), None)
+        result = asyncio.run(session.execute_with_hooks("tool:pre", {}))
+    os.close(write)
+    assert result.reason == "User denied: Go\x1b[2J?".replace("\x1b", "")
+    assert out.getvalue().count("[1] Allow  [2] Deny") == 2
+    assert "\x1b" not in out.getvalue() and "hook-1 at tool:pre (risky)" in out.getvalue()
+
+
+def asks(prompt: str, timeout: float, default: Literal["allow", "deny"] = "allow") -> HookResult:
+    return HookResult(action="ask_user", approval_prompt=prompt, approval_timeout=timeout, approval_default=default)
+
+
+@pytest.mark.parametrize("default", ["allow", "deny"])
+def test_a_question_out_of_time_makes_room_for_the_next(default: Any) -> None:
+    read, write = os.pipe()
+    out = io.StringIO()
+
+    async def main() -> None:
+        with os.fdopen(read, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+            first = await session.handle_approval_request(asks("First?", 5.0, default))
+            assert first.action == {"allow": "continue", "deny": "deny"}[default]
+            assert out.getvalue().endswith(f"{'allowed' if default == 'allow' else 'denied'} by default: nobody answered in time\n")
+            second = asyncio.ensure_future(session.handle_approval_request(asks("Second?", 5.0)))
+            await asyncio.sleep(1)
+            assert out.getvalue().endswith("\nSecond?\n[1] Allow  [2] Deny\n> ")
+            os.write(write, b"2\n")
+            assert (await second).reason == "User denied: Second?"
+
+    simulated.run(main())
+    os.close(write)
+
+
+def test_a_question_that_nobody_saw_is_not_allowed_by_default() -> None:
+    read, write = os.pipe()
+    out = io.StringIO()
+
+    async def main() -> None:
+        with os.fdopen(read, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+            first = asyncio.ensure_future(session.handle_approval_request(asks("First?", 60.0)))
+            await asyncio.sleep(1)
+            unseen = await session.handle_approval_request(asks("Unseen?", 5.0), "guard")
+            assert unseen.reason == "Approval failed (RuntimeError: its time was up before it could be shown): Unseen?"
+            assert out.getvalue().endswith("denied: a question of hook guard ran out of time before it could be shown\n")
+            os.write(write, b"1\n")
+            assert (await first).action == "continue"
+
+    simulated.run(main())
+    os.close(write)
+    assert "Unseen?" not in out.getvalue()
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it() -> None:
+    keyboard, terminal = pty.openpty()
+    out = io.StringIO()
+
+    async def main() -> None:
+        with os.fdopen(terminal, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+            os.write(keyboard, b"1\n")
+            for prompt in ("First?", "Second?"):
+                # The system passes on what is typed a little later.
+                assert select.select([terminal], [], [], 10)[0]
+                question = asyncio.ensure_future(session.handle_approval_request(asks(prompt, 60.0)))
+                while not out.getvalue().endswith(f"{prompt}\n[1] Allow  [2] Deny\n> "):
+                    await asyncio.sleep(0)
+                # One line too many.
+                os.write(keyboard, b"2\n1\n")
+                assert (await question).reason == f"User denied: {prompt}"
+
+    asyncio.run(main())
+    os.close(keyboard)
+
+
+def test_lines_that_are_not_typed_are_answers_in_order() -> None:
+    read, write = os.pipe()
+    os.write(write, b"1\n2\n1\n")
+
+    async def main() -> list[str]:
+        with os.fdopen(read, "r") as stdin:
+            session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, io.StringIO()), None)
+            return [(await session.handle_approval_request(ASK)).action for _ in range(3)]
+
+    assert simulated.run(main()) == ["continue", "deny", "continue"]
+    os.close(write)
+
+
+def test_a_closed_terminal_denies() -> None:
+    session = SessionCoordinator(hooks(ASK), None, TerminalApprovals(io.StringIO(""), io.StringIO()), None)
+    result = asyncio.run(session.execute_with_hooks("tool:pre", {}))
+    assert result.reason == "Approval failed (RuntimeError: the terminal was closed): Go?"
+
+
+def test_displays_write_and_log(caplog: pytest.LogCaptureFixture) -> None:
+    stream = io.StringIO()
+    run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(stream)))
+    assert stream.getvalue() == "info [hook:hook-1] hello\n"
+    quiet = io.StringIO()
+    run(SessionCoordinator(hooks(INJECT), None, None, TerminalDisplay(quiet, "warning")))
+    assert quiet.getvalue() == ""
+    with pytest.raises(ValueError, match="`level` must be one of info, warning, error; found `loud`"):
+        TerminalDisplay(level="loud")  # type: ignore[arg-type]
+    with caplog.at_level("INFO"):
+        run(SessionCoordinator(hooks(INJECT), None, None, LoggingDisplay()))
+    assert caplog.messages == ["[hook:hook-1] hello"]
+
+
+def test_protocols_are_met() -> None:
+    assert isinstance(Person("Allow"), ApprovalSystem)
+    assert isinstance(TerminalDisplay(), DisplaySystem)
