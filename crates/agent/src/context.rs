@@ -13,15 +13,17 @@ pub(crate) struct Context {
 }
 
 struct Caught {
+    /// The event at which they are said. What is said elsewhere meanwhile is not meant.
+    event: &'static str,
     injected: Vec<InjectedMessage>,
     /// Whether they are kept out of the conversation, because they are meant for another one.
     diverted: bool,
 }
 
 impl Context {
-    /// From now on, injections are remembered; diverted ones do not reach the conversation.
-    pub(crate) fn catch(&self, diverted: bool) {
-        *self.lock() = Some(Caught { injected: Vec::new(), diverted });
+    /// From now on, injections of the event are remembered; diverted ones do not reach the conversation.
+    pub(crate) fn catch(&self, event: &'static str, diverted: bool) {
+        *self.lock() = Some(Caught { event, injected: Vec::new(), diverted });
     }
 
     /// What was injected since.
@@ -37,11 +39,11 @@ impl Context {
 impl ContextManager for Context {
     async fn add_message(&self, message: InjectedMessage) -> Result<(), PortError> {
         let diverted = match &mut *self.lock() {
-            Some(caught) => {
+            Some(caught) if message.event.as_str() == caught.event => {
                 caught.injected.push(message.clone());
                 caught.diverted
             }
-            None => false,
+            _ => false,
         };
         if diverted { Ok(()) } else { self.conversation.add_message(message).await }
     }

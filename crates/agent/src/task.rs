@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use amplifier_core::{
     AGENT_COMPLETE, AGENT_SPAWN, AgentComplete, AgentSpawn, DECISION_AGENT_RESOLUTION, DecisionAgentResolution,
-    InjectedMessage, Map, Message,
+    EventData, InjectedMessage, Map, Message,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::provider::ToolSpec;
 use crate::session::{Core, new_id};
 use crate::tool::{Todo, Tool, ToolError, ToolOutput, input};
-use crate::turn::{self, Stop, TurnEnd, readable};
+use crate::turn::{self, Stop, TurnEnd, readable, unreadable};
 
 pub(crate) const NAME: &str = "Task";
 
@@ -74,12 +74,11 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
         let _alone = parent.delegating.lock().await;
         let choice = DecisionAgentResolution::new(input.agent_name.as_str()).with("reason", "the model asked for it");
         let choice = parent.gate(DECISION_AGENT_RESOLUTION, choice).await?;
-        let agent = choice.text("agent_name").unwrap_or(&input.agent_name);
-        let spawn = AgentSpawn::new(parent.id.as_str(), agent, input.task)
+        let spawn = AgentSpawn::new(parent.id.as_str(), text(&choice, "agent_name")?, input.task)
             .with("config_override", Map::new())
             .with("child_session_id", id.as_str())
             .with("tool_call_id", call);
-        parent.context.catch(true);
+        parent.context.catch(AGENT_SPAWN.as_str(), true);
         let allowed = parent.gate(AGENT_SPAWN, spawn).await;
         let injected = parent.context.caught();
         match allowed {
@@ -91,21 +90,17 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
             }
         }
     };
-    let text = |field| spawn.text(field).map(str::to_owned);
-    let agent = text("agent_name").unwrap_or(input.agent_name);
-    let config = spawn.get("config_override").cloned().unwrap_or_default();
-    let task = text("task");
-    let end = match &task {
-        Some(task) => run_child(parent, id, &agent, task, &config, injected).await,
-        None => {
+    let end = match Spawn::read(&spawn) {
+        Ok(spawn) => run_child(parent, id, &spawn, injected).await,
+        Err(stop) => {
             parent.inject(injected).await;
-            TurnEnd::Failed("hooks left no `task`".to_owned())
+            stop.into()
         }
     };
     let complete = AgentComplete::new(
         parent.id.as_str(),
-        agent,
-        task.unwrap_or_default(),
+        spawn.text("agent_name").unwrap_or(&input.agent_name),
+        spawn.text("task").unwrap_or_default(),
         json!({ "output": end.text() }),
         begun.elapsed().as_millis() as u64,
         end.status(),
@@ -122,19 +117,53 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
     }
 }
 
-async fn run_child(
-    parent: &Core,
-    id: String,
-    agent: &str,
-    task: &str,
-    config: &Value,
-    injected: Vec<InjectedMessage>,
-) -> TurnEnd {
-    parent.watch.note(&format!("delegates to `{agent}`"));
-    let child = child(parent, id, agent, config);
+/// What the other agent is to do, as hooks left it.
+struct Spawn {
+    agent: String,
+    task: String,
+    config: Config,
+}
+
+/// What of the other agent's configuration differs. What is not known here is refused: it may be meant as a limit.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    /// The only tools that it has; without them, it has those of this one.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    tools: Option<Vec<String>>,
+    /// What it is told to be.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    system: Option<String>,
+}
+
+/// A `null` in the place of a value is no value, and would lift the limit that was meant.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
+impl Spawn {
+    fn read(data: &EventData) -> Result<Self, Stop> {
+        let config = match data.get("config_override") {
+            None => Config::default(),
+            Some(config) => {
+                Config::deserialize(config).map_err(|error| unreadable(&format!("`config_override`: {error}")))?
+            }
+        };
+        Ok(Self { agent: text(data, "agent_name")?, task: text(data, "task")?, config })
+    }
+}
+
+/// A field that has to be there.
+fn text(data: &EventData, field: &str) -> Result<String, Stop> {
+    data.text(field).map(str::to_owned).ok_or_else(|| unreadable(&format!("`{field}` is no text")))
+}
+
+async fn run_child(parent: &Core, id: String, spawn: &Spawn, injected: Vec<InjectedMessage>) -> TurnEnd {
+    parent.watch.note(&format!("delegates to `{}`", spawn.agent));
+    let child = child(parent, id, &spawn.agent, &spawn.config);
     child.inject(injected).await;
     let end = match child.start("startup").await {
-        Ok(()) => turn::run(&child, task, Map::new()).await,
+        Ok(()) => turn::run(&child, &spawn.task, Map::new()).await,
         Err(error) => TurnEnd::Failed(error.to_string()),
     };
     let reason = if matches!(end, TurnEnd::Answered(_)) { "complete" } else { "error" };
@@ -144,20 +173,19 @@ async fn run_child(
     }
 }
 
-/// A session for the other agent. Its configuration may name fewer `tools`, and other words for `system`.
-fn child(parent: &Core, id: String, agent: &str, config: &Value) -> Core {
+/// A session for the other agent.
+fn child(parent: &Core, id: String, agent: &str, config: &Config) -> Core {
     let context = Context::default();
     let mut tools = parent.tools.clone();
-    if let Some(wanted) = config.get("tools").and_then(Value::as_array) {
-        tools.retain(|name, _| wanted.iter().any(|one| one == name));
+    if let Some(wanted) = &config.tools {
+        tools.retain(|name, _| wanted.contains(name));
     }
     // A list of its own: what it has to do is not what the other one has.
     if let Some(todo) = tools.get_mut("Todo") {
         *todo = Arc::new(Todo::new());
     }
-    let system = config.get("system").and_then(Value::as_str);
-    let system = system
-        .map_or_else(|| format!("You are the agent `{agent}`. Do the task and report the result."), str::to_owned);
+    let system = config.system.clone();
+    let system = system.unwrap_or_else(|| format!("You are the agent `{agent}`. Do the task and report the result."));
     let metadata = Map::from_iter([("agent_name".to_owned(), Value::from(agent))]);
     context.conversation.push(Message { metadata, ..Message::system(system) });
     let coordinator = parent.coordinator.child().session_id(id.as_str()).context(context.clone()).build();

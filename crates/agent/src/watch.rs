@@ -23,6 +23,11 @@ pub trait Watch: Send + Sync + 'static {
 
     /// Something that a person should know: a retry, a compaction, a sub-agent.
     fn note(&self, _text: &str) {}
+
+    /// Something that a person has to see to: the conversation cannot be written down.
+    fn trouble(&self, text: &str) {
+        self.note(text);
+    }
 }
 
 /// Nobody watches.

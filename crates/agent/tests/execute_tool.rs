@@ -138,6 +138,10 @@ async fn a_shared_session_that_has_ended_can_be_read_and_gone_on_with() {
     let first = begin().start().await.unwrap();
     first.prompt("hi").await;
     first.end_shared("complete").await.unwrap();
+    first.end_shared("complete").await.unwrap();
+    assert_eq!(first.prompt("and?").await, TurnEnd::Failed("the session has ended".to_owned()));
+    assert_eq!(first.execute_tool("Task", Map::new()).await.text, "Error: the session has ended");
+    assert_eq!(first.compact().await, Err(TurnEnd::Failed("the session has ended".to_owned())));
     assert_eq!(first.history().len(), 2);
     let second = begin().resume("last").await.unwrap();
     assert_eq!(second.history(), first.history());

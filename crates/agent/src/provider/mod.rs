@@ -140,6 +140,9 @@ pub enum ProviderError {
     /// It does not take the request.
     #[error("the provider does not take the request: {0}")]
     Rejected(String),
+    /// It is broken, and will be the next time.
+    #[error("the provider failed: {0}")]
+    Failed(String),
     /// The script of a scripted provider has no answer for this.
     #[error("the script does not go on: {0}")]
     Script(String),
@@ -151,7 +154,7 @@ impl ProviderError {
         match self {
             Self::Throttled { .. } | Self::Unavailable(_) | Self::Connection(_) => true,
             Self::TimedOut(_) | Self::Truncated | Self::Malformed(_) => true,
-            Self::Unauthorized(_) | Self::Rejected(_) | Self::Script(_) => false,
+            Self::Unauthorized(_) | Self::Rejected(_) | Self::Failed(_) | Self::Script(_) => false,
         }
     }
 
@@ -166,6 +169,7 @@ impl ProviderError {
             Self::Malformed(_) => "malformed",
             Self::Unauthorized(_) => "unauthorized",
             Self::Rejected(_) => "rejected",
+            Self::Failed(_) => "failed",
             Self::Script(_) => "script",
         }
     }

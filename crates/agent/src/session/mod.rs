@@ -107,9 +107,12 @@ impl Default for SessionOptions {
 /// ```
 pub struct Session {
     core: Core,
-    /// One turn at a time: two would tear the conversation apart.
-    turn: tokio::sync::Mutex<()>,
+    /// One turn at a time: two would tear the conversation apart. Says whether the session has ended.
+    turn: tokio::sync::Mutex<bool>,
 }
+
+/// What becomes of a turn that was asked for too late.
+const ENDED: &str = "the session has ended";
 
 /// What a turn works with.
 pub(crate) struct Core {
@@ -196,7 +199,10 @@ impl Session {
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
     pub async fn prompt_with(&self, prompt: &str, metadata: Map) -> TurnEnd {
-        let _alone = self.turn.lock().await;
+        let has_ended = self.turn.lock().await;
+        if *has_ended {
+            return TurnEnd::Failed(ENDED.to_owned());
+        }
         turn::run(&self.core, prompt, metadata).await
     }
 
@@ -206,9 +212,13 @@ impl Session {
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
     pub async fn execute_tool(&self, name: &str, input: Map) -> ToolUse {
-        let _alone = self.turn.lock().await;
-        self.core.begin();
+        let has_ended = self.turn.lock().await;
         let call = ToolCall { id: new_id(), name: name.to_owned(), input: Value::Object(input) };
+        if *has_ended {
+            return ToolUse::not_begun(call, ENDED);
+        }
+        self.core.coordinator.begin_turn();
+        self.core.begin();
         turn::use_one(&self.core, call).await
     }
 
@@ -227,7 +237,10 @@ impl Session {
     /// # Errors
     /// What kept it from being shortened; it is as it was then.
     pub async fn compact(&self) -> Result<(), TurnEnd> {
-        let _alone = self.turn.lock().await;
+        let has_ended = self.turn.lock().await;
+        if *has_ended {
+            return Err(TurnEnd::Failed(ENDED.to_owned()));
+        }
         self.core.begin();
         compact::now(&self.core).await.map_err(Into::into)
     }
@@ -245,14 +258,18 @@ impl Session {
         self.core.end(reason).await
     }
 
-    /// The same for whoever shares the session with others, who may still read what was said. A turn that runs is waited for; nobody is to
-    /// begin another one.
+    /// The same for whoever shares the session with others, who may still read what was said. A turn that runs is waited for; no other one
+    /// begins, also none that was asked for before.
     ///
     /// # Errors
     /// As [`end`](Self::end).
     pub async fn end_shared(&self, reason: &str) -> Result<(), SessionError> {
-        let _alone = self.turn.lock().await;
+        let mut has_ended = self.turn.lock().await;
+        if *has_ended {
+            return Ok(());
+        }
         let ended = self.core.end(reason).await;
+        *has_ended = true;
         // Somebody else may go on with it.
         drop(self.core.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
         ended
@@ -305,9 +322,11 @@ impl Core {
     }
 
     pub(crate) fn count_tokens(&self, usage: &Usage) {
-        let used = usage.input_tokens + usage.output_tokens;
-        self.spent.tokens.fetch_add(used, Ordering::Relaxed);
-        self.own_tokens.fetch_add(used, Ordering::Relaxed);
+        let used = usage.input_tokens.saturating_add(usage.output_tokens);
+        for count in [&self.spent.tokens, &self.own_tokens] {
+            // However many a model claims, they do not become few again.
+            let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(used)));
+        }
     }
 
     pub(crate) fn count_tool(&self) {
@@ -347,10 +366,16 @@ impl Core {
             is_news.then_some(written)
         };
         match written {
-            Some(Err(error)) => self.watch.note(&format!(
-                "the conversation cannot be written down: {error}; it is tried again with every message"
-            )),
-            Some(Ok(())) => self.watch.note("the conversation is written down again, nothing of it is missing"),
+            Some(Err(error)) => {
+                tracing::error!(part = "store", %error, "the conversation cannot be written down");
+                self.watch.trouble(&format!(
+                    "the conversation cannot be written down: {error}; it is tried again with every message"
+                ));
+            }
+            Some(Ok(())) => {
+                tracing::info!(part = "store", "the conversation is written down again");
+                self.watch.note("the conversation is written down again, nothing of it is missing");
+            }
             None => {}
         }
     }

@@ -104,7 +104,7 @@ async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
         .with("messages", shown.clone())
         .with("parameters", parameters);
     // Injections of this very event are part of the call. Those for this call only must not be part of another one.
-    session.context.catch(!is_conversation);
+    session.context.catch(PROVIDER_REQUEST.as_str(), !is_conversation);
     let allowed = session.gate(PROVIDER_REQUEST, data).await;
     let injected = session.context.caught();
     if !is_conversation {
@@ -264,7 +264,7 @@ async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
         .with("tool_calls", json!(answer.tool_calls))
         .with("usage", json!(answer.usage))
         .with("stop_reason", stop);
-    session.context.catch(true);
+    session.context.catch(PROVIDER_RESPONSE.as_str(), true);
     let reviewed = session.review(PROVIDER_RESPONSE, response).await;
     let injected = session.context.caught();
     let made = reviewed.and_then(|data| {

@@ -54,10 +54,17 @@ pub struct ToolUse {
     pub text: String,
 }
 
+impl ToolUse {
+    /// A call that is not put to hooks, and that the conversation does not have.
+    pub(crate) fn not_begun(call: ToolCall, why: &str) -> Self {
+        Self { id: call.id, success: false, result: None, text: format!("Error: {why}") }
+    }
+}
+
 /// Uses one tool that nobody's answer asks for. The conversation has it as a call with its result, so that what hooks inject has its place.
 pub(crate) async fn use_one(session: &Core, call: ToolCall) -> ToolUse {
     if let Err(why) = must_be_shallow(&call) {
-        return ToolUse { id: call.id, success: false, result: None, text: format!("Error: {why}") };
+        return ToolUse::not_begun(call, &why);
     }
     let metadata = Map::from_iter([("source".to_owned(), Value::from("caller"))]);
     session.push(Message { tool_calls: vec![call.clone()], metadata, ..Message::assistant("") });

@@ -88,6 +88,16 @@ mod spawn {
     }
 
     #[tokio::test]
+    async fn modify_of_the_configuration_that_cannot_be_read_spawns_nothing() {
+        for unreadable in [json!({ "tools": "Echo" }), json!({ "tools": null }), json!({ "only": ["Echo"] }), json!(5)]
+        {
+            let run = Cell::modify(EVENT, "config_override", unreadable).script(one_agent).run().await;
+            assert_eq!(run.events("session:start").len(), 1);
+            assert_eq!(run.events("agent:complete")[0]["status"], "error");
+        }
+    }
+
+    #[tokio::test]
     async fn inject_lands_in_the_context_of_the_child() {
         Cell::inject(EVENT)
             .script(one_agent)
