@@ -74,8 +74,7 @@ impl Driven {
             match self.stop.as_ref().filter(|_| self.stopped.is_none()) {
                 Some(stop) if is_a_cancellation(py, &error)? && stop() => self.stopped = Some(error),
                 _ => {
-                    // Dropping it withdraws what it waits for.
-                    *self.future() = None;
+                    self.give_up();
                     return Err(error);
                 }
             }
@@ -86,9 +85,11 @@ impl Driven {
             let Some(future) = self.future() else {
                 return Err(PyRuntimeError::new_err("cannot reuse what was awaited already"));
             };
-            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            let polled = threads::gathering(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
             if let Some(interrupt) = INTERRUPT.take() {
-                *self.future() = None;
+                self.give_up();
+                // What is told that it was given up may be interrupted, too; it is raised once.
+                INTERRUPT.take();
                 return Err(interrupt);
             }
             if let Poll::Ready(result) = polled {
@@ -125,10 +126,11 @@ impl Driven {
         Ok(Some(future))
     }
 
+    /// Dropping the future withdraws what it waits for.
     fn give_up(&mut self) {
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
-        *self.future() = None;
+        threads::gathering(|| *self.future() = None);
     }
 
     fn end(&mut self, _py: Python<'_>) -> PyResult<()> {
@@ -150,25 +152,40 @@ thread_local! {
     static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keeps an error that is not for the kernel to deal with, until the future is polled no more.
-pub(crate) fn interrupt(error: PyErr) {
+/// Raises an error that is not for the kernel to deal with: whatever waits here is given up.
+pub(crate) async fn interrupt(error: PyErr) -> std::convert::Infallible {
     INTERRUPT.set(Some(error));
+    std::future::pending().await
 }
 
-/// Does so if it is an error of that kind.
+/// Keeps an error of that kind, until the future is polled no more.
 pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
     if is_an_interrupt(py, error).unwrap_or_default() {
-        interrupt(error.clone_ref(py));
+        INTERRUPT.set(Some(error.clone_ref(py)));
     }
 }
 
-/// Waits for what Python was asked.
-pub(crate) async fn awaited(asked: PyResult<Pending>) -> PyResult<Py<PyAny>> {
-    let answer = match asked {
+/// Asks Python for something, and waits for it. Once something was raised that ends more than a part, nothing is asked any more, and there is
+/// no answer: what waits for one is given up as a whole.
+pub(crate) async fn ask(call: impl FnOnce(Python<'_>) -> PyResult<Pending>) -> PyResult<Py<PyAny>> {
+    if is_interrupted() {
+        return std::future::pending().await;
+    }
+    let answer = match Python::attach(call) {
         Ok(pending) => pending.await,
         Err(error) => Err(error),
     };
-    answer.inspect_err(|error| Python::attach(|py| note_interrupt(py, error)))
+    if let Err(error) = &answer {
+        Python::attach(|py| note_interrupt(py, error));
+        if is_interrupted() {
+            return std::future::pending().await;
+        }
+    }
+    answer
+}
+
+fn is_interrupted() -> bool {
+    INTERRUPT.with_borrow(Option::is_some)
 }
 
 /// Rings once, and wakes whoever waits for it.
@@ -209,7 +226,7 @@ impl WakeUp {
     #[pyo3(signature = (*_done))]
     fn __call__(&self, _done: &Bound<'_, PyTuple>) {
         threads::mark_as_pythons();
-        self.0.ring();
+        threads::gathering(|| self.0.ring());
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::bridge::{Pending, awaited, interrupt};
+use crate::bridge::{Pending, ask, interrupt};
 use crate::run::in_strict;
 use crate::{answer, encode, log, trace};
 
@@ -31,15 +31,11 @@ impl PyHook {
     }
 
     /// Ends what waits for the hook if it has changed nested values in place: the test has failed.
-    fn check(&self, kept: Py<PyAny>) -> Result<(), HookError> {
-        let checked = Python::attach(|py| {
-            let checked = in_strict(py, intern!(py, "check")).and_then(|check| check.call1((&self.name, kept)));
-            checked.map(drop).map_err(|changed| (failure(py, &changed), changed))
-        });
-        checked.map_err(|(error, changed)| {
-            interrupt(changed);
-            error
-        })
+    async fn check(&self, kept: Py<PyAny>) {
+        let checked = Python::attach(|py| in_strict(py, intern!(py, "check"))?.call1((&self.name, kept)).map(drop));
+        if let Err(changed) = checked {
+            interrupt(changed).await;
+        }
     }
 
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -78,16 +74,16 @@ pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> HookError {
 impl Hook for PyHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let mut kept = None;
-        let called = Python::attach(|py| -> PyResult<_> {
+        let answered = ask(|py| {
             let data = encode::to_dict(py, data.iter())?;
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
             }
             Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?)
-        });
-        let answered = awaited(called).await;
+        })
+        .await;
         if let Some(kept) = kept {
-            self.check(kept)?;
+            self.check(kept).await;
         }
         Python::attach(|py| match answered {
             Ok(answer) => answer::read_json(answer.bind(py)).inspect_err(|error| self.failed(py, event, error, None)),

@@ -16,6 +16,7 @@ mod fields;
 mod hook;
 mod log;
 mod native;
+mod options;
 mod outcome;
 mod ports;
 mod provider;

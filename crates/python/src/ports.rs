@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::approval::ApprovalRequest;
-use crate::bridge::{Pending, awaited, note_interrupt};
+use crate::bridge::{Pending, ask, note_interrupt};
 use crate::hook::failure;
 use crate::{encode, log, trace};
 
@@ -50,18 +50,13 @@ impl Port {
     }
 }
 
-/// An error of Python, for the kernel.
-fn port_error(error: &PyErr) -> PortError {
-    Python::attach(|py| failure(py, error).to_string().into())
-}
-
 /// An error of a part that was asked to do something: logged with its traceback, which the kernel does not have.
 fn failed(part: &str, error: &PyErr) -> PortError {
     Python::attach(|py| {
         log_failure(py, part, error);
         trace::is_logged(part);
-    });
-    port_error(error)
+        failure(py, error).to_string().into()
+    })
 }
 
 /// Logs what is not an interrupt: those go on.
@@ -76,7 +71,7 @@ pub(crate) struct PyContext(pub(crate) Arc<Port>);
 
 impl ContextManager for PyContext {
     async fn add_message(&self, message: InjectedMessage) -> Result<(), PortError> {
-        let pending = Python::attach(|py| {
+        let asked = ask(|py| {
             let metadata = encode::to_dict(py, message.metadata().iter().map(|(key, value)| (key.as_str(), value)))?;
             if message.placement.is_ephemeral() {
                 metadata.set_item("ephemeral", true)?;
@@ -97,7 +92,7 @@ impl ContextManager for PyContext {
                 false => manager.call_method("add_message", (), Some(&whole))?,
             })
         });
-        awaited(pending).await.map(drop).map_err(|error| failed("context", &error))
+        asked.await.map(drop).map_err(|error| failed("context", &error))
     }
 }
 
@@ -106,14 +101,14 @@ pub(crate) struct PyDisplay(pub(crate) Arc<Port>);
 
 impl Display for PyDisplay {
     async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
-        let pending = Python::attach(|py| {
+        let asked = ask(|py| {
             let fields = PyDict::new(py);
             fields.set_item("message", &message.text)?;
             fields.set_item("level", message.level.as_str())?;
             fields.set_item("source", &message.source)?;
             Pending::of(self.0.object(py)?.call_method("show_message", (), Some(&fields))?)
         });
-        awaited(pending).await.map(drop).map_err(|error| failed("display", &error))
+        asked.await.map(drop).map_err(|error| failed("display", &error))
     }
 }
 
@@ -122,7 +117,7 @@ pub(crate) struct PyApprovals(pub(crate) Arc<Port>);
 
 impl ApprovalSystem for PyApprovals {
     async fn request_approval(&self, request: Arc<amplifier_core::ApprovalRequest>) -> Result<Answer, ApprovalError> {
-        let pending = Python::attach(|py| {
+        let asked = ask(|py| {
             let system = self.0.object(py)?;
             let question = ApprovalRequest(request.clone());
             if self.0.takes_one {
@@ -135,7 +130,7 @@ impl ApprovalSystem for PyApprovals {
             fields.set_item("default", question.default())?;
             Pending::of(system.call_method("request_approval", (), Some(&fields))?)
         });
-        let answer = awaited(pending).await;
+        let answer = asked.await;
         Python::attach(|py| match answer {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
                 Ok(label) => Ok(label.to_string_lossy().into_owned().into()),
@@ -176,14 +171,14 @@ impl AuditLog for PyAudit {
                 None => Ok(()),
             }
         });
-        recorded.map(|()| Receipt::default()).map_err(|error| port_error(&error))
+        recorded.map(|()| Receipt::default()).map_err(|error| failed("audit", &error))
     }
 
     async fn flush(&self, _since: Receipt) -> Result<(), PortError> {
-        let pending = Python::attach(|py| match self.0.object(py)?.getattr_opt("flush")? {
+        let asked = ask(|py| match self.0.object(py)?.getattr_opt("flush")? {
             Some(flush) => Pending::of(flush.call0()?),
             None => Ok(Pending::Now(Some(Ok(py.None())))),
         });
-        awaited(pending).await.map(drop).map_err(|error| port_error(&error))
+        asked.await.map(drop).map_err(|error| failed("audit", &error))
     }
 }

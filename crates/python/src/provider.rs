@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::{Value, json};
 
-use crate::bridge::{Pending, awaited};
-use crate::encode;
+use crate::bridge::{Pending, ask};
 use crate::hook::failure;
 use crate::ports::Port;
+use crate::{encode, log};
 
 /// How many tokens a model can read at once that does not say so.
 const CONTEXT_LIMIT: usize = 200_000;
@@ -169,11 +169,11 @@ impl Provider for PyProvider {
         let port = self.port.clone();
         let answered = async move {
             let input_tokens = amplifier_agent::count_messages(&request.messages) as u64;
-            let asked = Python::attach(|py| {
+            let answer = ask(|py| {
                 let request = encode::to_python(py, &as_json(&request))?;
                 Pending::of(port.object(py)?.call_method1("complete", (request,))?)
-            });
-            let answer = awaited(asked).await;
+            })
+            .await;
             let chunks = Python::attach(|py| match answer {
                 Ok(answer) => read(answer.bind(py), input_tokens),
                 Err(error) => Err(fault(py, &error)),
@@ -193,17 +193,20 @@ fn as_json(Request { messages, tools, parameters }: &Request) -> Value {
 
 /// Whether it is worth another try is told by the kind of the exception.
 fn fault(py: Python<'_>, error: &PyErr) -> ProviderError {
-    let text = failure(py, error).to_string();
+    let failed = failure(py, error);
+    let text = failed.to_string();
     if error.is_instance_of::<PyConnectionError>(py) || error.is_instance_of::<PyTimeoutError>(py) {
         ProviderError::Connection(text)
     } else {
-        ProviderError::Rejected(text)
+        log::part_failed(py, "provider", &failed, error);
+        ProviderError::Failed(text)
     }
 }
 
 /// The pieces of an answer.
 fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, ProviderError> {
-    let malformed = |problem: String| ProviderError::Malformed(problem);
+    // Another try would give the same.
+    let malformed = |problem: String| ProviderError::Failed(format!("the answer cannot be read: {problem}"));
     let fields = match (answer.cast::<PyString>(), answer.cast::<PyDict>()) {
         (Ok(text), _) => json!({ "text": text.to_string_lossy() }),
         (_, Ok(fields)) => Value::Object(encode::to_map(fields).map_err(|error| malformed(error.to_string()))?),

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
-use amplifier_agent::{Cancel, Orchestrator, Session, SessionBuilder, SessionError, SessionOptions, Store, TurnEnd};
-use amplifier_core::{Map, Message};
+use amplifier_agent::{
+    Cancel, CancelLevel, Orchestrator, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch,
+};
+use amplifier_core::{Display, DisplayMessage, Level, Map, Message};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -17,11 +19,12 @@ use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
 use crate::bridge::Driven;
-use crate::coordinator::{Coordinator, Part, approval_rules, in_background, invalid, session_config};
+use crate::coordinator::{Coordinator, Part, approval_rules, in_background, session_config};
 use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
-use crate::registry::{HookRegistry, duration};
+use crate::registry::HookRegistry;
+use crate::timer::running_loop;
 use crate::tool::PyTool;
-use crate::{encode, provider, threads};
+use crate::{encode, options, provider, threads};
 
 /// An agent at work.
 #[pyclass(module = "amplifier_core.session", frozen)]
@@ -58,6 +61,39 @@ struct Running {
     servers: Mutex<Vec<McpServer>>,
 }
 
+/// Shows what a person has to see to.
+struct Onlooker(Arc<Port>);
+
+impl Watch for Onlooker {
+    fn trouble(&self, text: &str) {
+        let display = PyDisplay(self.0.clone());
+        let message = DisplayMessage { text: text.to_owned(), level: Level::Error, source: "kernel".to_owned() };
+        if Python::attach(|py| running_loop(py).is_some()) {
+            in_background(Box::pin(async move {
+                // Whatever fails there was logged.
+                _ = display.show_message(&message).await;
+            }));
+        }
+    }
+}
+
+/// The end of a session on its way.
+struct Ending {
+    session: Py<AgentSession>,
+    is_done: bool,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let mut state = self.session.get().state();
+        if let State::Ended(Some(running)) = &*state
+            && !self.is_done
+        {
+            *state = State::Running(running.clone());
+        }
+    }
+}
+
 /// An MCP server that is to be started.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -91,6 +127,19 @@ impl AgentSession {
             State::Ready(_) | State::Starting | State::Running(_) | State::Ended(None) => {}
         }
         self.running()
+    }
+
+    /// Something that the session does when it is its turn, unless it has ended by then.
+    fn working<F>(slf: &Bound<'_, Self>, work: impl FnOnce(Arc<Running>) -> F + Send + 'static) -> PyResult<Driven>
+    where
+        F: Future<Output = PyResult<Py<PyAny>>> + Send + 'static,
+    {
+        slf.get().running()?;
+        let this = slf.clone().unbind();
+        Ok(Self::driven(slf, async move {
+            let running = this.get().running()?;
+            work(running).await
+        }))
     }
 
     /// Something that the session does. Cancelled, it stops as a person would stop it, so that the record has its end; if it still waits for
@@ -136,46 +185,6 @@ fn not_begun(error: SessionError) -> PyErr {
         }
         _ => PyRuntimeError::new_err(text),
     }
-}
-
-/// The value of an option.
-fn option<'py, T: for<'a> FromPyObject<'a, 'py>>(name: &str, value: &Bound<'py, PyAny>, must_be: &str) -> PyResult<T> {
-    match value.extract() {
-        Ok(value) => Ok(value),
-        Err(_) => Err(invalid(&format!("the option `{name}` must be {must_be}; found `{}`", value.repr()?))),
-    }
-}
-
-fn options(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
-    const WHOLE: &str = "a whole number from 0 on";
-    const WHOLE_OR_NONE: &str = "a whole number from 0 on, or `None` for no limit";
-    const SECONDS: &str = "a number of seconds";
-    const SHARE: &str = "a number, the share of what the model can read";
-    let mut options = SessionOptions::default();
-    for (key, value) in given {
-        match key.extract::<String>()?.as_str() {
-            "steps" => options.steps = option("steps", &value, WHOLE)?,
-            "tokens" => options.tokens = option("tokens", &value, WHOLE_OR_NONE)?,
-            "retries" => options.retries = option("retries", &value, WHOLE)?,
-            "retry_delay" => options.retry_delay = duration("retry_delay", option("retry_delay", &value, SECONDS)?)?,
-            "call_timeout" => {
-                options.call_timeout = duration("call_timeout", option("call_timeout", &value, SECONDS)?)?
-            }
-            "depth" => options.depth = option("depth", &value, WHOLE)?,
-            "compact_above" => options.compact_above = option("compact_above", &value, SHARE)?,
-            "compact_to" => options.compact_to = option("compact_to", &value, SHARE)?,
-            "parameters" => {
-                let given = value.cast::<PyDict>().map_err(|_| invalid(&"`parameters` must be a dict"))?;
-                options.parameters = encode::to_kept_map(given)?;
-            }
-            other => {
-                const KNOWN: &str =
-                    "steps, tokens, retries, retry_delay, call_timeout, depth, compact_above, compact_to, parameters";
-                return Err(invalid(&format!("there is no option `{other}`; there are {KNOWN}")));
-            }
-        }
-    }
-    Ok(options)
 }
 
 #[pymethods]
@@ -230,7 +239,7 @@ impl AgentSession {
             .tools(all)
             .config(session_config(config)?)
             .approval_rules(approval_rules(rules)?)
-            .options(self::options(options)?)
+            .options(options::read(options)?)
             .orchestrator(match orchestrator {
                 "loop-basic" => Orchestrator::Basic,
                 "loop-streaming" => Orchestrator::Streaming,
@@ -252,7 +261,8 @@ impl AgentSession {
             builder = builder.approvals(PyApprovals(port(approvals)));
         }
         if let Some(display) = display {
-            builder = builder.display(PyDisplay(port(display)));
+            let display = port(display);
+            builder = builder.watch(Onlooker(display.clone())).display(PyDisplay(display));
         }
         if let Some(audit) = audit {
             builder = match audit.0.bind(py).cast::<AuditLog>() {
@@ -320,48 +330,46 @@ impl AgentSession {
 
     /// Runs a turn: gives how it ended, what is said, and who did not allow it and why.
     fn prompt(slf: &Bound<'_, Self>, prompt: String, metadata: &Bound<'_, PyDict>) -> PyResult<Driven> {
-        let running = slf.get().running()?;
         let metadata = encode::to_kept_map(metadata)?;
-        Ok(Self::driven(slf, async move {
+        Self::working(slf, async move |running| {
             let end = running.session.prompt_with(&prompt, metadata).await;
             Python::attach(|py| ended(py, &end))
-        }))
+        })
     }
 
     /// Uses a tool outside of a turn: gives the id of the call, whether it succeeded, its result, and what a model reads of it.
     fn execute_tool(slf: &Bound<'_, Self>, name: String, input: &Bound<'_, PyDict>) -> PyResult<Driven> {
-        let running = slf.get().running()?;
         let input = encode::to_kept_map(input)?;
-        Ok(Self::driven(slf, async move {
+        Self::working(slf, async move |running| {
             let used = running.session.execute_tool(&name, input).await;
             Python::attach(|py| {
                 let result = used.result.map(|result| encode::to_python(py, &result)).transpose()?;
                 Ok((used.id, used.success, result, used.text).into_pyobject(py)?.into_any().unbind())
             })
-        }))
+        })
     }
 
     /// Shortens the conversation to a summary now. Gives nothing, or what kept it from being shortened.
     fn compact(slf: &Bound<'_, Self>) -> PyResult<Driven> {
-        let running = slf.get().running()?;
-        Ok(Self::driven(slf, async move {
+        Self::working(slf, async |running| {
             let compacted = running.session.compact().await;
             Python::attach(|py| match compacted {
                 Ok(()) => Ok(py.None()),
                 Err(end) => ended(py, &end),
             })
-        }))
+        })
     }
 
-    /// Ends the session; its part of the audit log is sealed.
+    /// Ends the session; its part of the audit log is sealed. Cancelled before that is done, it goes on.
     fn end(slf: &Bound<'_, Self>, reason: String) -> PyResult<Driven> {
         let running = slf.get().running()?;
         *slf.get().state() = State::Ended(Some(running.clone()));
-        let this = slf.clone().unbind();
+        let mut ending = Ending { session: slf.clone().unbind(), is_done: false };
         Ok(Driven::new(async move {
             let sealed = running.session.end_shared(&reason).await;
+            ending.is_done = true;
             drop(std::mem::take(&mut *running.servers.lock().unwrap_or_else(PoisonError::into_inner)));
-            drop(this);
+            drop(ending);
             sealed.map_err(|error| PyOSError::new_err(error.to_string()))?;
             Ok(Python::attach(|py| py.None()))
         }))
@@ -369,7 +377,11 @@ impl AgentSession {
 
     /// Stops the running turn: gracefully at first, at once when called again. Gives which of the two.
     fn cancel(&self) -> &'static str {
-        self.cancel.request().as_str()
+        match &*self.state() {
+            // There is nothing to stop yet, and whoever starts it later does not want it stopped.
+            State::Ready(_) => CancelLevel::Graceful.as_str(),
+            State::Starting | State::Running(_) | State::Ended(_) => self.cancel.request().as_str(),
+        }
     }
 
     /// Its id.

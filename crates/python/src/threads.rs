@@ -1,7 +1,7 @@
 //! Threads beside Python's: those of tokio, which processes, sockets and timers need, and one that wakes tasks of Python. None is started
 //! before something needs it, and all end before the interpreter does.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -41,6 +41,8 @@ static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 thread_local! {
     /// Whether Python runs on this thread, which then has the interpreter whenever it is here.
     static IS_OF_PYTHON: Cell<bool> = const { Cell::new(false) };
+    /// Tasks that are to be woken when what runs now has returned, if something runs that gathers them.
+    static GATHERED: RefCell<Option<Vec<Sleeper>>> = const { RefCell::new(None) };
 }
 
 fn threads() -> MutexGuard<'static, Option<Threads>> {
@@ -84,18 +86,49 @@ pub(crate) fn mark_as_pythons() {
     IS_OF_PYTHON.set(true);
 }
 
-/// Lets a task go on that sleeps.
+/// Lets a task go on that sleeps: when what gathers has returned, or soon. Never now: whoever wakes may hold a lock of a library, for which
+/// another thread of Python's waits with the interpreter in its hands, and waking gives the interpreter away.
 pub(crate) fn wake(sleeper: Sleeper) {
-    with_python(move |py| wake_now(py, &sleeper));
+    let left = GATHERED.with_borrow_mut(|gathered| match gathered {
+        Some(gathered) => {
+            gathered.push(sleeper);
+            None
+        }
+        None => Some(sleeper),
+    });
+    if let Some(sleeper) = left {
+        soon(move |py| wake_now(py, &sleeper));
+    }
+}
+
+/// Does something on a thread of Python's, and wakes afterwards whom it wakes.
+pub(crate) fn gathering<T>(act: impl FnOnce() -> T) -> T {
+    /// Also if it panics.
+    struct Gathering(Option<Vec<Sleeper>>);
+
+    impl Drop for Gathering {
+        fn drop(&mut self) {
+            let sleepers = GATHERED.replace(self.0.take());
+            if let Some(sleepers) = sleepers.filter(|sleepers| !sleepers.is_empty()) {
+                Python::attach(|py| sleepers.iter().for_each(|sleeper| wake_now(py, sleeper)));
+            }
+        }
+    }
+
+    let _gathering = Gathering(GATHERED.replace(Some(Vec::new())));
+    act()
 }
 
 /// Does something that needs the interpreter: now on a thread of Python's, soon on any other.
 pub(crate) fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
-    if IS_OF_PYTHON.get() {
-        Python::attach(job);
-        return;
+    match IS_OF_PYTHON.get() {
+        true => Python::attach(job),
+        false => soon(job),
     }
-    // Whoever comes here may hold a lock that a thread waits for which has the interpreter: waiting for the interpreter here could be for ever.
+}
+
+/// Does it on a thread that holds nothing which another one waits for.
+fn soon(job: impl FnOnce(Python<'_>) + Send + 'static) {
     let mut threads = threads();
     let Some(threads) = threads.as_mut().filter(|threads| !threads.has_ended) else { return };
     if threads.waking.is_none() {

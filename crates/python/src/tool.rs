@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use crate::bridge::{Pending, awaited};
-use crate::encode;
+use crate::bridge::{Pending, ask};
 use crate::hook::failure;
 use crate::ports::Port;
+use crate::{encode, log};
 
 /// A function of Python that takes the input as a dict, and what a model is told about it.
 pub(crate) struct PyTool {
@@ -35,14 +35,17 @@ impl Tool for PyTool {
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         async move {
-            let called = Python::attach(|py| {
+            let given = ask(|py| {
                 let input = encode::to_dict(py, input.iter().map(|(key, value)| (key.as_str(), value)))?;
                 Pending::of(self.function.object(py)?.call1((input,))?)
-            });
-            let given = awaited(called).await;
+            })
+            .await;
             Python::attach(|py| match given {
                 Ok(given) => output(given.bind(py)),
-                Err(error) => Err(failed(py, &error)),
+                Err(error) => {
+                    log::tool_raised(py, &self.spec.name, &error);
+                    Err(failed(py, &error))
+                }
             })
         }
         .boxed()

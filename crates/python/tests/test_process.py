@@ -279,3 +279,42 @@ def test_ctrl_c_ends_a_program_that_emits() -> None:
     )
     assert ended.returncode != 0
     assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_threads_that_ask_one_server_do_not_wait_for_each_other_for_ever() -> None:
+    succeeds(
+        """
+        import asyncio, faulthandler, http.server, threading
+        from amplifier_core.bundles import mount, parse
+        from amplifier_core.hooks import HookRegistry
+
+        class Server(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_): ...
+
+        faulthandler.dump_traceback_later(50, exit=True)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        registry = HookRegistry()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        asyncio.run(mount(registry, parse(f"hooks: [{{http: '{url}', on: tool:pre, timeout: 20, on_error: deny}}]")))
+
+        async def work():
+            for _ in range(5):
+                results = await asyncio.gather(*[registry.emit("tool:pre", {}) for _ in range(20)])
+                assert {result.action for result in results} == {"continue"}
+
+        threads = [threading.Thread(target=asyncio.run, args=(work(),)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        """
+    )

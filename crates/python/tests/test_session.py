@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import types
 from typing import Any
 
 import pytest
@@ -311,5 +312,95 @@ def test_strict_mode_holds_in_a_session() -> None:
         session = Session(ScriptedProvider([calling("mail", to="ada"), "ok"]), hooks=hooks, tools=[Tool("mail", str)])
         with pytest.raises(ChangedInPlaceError, match="hook `meddler` changed `tool_input` in place"):
             await session.prompt("go")
+
+    run(main())
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("where", ["prompt:submit", "provider:request", "provider:response", "tool:pre", "tool:post", "deploy", "approve"])
+def test_nothing_runs_after_an_interrupt(where: str, interrupt: type[BaseException]) -> None:
+    hooks, ran = HookRegistry(), list[str]()
+
+    def stop(*arguments: Any, **named: Any) -> str:
+        raise interrupt
+
+    def deploy(input: dict[str, Any]) -> str:
+        ran.append("deploy")
+        return stop() if where == "deploy" else "ok"
+
+    if ":" in where:
+        hooks.register(where, stop)
+    if where == "approve":
+        hooks.register("tool:pre", lambda event, data: HookResult(action="ask_user", approval_prompt="Deploy?"))
+    hooks.register("*", lambda event, data: ran.append(event), name="witness", priority=1000)
+    provider = ScriptedProvider([calling("deploy"), calling("deploy"), "done"])
+    person = types.SimpleNamespace(request_approval=stop)
+    with pytest.raises(interrupt):
+        asyncio.run(Session(provider, hooks=hooks, tools=[deploy], approval_system=person).prompt("go"))
+    # The witness would hear it after the hook that was interrupted.
+    assert where == "deploy" or where not in ran
+    assert ran.count("deploy") == (1 if where in ("deploy", "tool:post") else 0)
+    assert len(provider.asked) == (0 if where in ("prompt:submit", "provider:request") else 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"config_override": {"tools": "Look"}}, "`config_override`: invalid type: string"),
+        ({"config_override": {"tools": None}}, "`config_override`: invalid type: null"),
+        ({"config_override": {"only": ["Look"]}}, "`config_override`: unknown field `only`, expected `tools` or `system`"),
+        ({"config_override": 5}, "`config_override`: invalid type: integer"),
+        ({"agent_name": 5}, "`agent_name` is no text"),
+        ({"task": None}, "`task` is no text"),
+    ],
+)
+def test_a_limit_of_a_sub_agent_that_cannot_be_read_is_not_left_out(changed: dict[str, Any], problem: str) -> None:
+    async def main() -> None:
+        hooks, heard = HookRegistry(), list[str]()
+        hooks.register("agent:spawn", lambda event, data: HookResult(action="modify", data={**data, **changed}))
+        hooks.register("agent:complete", lambda event, data: heard.append(data["status"]))
+        provider = ScriptedProvider([calling("Task", task="x", agent_name="h"), "done"], agents={"h": [calling("danger"), "child"]})
+        async with Session(provider, hooks=hooks, tools=[Tool("danger", lambda input: heard.append("danger"))]) as session:
+            assert (await session.prompt("go")).answered
+            assert f"what hooks made of it cannot be used: {problem}" in contents(session, "tool")[0]
+        assert heard == ["error"]
+
+    run(main())
+
+
+def test_what_is_said_while_a_sub_agent_is_decided_on_reaches_the_parent() -> None:
+    async def main() -> None:
+        hooks, decides = HookRegistry(), asyncio.Event()
+
+        async def slow(event: str, data: dict[str, Any]) -> HookResult:
+            await decides.wait()
+            return HookResult(action="inject_context", context_injection="be careful")
+
+        hooks.register("agent:spawn", slow)
+        hooks.register("build:failed", lambda event, data: HookResult(action="inject_context", context_injection="build failed"))
+        provider = ScriptedProvider([calling("Task", task="x", agent_name="h"), "done"], agents={"h": ["child"]})
+        async with Session(provider, hooks=hooks) as session:
+            turn = asyncio.ensure_future(session.prompt("go"))
+            while len(provider.asked) < 1:
+                await asyncio.sleep(0)
+            await session.coordinator.execute_with_hooks("build:failed", {})
+            decides.set()
+            await turn
+            child, parent = ([message["content"] for message in call["messages"]] for call in provider.asked[1:])
+            assert "be careful" in child and "build failed" not in child
+            assert "build failed" in parent and "be careful" not in parent
+
+    run(main())
+
+
+def test_each_use_of_a_tool_outside_of_a_turn_has_its_own_budget() -> None:
+    async def main() -> None:
+        hooks = HookRegistry()
+        hooks.register("tool:post", lambda event, data: HookResult(action="inject_context", context_injection="mind the gap"))
+        config = {"injection_budget_per_turn": 6, "over_budget": "drop"}
+        async with Session(ScriptedProvider([]), hooks=hooks, tools=[Tool("work", lambda input: "done")], config=config) as session:
+            for _ in range(4):
+                await session.execute_tool("work")
+            assert contents(session, "system") == ["mind the gap"] * 4
 
     run(main())

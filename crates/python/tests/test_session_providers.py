@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.server
 import json
+import logging
 import threading
 from typing import Any
 
@@ -107,15 +108,52 @@ def test_a_model_behind_a_network_is_asked() -> None:
         ({"text": "hi", "stop": 1}, "the `stop` of an answer is a str"),
     ],
 )
-def test_an_answer_that_cannot_be_read_fails_the_turn(answer: Any, problem: str) -> None:
+def test_an_answer_that_cannot_be_read_fails_the_turn_at_once(answer: Any, problem: str) -> None:
+    asked = list[dict[str, Any]]()
+
     class Broken:
         def complete(self, request: dict[str, Any]) -> Any:
+            asked.append(request)
             return answer
 
     async def main() -> None:
-        async with Session(Broken(), options={"retries": 0}) as session:
+        async with Session(Broken()) as session:
             turn = await session.prompt("hey")
             assert turn.end == "failed"
             assert problem in (turn.reason or "")
+
+    run(main())
+    assert len(asked) == 1
+
+
+def test_a_mistake_in_a_provider_or_a_tool_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def complete(self, request: dict[str, Any]) -> Any:
+            return {}["answer"]
+
+    def look(input: dict[str, Any]) -> Any:
+        return {}["tree"]
+
+    async def main() -> None:
+        async with Session(Broken(), tools=[look]) as session:
+            turn = await session.prompt("hey")
+            assert turn.text == "Failed: the provider failed: KeyError: 'answer'"
+            await session.execute_tool("look")
+
+    with caplog.at_level(logging.DEBUG):
+        run(main())
+    raised = [(record.name, record.levelname, str(record.exc_info[1])) for record in caplog.records if record.exc_info]
+    assert raised == [("amplifier_core.coordinator", "ERROR", "'answer'"), ("amplifier_core.session", "DEBUG", "'tree'")]
+
+
+def test_a_session_that_has_used_its_tokens_stops_however_many_a_model_claims() -> None:
+    class Boastful:
+        def complete(self, request: dict[str, Any]) -> Any:
+            return {"text": "hi", "usage": {"input_tokens": 2**64 - 1, "output_tokens": 5}}
+
+    async def main() -> None:
+        async with Session(Boastful(), options={"tokens": 100}) as session:
+            assert (await session.prompt("hey")).answered
+            assert "has used its 100 tokens" in (await session.prompt("hey")).text
 
     run(main())

@@ -10,10 +10,13 @@ Everything runs where you await: in your task, on your loop and thread.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import contextvars
 import inspect
+import logging
 import os
+import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
@@ -40,6 +43,9 @@ __all__ = [
     "ToolResult",
     "Turn",
 ]
+
+
+logger = logging.getLogger(__name__)
 
 
 class _Visit:
@@ -250,6 +256,8 @@ class Session:
         confine: bool | None = None,
     ) -> None:
         hooks = HookRegistry() if hooks is None else hooks
+        if type(hooks).emit is not HookRegistry.emit:
+            raise TypeError(f"a session does not emit by the `emit` of `{type(hooks).__name__}`: register hooks instead of overriding it")
         give(self, hooks=hooks, approval_system=approval_system, display_system=display_system, audit=audit)
         #: The name that a hook gave to the session.
         self.name: str | None = None
@@ -269,9 +277,11 @@ class Session:
         self._bundle: Bundle | None = bundle
         self._mounted: MountedBundle | None = None
         self._follow = follow
+        # Any thread may be the first to use the session, or to end it, and others wait for that on their own loops.
+        self._changing = threading.Lock()
         self._state: Literal["new", "starting", "running", "ended"] = "new"
-        self._started: asyncio.Event | None = None
-        self._ending: asyncio.Future[None] | None = None
+        self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._ending: concurrent.futures.Future[None] | None = None
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
         limits = {**settings.get("config", {}), **settings_of(config)}
@@ -310,14 +320,20 @@ class Session:
 
         Raises :class:`SessionRefusedError` if a hook does not allow it, and ``ValueError`` if something is wrong with the bundle.
         """
-        if self._state != "new":
-            raise RuntimeError("a session starts once")
         with self._alone():
+            if not self._change("new", "starting"):
+                raise RuntimeError("a session starts once")
             await self._start()
 
+    def _change(self, before: str, after: Literal["new", "starting", "running", "ended"]) -> bool:
+        """Changes the state, if it was that; says whether it was."""
+        with self._changing:
+            is_so = self._state == before
+            if is_so:
+                self._state = after
+            return is_so
+
     async def _start(self) -> None:
-        self._state = "starting"
-        self._started = asyncio.Event()
         try:
             if self._bundle is not None:
                 from amplifier_core.bundles import _mount
@@ -334,12 +350,14 @@ class Session:
                 self._mounted = await _mount(self.coordinator, self._bundle, place, name_session, self._follow, check)
             await self._kernel.start(*self._from)
             self._state = "running"
-        except BaseException:
+            self._started.set_result(None)
+        except BaseException as error:
             self._state = "ended"
-            await self._unmount()
+            is_own = isinstance(error, Exception)
+            self._started.set_exception(error if is_own else RuntimeError("the session has ended: its start was given up"))
+            with _logged():
+                await self._unmount()
             raise
-        finally:
-            self._started.set()
 
     async def prompt(self, prompt: str, metadata: Mapping[str, Any] | None = None) -> Turn:
         """Runs a turn: from a prompt to an answer. A turn that runs already is waited for.
@@ -380,26 +398,38 @@ class Session:
     async def end(self, reason: str = "complete") -> None:
         """Ends the session, takes the hooks of its bundle away, and has its coordinator clean up. A turn that runs is waited for. Its part of an
         ``AuditLog`` is sealed. Ending it twice is harmless. Who is cancelled here stops waiting; the session ends all the same."""
+        if self._state == "starting":
+            raise RuntimeError("the session has not started")
         if self._state == "running":
             self._must_be_outside()
-            self._state = "ended"
+        ending: concurrent.futures.Future[None] = concurrent.futures.Future()
+        if self._change("running", "ended"):
+            self._ending = ending
             # In a task of its own: a turn that runs keeps its guards until it is over, whatever becomes of whoever waits for that.
-            self._ending = asyncio.ensure_future(self._finish(reason))
-            await asyncio.shield(self._ending)
-        elif self._state == "ended" and self._ending is not None and not self._is_inside():
-            await asyncio.shield(self._ending)
-        elif self._state == "starting":
-            raise RuntimeError("the session has not started")
-        elif self._state == "new":
-            self._state = "ended"
+            await asyncio.shield(asyncio.ensure_future(self._finish(reason, ending)))
+        elif self._change("new", "ended"):
             await self.coordinator.cleanup()
+        elif self._ending is not None and not self._is_inside():
+            await _until(self._ending)
 
-    async def _finish(self, reason: str) -> None:
+    async def _finish(self, reason: str, ending: concurrent.futures.Future[None]) -> None:
         with self._alone():
             try:
                 await self._kernel.end(reason)
-            finally:
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    # Its loop is closed, or the program is stopped: the session goes on with its guards, until somebody else ends it.
+                    self._state = "running"
+                    ending.set_exception(RuntimeError("the session has not ended: its end was given up"))
+                    raise
+                with _logged():
+                    await self._unmount()
+                raise
+            else:
                 await self._unmount()
+            finally:
+                if not ending.done():
+                    ending.set_result(None)
 
     @property
     def id(self) -> str:
@@ -417,11 +447,13 @@ class Session:
         return self._kernel.tools
 
     async def _begin(self) -> None:
-        if self._state == "new":
-            await self.start()
-        elif self._state == "starting" and self._started is not None:
-            with self._alone():
-                await self._started.wait()
+        if self._state not in ("new", "starting"):
+            return
+        with self._alone():
+            if self._change("new", "starting"):
+                await self._start()
+            else:
+                await _until(self._started)
 
     def _is_inside(self) -> bool:
         """Whether a hook or a tool of the session asks."""
@@ -460,10 +492,28 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.end("complete" if kind is None else "error")
+        if kind is None:
+            await self.end()
+        else:
+            with _logged():
+                await self.end("error")
 
     def __repr__(self) -> str:
         return f"<Session: {self._state}>"
+
+
+async def _until(done: concurrent.futures.Future[None]) -> None:
+    """Waits for what another loop may do. Who is cancelled stops waiting, and nothing else."""
+    await asyncio.shield(asyncio.wrap_future(done))
+
+
+@contextlib.contextmanager
+def _logged() -> Generator[None, None, None]:
+    """Logs what fails while another exception is on its way."""
+    try:
+        yield
+    except Exception as error:
+        logger.error("A session did not end as it should: %s: %s", type(error).__name__, error, exc_info=error)
 
 
 def _provider(given: Any, settings: dict[str, Any]) -> Any:
