@@ -16,6 +16,10 @@ class ChangedInPlaceError(RuntimeError):
         names = ", ".join(f"`{field}`" for field in fields)
         super().__init__(f"hook `{hook}` changed {names} in place; answer with `modify` and a copy instead")
 
+    # By itself, a copy would be made of the text alone.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.hook, self.fields), self.__dict__
+
 
 class _Kept:
     """A value as it was."""

@@ -70,6 +70,10 @@ class SessionRefusedError(Exception):
         self.denied_by = denied_by
         self.reason = reason
 
+    # By itself, a copy would be made of the text alone.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.denied_by, self.reason), self.__dict__
+
 
 class Tool:
     """A tool of your own: a function, async or not, that takes its input as a dict.
