@@ -89,6 +89,20 @@ def test_a_faulty_hook_is_told(tmp_path: pathlib.Path, hook: str, code: str, mes
     assert not report.ok
 
 
+def test_a_hook_must_answer_within_its_own_timeout(tmp_path: pathlib.Path) -> None:
+    guard = """
+        async def guard(event, data):
+            await asyncio.sleep(0.03)
+            return HookResult(action="deny", reason="no")
+
+        def mount(coordinator, config):
+            coordinator.hooks.register("tool:pre", guard, timeout=TIMEOUT)
+        """
+    late = ("timeout", "error", "it gave no answer within 0.01 s; give what it waits for a shorter limit")
+    assert told(check(tmp_path, guard.replace("TIMEOUT", "0.01"))) == [late]
+    assert told(check(tmp_path, guard.replace("TIMEOUT", "60.0"))) == []
+
+
 def test_strange_data_brings_careless_hooks_to_light(tmp_path: pathlib.Path) -> None:
     report = check(
         tmp_path,

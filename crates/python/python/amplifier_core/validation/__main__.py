@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--deny-warnings", action="store_true", help="end with 1 for warnings too")
     parser.add_argument("--slow", type=_seconds, default=Limits.slow, metavar="SECONDS", help="what is slow (%(default)s)")
-    about = "how long one call may take (%(default)s)"
+    about = "how long one call may take, unless the hook says less (%(default)s)"
     parser.add_argument("--timeout", type=_seconds, default=Limits.timeout, metavar="SECONDS", help=about)
     return parser
 

@@ -20,7 +20,7 @@ from amplifier_core.validation._report import HookSummary, Report
 class Limits:
     """How long hooks may take, in seconds."""
 
-    #: One call. A hook that blocks the event loop cannot be interrupted.
+    #: One call, unless the hook's own ``timeout`` is shorter. A hook that blocks the event loop cannot be interrupted.
     timeout: float = 5.0
     #: A call with ordinary data, beyond which the hook is said to be slow.
     slow: float = 0.05
@@ -55,12 +55,14 @@ class _Trial:
         self.limits = limits
         self.report = report
         self.summary = summary
+        # As long as it has in a session, but no longer than one wants to wait here.
+        self.timeout = min(registration.options.get("timeout", limits.timeout), limits.timeout)
         self.strict = self._registry(strict=True)
 
     def _registry(self, strict: bool) -> HookRegistry:
         registry = HookRegistry(strict=strict)
         hook = self.registration
-        registry.register(hook.event, hook.handler, 0, hook.name, timeout=self.limits.timeout)
+        registry.register(hook.event, hook.handler, 0, hook.name, timeout=self.timeout)
         return registry
 
     async def call(self, event: str, label: str, data: dict[str, Any]) -> bool:
@@ -86,7 +88,7 @@ class _Trial:
             case "failed":
                 return "raised", f"it raised {_short(told['error'])}; read fields with `get` and look at their types"
             case "timed_out":
-                return "timeout", f"it gave no answer within {self.limits.timeout:g} s; give what it waits for a shorter limit"
+                return "timeout", f"it gave no answer within {self.timeout:g} s; give what it waits for a shorter limit"
             case "unreadable":
                 return "answer", _short(told["error"])
         return None
