@@ -14,8 +14,12 @@ from typing import Any
 import pytest
 
 import installed
+from amplifier_core.events import ALL_EVENTS
 from amplifier_core.modules import Module
 from amplifier_core.validation import Limits, Report, validate
+
+ROOT = pathlib.Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "schema" / "events.schema.json").read_text())["$defs"]
 
 QUICK = Limits(timeout=0.2, measuring=0.02)
 
@@ -173,6 +177,60 @@ def test_changing_nested_data_in_place_is_found(tmp_path: pathlib.Path) -> None:
         ("changed-in-place", "tool:pre", message),
         ("changed-in-place", "tool:post", message),
     ]
+
+
+@pytest.fixture(scope="module")
+def tried() -> dict[str, dict[str, Any]]:
+    """The first data of each event with which a hook for all of them is tried."""
+    seen: dict[str, dict[str, Any]] = {}
+
+    def mount(coordinator: Any, config: dict[str, Any]) -> None:
+        coordinator.hooks.register("*", lambda event, data: seen.setdefault(event, data) and None)
+
+    asyncio.run(validate(Module("own", mount, "the test"), None, QUICK))
+    return seen
+
+
+def test_a_hook_for_all_events_is_tried_with_each(tried: dict[str, dict[str, Any]]) -> None:
+    assert set(tried) == set(ALL_EVENTS)
+
+
+@pytest.mark.parametrize("event", ALL_EVENTS)
+def test_ordinary_data_is_what_is_documented(event: str, tried: dict[str, dict[str, Any]]) -> None:
+    kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+    for name, field in SCHEMA[event]["properties"].items():
+        assert isinstance(tried[event].get(name, ...), kinds.get(field.get("type"), (dict, list, str))), name
+
+
+@pytest.mark.parametrize(
+    ("event", "hook", "codes"),
+    [
+        ("provider:request", "isinstance(data.get('messages'), list) and data['messages'].append({})", {"changed-in-place"}),
+        ("error:tool", "data['tool_name'].upper() if 'tool_name' in data else None", {"raised"}),
+        ("tool:error", "data['tool_name'].upper() if 'tool_name' in data else None", {"raised"}),
+        ("execution:end", "data['status'].upper() if 'status' in data else None", {"raised"}),
+    ],
+)
+def test_every_event_is_tried_with_its_own_fields(tmp_path: pathlib.Path, event: str, hook: str, codes: set[str]) -> None:
+    around = AROUND.replace("tool:pre", event)
+    report = check(tmp_path, f"def hook(event, data):\n    {hook}\n{around}")
+    assert {finding.code for finding in report.findings} == codes
+    assert {finding.event for finding in report.findings} == {event}
+
+
+def test_a_hook_that_hangs_is_not_waited_for_with_all_data() -> None:
+    calls: list[str] = []
+
+    async def hangs(event: str, data: dict[str, Any]) -> None:
+        calls.append(event)
+        await asyncio.sleep(60)
+
+    def mount(coordinator: Any, config: dict[str, Any]) -> None:
+        coordinator.hooks.register("tool:*", hangs, timeout=0.01)
+
+    report = asyncio.run(validate(Module("own", mount, "the test"), None, QUICK))
+    assert {finding.code for finding in report.findings} == {"timeout"}
+    assert calls == ["tool:pre", "tool:post", "tool:error"]
 
 
 def test_data_of_one_trial_does_not_reach_the_next(tmp_path: pathlib.Path) -> None:

@@ -5,24 +5,35 @@ from __future__ import annotations
 import copy
 import datetime
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any
 
-_TOOL = {"tool_name": "Write", "tool_input": {"file_path": "notes.txt", "content": "hello", "command": "true"}}
+from amplifier_core.hooks import HookRegistry
+
+_TOOL_INPUT = {"file_path": "notes.txt", "content": "hello", "command": "true"}
+_TOOL = {"tool_name": "Write", "tool_input": _TOOL_INPUT, "tool_call_id": "call-1"}
+_MODEL = {"provider": "scripted", "model": "script"}
 _AGENT = {"parent_session_id": "parent", "agent_name": "helper", "task": "look around"}
-_ERROR = {"error": {"type": "RuntimeError", "message": "it went wrong"}}
+_ASKED = {"hook": "guard", "event": "tool:pre", "prompt": "Allow Write?"}
+_ARTIFACT = {"path": "notes.txt", "bytes": 5}
+_TEXT = {"type": "text", "text": "nothing"}
+_ERROR = {"error": {"kind": "failed", "message": "it went wrong"}}
 
 #: What comes with each event, beside the fields of all events.
 _FIELDS: dict[str, dict[str, Any]] = {
     "tool:pre": _TOOL,
     "tool:post": {**_TOOL, "tool_result": {"success": True, "output": "done"}, "success": True, "duration_ms": 12},
-    "session:start": {"mount_plan": {}, "source": "startup"},
+    "session:start": {"mount_plan": {"tools": ["Write", "Read"]}, "source": "startup"},
+    "session:resume": {"resumed_session_id": "check", "messages_count": 4},
+    "session:fork": {"parent_session_id": "parent", "turn": 2},
     "session:end": {
         "reason": "complete",
         "duration_ms": 1200,
         "stats": {"total_messages": 4, "tool_invocations": 2, "total_tokens": 900},
     },
     "prompt:submit": {"prompt": "what is new?", "metadata": {}},
+    "prompt:complete": {"prompt": "what is new?", "response": "nothing", "duration_ms": 1200},
+    "execution:start": {"prompt": "what is new?"},
+    "execution:complete": {"status": "success", "response": "nothing"},
     "orchestrator:complete": {
         "orchestrator": "loop-basic",
         "final_message": {"role": "assistant", "content": "nothing"},
@@ -30,37 +41,70 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "duration_ms": 1200,
         "status": "success",
     },
-    "agent:spawn": {**_AGENT, "config_override": {}},
+    "provider:request": {
+        **_MODEL,
+        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "what is new?"}],
+        "parameters": {"max_tokens": 1000},
+    },
+    "provider:response": {
+        **_MODEL,
+        "content": "I write it down.",
+        "tool_calls": [{"id": "call-1", "name": "Write", "input": _TOOL_INPUT}],
+        "usage": {"input_tokens": 90, "output_tokens": 20},
+        "stop_reason": "tool_use",
+    },
+    "provider:retry": {"provider": "scripted", "attempt": 2, "delay_ms": 500, **_ERROR},
+    "provider:throttle": {"provider": "scripted", "delay_ms": 500},
+    "content_block:start": {"index": 0, "block_type": "text"},
+    "content_block:delta": {"index": 0, "delta": _TEXT},
+    "content_block:end": {"index": 0, "block": _TEXT},
+    "thinking:delta": {"delta": "hm"},
+    "thinking:final": {"content": "hm, nothing"},
+    "agent:spawn": {**_AGENT, "config_override": {"model": "script"}},
     "agent:complete": {**_AGENT, "result": {"output": "done"}, "duration_ms": 500, "status": "success"},
+    "artifact:read": _ARTIFACT,
+    "artifact:write": _ARTIFACT,
     "context:pre_compact": {"trigger": "auto", "current_tokens": 9000, "target_tokens": 4000, "messages_count": 40},
+    "context:post_compact": {"previous_tokens": 9000, "current_tokens": 3000, "messages_count": 8},
     "user:notification": {"notification_type": "alert", "message": "look", "metadata": {}},
-    "decision:tool_resolution": {"available_tools": ["Write", "Read"], "selected_tool": "Write", "reason": "to write"},
+    "approval:required": {**_ASKED, "options": ["Allow", "Deny"], "digest": "9f86d081" * 8},
+    "approval:granted": {**_ASKED, "reason": "User allowed: Allow Write?"},
+    "approval:denied": {**_ASKED, "reason": "User denied: Allow Write?"},
+    "policy:violation": {"policy": "workspace", "reason": "it is outside of the workspace", "event": "tool:pre"},
+    "cancel:requested": {"level": "graceful"},
+    "cancel:completed": {"level": "graceful"},
+    "decision:tool_resolution": {
+        "available_tools": ["Write", "Read"],
+        "selected_tool": "Write",
+        "reason": "the model asked for it",
+        "tool_call_id": "call-1",
+    },
     "decision:agent_resolution": {"agent_name": "helper", "reason": "to help"},
-    "decision:context_resolution": {"strategy": "simple", "reason": "it is enough"},
+    "decision:context_resolution": {"strategy": "summarize", "reason": "it is too long"},
     "error:tool": {"tool_name": "Write", **_ERROR},
     "error:provider": {"provider": "scripted", **_ERROR},
     "error:orchestration": _ERROR,
 }
 
-#: How many events stand for a pattern.
-_OF_A_PATTERN = 3
-
 _DEPTH = 200
 _UNICODE = "Ünï 漢字 👩‍👩‍👧 \u202eback\u202c \x00\x1b[2J \ud800 e\u0301"
 
 
+def known(event: str) -> list[str]:
+    """The known events that a hook hears which is registered for an event, by whatever name, or for a pattern."""
+    registry = HookRegistry()
+    registry.register(event, lambda event, data: None)
+    return [name for name in _FIELDS if any(registry.list_handlers(name).values())]
+
+
 def events_for(event: str) -> list[str]:
     """The events to try a hook with that is registered for an event or a pattern."""
-    if "*" not in event:
-        return [event]
-    matching = [known for known in _FIELDS if fnmatchcase(known, event)]
-    return matching[:_OF_A_PATTERN] or [event.replace("*", "any")]
+    return [event] if "*" not in event else known(event) or [event.replace("*", "any")]
 
 
 def ordinary(event: str) -> dict[str, Any]:
     """What usually comes with an event."""
-    # Aliases differ in these alone.
-    fields = _FIELDS.get(event) or _FIELDS.get(event.replace("-", "_"), {})
+    fields = next((_FIELDS[name] for name in known(event)), {})
     return {"session_id": "check", **copy.deepcopy(fields)}
 
 

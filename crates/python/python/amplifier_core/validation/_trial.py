@@ -42,10 +42,13 @@ async def try_hook(registration: Registration, limits: Limits, report: Report) -
     trial = _Trial(registration, limits, report, summary)
     with _quiet():
         for event in events_for(registration.event):
-            well = await trial.call(event, "ordinary data", ordinary(event))
+            found = first = await trial.call(event, "ordinary data", ordinary(event))
             for label, data in strange(event):
-                await trial.call(event, label, data)
-            if well and summary.seconds is None:
+                # It would be waited for with all other data, too.
+                if found == "timeout":
+                    break
+                found = await trial.call(event, label, data)
+            if first is None and summary.seconds is None:
                 await trial.measure(event)
 
 
@@ -65,15 +68,15 @@ class _Trial:
         registry.register(hook.event, hook.handler, 0, hook.name, timeout=self.timeout)
         return registry
 
-    async def call(self, event: str, label: str, data: dict[str, Any]) -> bool:
-        """Calls the hook once. Says whether all is well."""
+    async def call(self, event: str, label: str, data: dict[str, Any]) -> str | None:
+        """Calls the hook once. Gives the code of what is wrong, if something is."""
         self.summary.calls += 1
         found = await self._fault(event, data)
         if found is None:
-            return True
+            return None
         code, message = found
         self.report.add(code, message, self.registration.name, event, label)
-        return False
+        return code
 
     async def _fault(self, event: str, data: dict[str, Any]) -> tuple[str, str] | None:
         try:
