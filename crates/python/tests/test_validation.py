@@ -297,13 +297,6 @@ def test_data_of_one_trial_does_not_reach_the_next(tmp_path: pathlib.Path) -> No
         ),
         (
             """
-            def mount(coordinator, config):
-                coordinator.hooks.register("tools:pre", lambda event, data: None)
-            """,
-            ("event-name", "warning", "`tools:pre` is no known event; did you mean `tool:pre`?"),
-        ),
-        (
-            """
             def hook(event, data): time.sleep(0.06)
 
             def mount(coordinator, config):
@@ -321,7 +314,23 @@ def test_a_faulty_mount_is_told(tmp_path: pathlib.Path, code: str, expected: tup
     assert report.ok == (expected[1] == "warning")
 
 
-@pytest.mark.parametrize("event", ["context:pre-compact", "execution:end", "tool:error", "own:event", "*", "tool:*", "own:*"])
+@pytest.mark.parametrize(
+    ("event", "meant"),
+    [
+        ("tools:pre", "tool:pre"),
+        ("Tool:Pre", "tool:pre"),
+        ("TOOLS:PRE", "tool:pre"),
+        ("Tool:Error", "tool:error"),
+        ("Context:Pre-Compact", "context:pre-compact"),
+        ("Tool:*", "tool:*"),
+    ],
+)
+def test_a_slip_in_the_name_of_an_event_is_told(tmp_path: pathlib.Path, event: str, meant: str) -> None:
+    report = check(tmp_path, f"def hook(event, data): ...\n{AROUND.replace('tool:pre', event)}")
+    assert told(report) == [("event-name", "warning", f"`{event}` is no known event; did you mean `{meant}`?")]
+
+
+@pytest.mark.parametrize("event", ["context:pre-compact", "execution:end", "tool:error", "own:event", "*", "tool:*", "own:*", "Own:*"])
 def test_aliases_patterns_and_events_of_ones_own_are_fine(event: str) -> None:
     def mount(coordinator: Any, config: dict[str, Any]) -> None:
         coordinator.hooks.register(event, lambda event, data: None)

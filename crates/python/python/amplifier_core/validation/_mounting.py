@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from amplifier_core.events import ALL_EVENTS
-from amplifier_core.hooks import HookRegistry
 from amplifier_core.modules import Module, ModuleError, Mounted, Registration
 from amplifier_core.testing import make_coordinator
+from amplifier_core.validation._data import known
 from amplifier_core.validation._report import Report
 from amplifier_core.validation._trial import Limits, try_hook
 
@@ -33,31 +33,26 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
         if not mounted.registrations:
             report.add("no-hooks", "`mount` registered no hooks with this configuration", severity="warning")
         for registration in mounted.registrations:
-            await _check_event(registration, report)
+            _check_event(registration, report)
             if _check_signature(registration, report):
                 await try_hook(registration, limits, report)
     finally:
         await _check_cleanup(mounted, limits, report)
 
 
-async def _check_event(registration: Registration, report: Report) -> None:
+def _check_event(registration: Registration, report: Report) -> None:
     """An event of one's own is fine; one that is nearly a known one is a slip."""
     event = registration.event
-    if "*" in event or event in ALL_EVENTS:
+    if known(event):
         return
-    close = get_close_matches(event, ALL_EVENTS, 1, 0.8)
-    if close and not await _hears(event, close[0]):
+    lower = event.lower()
+    if known(lower):
+        close = [lower]
+    else:
+        close = [] if "*" in event else get_close_matches(lower, ALL_EVENTS, 1, 0.8)
+    if close:
         message = f"`{event}` is no known event; did you mean `{close[0]}`?"
         report.add("event-name", message, registration.name, event, severity="warning")
-
-
-async def _hears(event: str, other: str) -> bool:
-    """Whether two names mean the same event."""
-    registry = HookRegistry()
-    heard: list[str] = []
-    registry.register(event, lambda event, data: heard.append(event))
-    await registry.emit(other, {})
-    return bool(heard)
 
 
 def _check_signature(registration: Registration, report: Report) -> bool:
