@@ -357,7 +357,6 @@ def test_a_module_that_ends_the_program_is_not_in_order(tmp_path: pathlib.Path) 
     import sys
 
     def mount(coordinator, config):
-        print("mounted")
         calls = []
         unregister = coordinator.hooks.register("tool:pre", lambda event, data: HOOK, name="hook")
         return lambda: (unregister(), CLEANUP)
@@ -371,11 +370,29 @@ def test_a_module_that_ends_the_program_is_not_in_order(tmp_path: pathlib.Path) 
         file.write_text(textwrap.dedent(mount).replace("HOOK", hook).replace("CLEANUP", cleanup))
         ended = command(str(file))
         assert (ended.returncode, told in ended.stdout + ended.stderr) == (1, True), ended
-    # What a module prints is no part of the report.
+
+
+def test_what_a_module_prints_is_no_part_of_the_report(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "printing.py"
-    file.write_text(textwrap.dedent(mount).replace("HOOK", "print('called')").replace("CLEANUP", "None"))
+    file.write_text(
+        textwrap.dedent(
+            """
+            import subprocess, sys
+
+            print("imported")
+
+            def mount(coordinator, config):
+                subprocess.run([sys.executable, "-c", "print('from a program')"], check=True)
+                print("past the stream", file=sys.__stdout__)
+                coordinator.hooks.register("tool:pre", lambda event, data: print("called"))
+            """
+        )
+    )
     ended = command(str(file), "--json")
-    assert (json.loads(ended.stdout)["ok"], "mounted" in ended.stderr) == (True, True)
+    assert (ended.returncode, json.loads(ended.stdout)["ok"]) == (0, True)
+    for printed in ("imported", "from a program", "past the stream", "called"):
+        assert printed in ended.stderr
+    assert command(str(file)).stdout.splitlines()[-1] == "ok: 0 errors, 0 warnings"
 
 
 def test_the_command_checks_an_installed_package(tmp_path: pathlib.Path) -> None:

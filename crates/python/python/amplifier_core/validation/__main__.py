@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from amplifier_core.validation import Limits, Report, validate
@@ -21,8 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     import asyncio
 
     limits = Limits(timeout=options.timeout, slow=options.slow)
-    # What the module prints is not the report.
-    with contextlib.redirect_stdout(sys.stderr):
+    with _aside():
         try:
             report = asyncio.run(validate(options.module, options.config, limits))
         except SystemExit as end:
@@ -35,6 +36,21 @@ def main(arguments: list[str] | None = None) -> int:
         encoding = sys.stdout.encoding or "utf-8"
         print(str(report).encode(encoding, "backslashreplace").decode(encoding))
     return _code(report, options.deny_warnings)
+
+
+@contextlib.contextmanager
+def _aside() -> Iterator[None]:
+    """What the module prints, and the programs that it starts, is not the report: it goes to standard error."""
+    with contextlib.ExitStack() as after:
+        with contextlib.suppress(OSError):  # One of the two may be closed.
+            kept = os.dup(1)
+            after.callback(os.close, kept)
+            after.callback(os.dup2, kept, 1)
+            os.dup2(2, 1)
+        # What was written past `sys.stdout` may still be on its way.
+        after.callback(print, end="", flush=True)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
 
 
 def _code(report: Report, deny_warnings: bool) -> int:
