@@ -70,6 +70,15 @@ def test_a_missing_event_is_told_with_what_there_was() -> None:
         recorder.assert_emitted("tool:pre", n=2)
 
 
+def test_a_field_may_be_called_as_anything() -> None:
+    recorder = EventRecorder()
+    asked = {"event": "tool:pre", "self": "me", "hook": "guard"}
+    asyncio.run(recorder.emit("approval:required", asked))
+    assert recorder.assert_emitted("approval:required", **asked) == asked
+    with pytest.raises(AssertionError, match="never with {'event': 'tool:post'}"):
+        recorder.assert_emitted("approval:required", event="tool:post")
+
+
 @pytest.mark.parametrize(
     ("system", "reasons"),
     [

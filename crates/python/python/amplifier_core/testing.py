@@ -83,7 +83,7 @@ class EventRecorder:
         """The events with a name, or all."""
         return [recorded for recorded in self.events if event in (None, recorded.event)]
 
-    def assert_emitted(self, event: str, **fields: Any) -> dict[str, Any]:
+    def assert_emitted(self, event: str, /, **fields: Any) -> dict[str, Any]:
         """Gives the data of the last event with this name and these fields. Fails if there is none, and says what was emitted."""
         candidates = self.get_events(event)
         for recorded in reversed(candidates):
