@@ -86,9 +86,41 @@ def test_a_folder_is_a_package_that_may_import_itself(tmp_path: pathlib.Path) ->
     assert found.name == "own_package"
     assert modules.load(tmp_path / "own_package").function is found.function
     elsewhere = written(tmp_path, "", "elsewhere/own_package/__init__.py")
-    assert "another `own_package` is imported already" in refused(elsewhere.parent)
+    assert refused(elsewhere.parent).endswith(
+        f"another `own_package` is imported already, from `{tmp_path}/own_package/__init__.py`; rename the folder"
+    )
     for name in ("own_package", "own_package.inner", "own_package.other"):
         del sys.modules[name]
+
+
+# One is there, the other is not everywhere, but programs ask for it.
+@pytest.mark.parametrize("name", ["secrets", "winreg"])
+def test_a_folder_does_not_replace_the_standard_library(
+    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    folder = written(tmp_path, "def mount(coordinator, config): ...", f"{name}/__init__.py").parent
+    assert refused(folder) == (
+        f"module `{folder}` cannot be loaded: it would replace `{name}` of the standard library; rename the folder"
+    )
+    assert name not in sys.modules
+
+
+def test_a_folder_does_not_replace_what_is_installed(
+    package: None, site: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "amplifier_module_path_guard"
+    folder = written(tmp_path, "def mount(coordinator, config): ...", f"{name}/__init__.py").parent
+    assert refused(folder) == (
+        f"module `{folder}` cannot be loaded: it would replace another `{name}`, from `{site / name}.py`; "
+        "rename the folder, or uninstall the other"
+    )
+    # Itself is no other, and neither is a folder that is no package, such as the one around it.
+    within = written(tmp_path, "def mount(coordinator, config): ...", "own_project/own_project/__init__.py").parent
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for path in (folder, within):
+        assert modules.load(path).name == path.name
+        del sys.modules[path.name]
 
 
 def test_an_imported_module_is_one_already() -> None:

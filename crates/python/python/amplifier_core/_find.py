@@ -109,7 +109,11 @@ def _from_file(path: pathlib.Path) -> ModuleType:
     if known is not None:
         if pathlib.Path(known.__file__ or "").resolve() == file:
             return known
-        raise ModuleError(f"module `{path}` cannot be loaded: another `{name}` is imported already, from `{known.__file__}`")
+        where = f"is imported already, from `{known.__file__}`"
+        raise ModuleError(f"module `{path}` cannot be loaded: another `{name}` {where}; rename the folder")
+    other = _other(name, file) if path.is_dir() else None
+    if other is not None:
+        raise ModuleError(f"module `{path}` cannot be loaded: it would replace {other}")
     folders = [str(file.parent)] if path.is_dir() else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     if spec is None or spec.loader is None:
@@ -126,6 +130,17 @@ def _from_file(path: pathlib.Path) -> ModuleType:
             raise _unimportable(str(path), error) from error
         raise
     return module
+
+
+def _other(name: str, file: pathlib.Path) -> str | None:
+    """What else there is to import by the name of a folder, and what to do."""
+    if name in sys.stdlib_module_names:
+        return f"`{name}` of the standard library; rename the folder"
+    # Nobody imports a name that is none. A folder without `__init__.py` can be imported, but whatever lies on the path is that.
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    if spec is None or spec.origin is None or pathlib.Path(spec.origin).resolve() == file:
+        return None
+    return f"another `{name}`, from `{spec.origin}`; rename the folder, or uninstall the other"
 
 
 class _Exact(SourceFileLoader):
