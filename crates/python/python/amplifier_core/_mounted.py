@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+_Self = TypeVar("_Self", bound="Unmountable")
 
 
 class Unmountable:
@@ -16,7 +15,7 @@ class Unmountable:
         """Takes everything away. Doing it twice is harmless."""
         raise NotImplementedError
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self: _Self) -> _Self:
         return self
 
     async def __aexit__(

@@ -7,9 +7,8 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from amplifier_core._find import ModuleError
 from amplifier_core._mounted import Unmountable
 from amplifier_core._native import (
     AuditLog,
@@ -23,9 +22,8 @@ from amplifier_core._native import (
     no_module,
 )
 from amplifier_core._protection import hidden
-
-if TYPE_CHECKING:
-    from amplifier_core.modules import Mounted
+from amplifier_core.modules import ModuleError, Mounted
+from amplifier_core.modules import load as _load_module
 
 __all__ = ["Bundle", "BundleHook", "MountedBundle", "Reload", "builtin_modules", "load", "mount", "parse"]
 
@@ -311,11 +309,9 @@ async def _mount(
 
 
 async def _mount_module(coordinator: Any, hook: BundleHook, name: str) -> Mounted:
-    from amplifier_core.modules import load as load_module
-
     is_file = name.endswith(".py") or "/" in name
     try:
-        module = load_module(pathlib.Path(hook.folder, name) if is_file else name)
+        module = _load_module(pathlib.Path(hook.folder, name) if is_file else name)
         return await module.mount(coordinator, hook.config(), hook.settings())
     except ModuleError as error:
         known = "" if is_file else _meant(name)

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Protocol, TextIO, runtime_checkable
-
-if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
-
-    _Level: TypeAlias = Literal["info", "warning", "error"]
+from typing import Literal, Protocol, TextIO, runtime_checkable
 
 __all__ = ["DisplaySystem", "LoggingDisplay", "TerminalDisplay"]
 
@@ -19,19 +14,19 @@ _LEVELS: dict[str, int] = {"info": 20, "warning": 30, "error": 40}
 class DisplaySystem(Protocol):
     """Shows messages. It may be async or not."""
 
-    def show_message(self, message: str, level: _Level, source: str) -> object: ...
+    def show_message(self, message: str, level: Literal["info", "warning", "error"], source: str) -> object: ...
 
 
 class TerminalDisplay:
     """Writes messages to the terminal, one line each, from a level on."""
 
-    def __init__(self, stream: TextIO | None = None, level: _Level = "info") -> None:
+    def __init__(self, stream: TextIO | None = None, level: Literal["info", "warning", "error"] = "info") -> None:
         self._stream = stream
         if level not in _LEVELS:
             raise ValueError(f"`level` must be one of {', '.join(_LEVELS)}; found `{level}`")
         self._level = _LEVELS[level]
 
-    def show_message(self, message: str, level: _Level, source: str) -> None:
+    def show_message(self, message: str, level: Literal["info", "warning", "error"], source: str) -> None:
         """Writes a message."""
         if _LEVELS[level] >= self._level:
             text = "".join(c for c in message if c.isprintable() or c in "\n\t")
@@ -46,7 +41,7 @@ class LoggingDisplay:
     def __init__(self, name: str = "amplifier_core.display") -> None:
         self._name = name
 
-    def show_message(self, message: str, level: _Level, source: str) -> None:
+    def show_message(self, message: str, level: Literal["info", "warning", "error"], source: str) -> None:
         """Logs a message."""
         import logging
 

@@ -20,18 +20,14 @@ import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeVar
 
 from amplifier_core._given import Given, give
 from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
 from amplifier_core._protection import Protection
 from amplifier_core._settings import settings_of
+from amplifier_core.bundles import MountedBundle, Reload
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from amplifier_core.bundles import MountedBundle, Reload
 
 __all__ = [
     "RemoteProvider",
@@ -43,6 +39,8 @@ __all__ = [
     "ToolResult",
     "Turn",
 ]
+
+_Self = TypeVar("_Self", bound="Session")
 
 
 logger = logging.getLogger(__name__)
@@ -487,7 +485,7 @@ class Session:
         finally:
             await self.coordinator.cleanup()
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self: _Self) -> _Self:
         if self._state == "ended":
             raise RuntimeError("the session has ended: make a new one, with `resume` if it is to go on with this one")
         await self._begin()

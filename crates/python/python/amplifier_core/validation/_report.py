@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
-
-    _Severity: TypeAlias = Literal["error", "warning"]
+from typing import Any, Literal
 
 #: How many of the data that brought something to light are named.
 _NAMED = 3
@@ -21,7 +16,7 @@ class Finding:
     #: What kind it is: ``load``, ``mount-signature``, ``mount``, ``mount-result``, ``no-hooks``, ``event-name``,
     #: ``handler-signature``, ``raised``, ``answer``, ``timeout``, ``changed-in-place``, ``slow``, ``cleanup`` or ``left-behind``.
     code: str
-    severity: _Severity
+    severity: Literal["error", "warning"]
     message: str
     hook: str | None = None
     event: str | None = None
@@ -83,7 +78,7 @@ class Report:
         hook: str | None = None,
         event: str | None = None,
         data: str | None = None,
-        severity: _Severity = "error",
+        severity: Literal["error", "warning"] = "error",
     ) -> None:
         """Adds a finding; the same one with other data is told once."""
         new = Finding(code, severity, message, hook, event)
