@@ -131,6 +131,28 @@ def test_the_parts_are_what_the_protocols_say() -> None:
     assert MockContext([{"role": "user"}]).get_messages() == [{"role": "user"}]
 
 
+def test_the_parts_say_in_short_what_they_have() -> None:
+    recorder, context, display = EventRecorder(), MockContext(), CollectingDisplay()
+    system = MockApprovalSystem("Allow", "Allow")
+    coordinator = make_coordinator(context=context, approval_system=system, display_system=display)
+    recorder.attach(coordinator.hooks, "tool:*")
+    coordinator.hooks.register("tool:pre", lambda event, data: ASK)
+    injection = HookResult(action="inject_context", context_injection="mind it", user_message="hello")
+    coordinator.hooks.register("tool:post", lambda event, data: injection)
+    for event in ("tool:pre", "tool:post"):
+        asyncio.run(coordinator.execute_with_hooks(event, {}))
+    assert [repr(part) for part in (recorder, context, system, display)] == [
+        "<EventRecorder: ['tool:pre', 'tool:post']>",
+        "<MockContext: ['mind it']>",
+        "<MockApprovalSystem: asked ['Go?'], decides ['Allow'], then 'Deny'>",
+        "<CollectingDisplay: ['hello']>",
+    ]
+    for _ in range(100):
+        asyncio.run(recorder.emit("tool:pre", {}))
+        context.add_message("user", "x" * 1000)
+    assert len(repr(recorder)) < 200 and len(repr(context)) < 300
+
+
 def test_the_coordinator_is_strict_unless_told_otherwise() -> None:
     def careless(event: str, data: dict[str, Any]) -> None:
         data["input"]["path"] = "b"

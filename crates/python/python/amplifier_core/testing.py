@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Iterator, Mapping
+from reprlib import repr as _short
 from typing import Any, Literal, NamedTuple
 from unittest.mock import AsyncMock
 
@@ -108,6 +109,9 @@ class EventRecorder:
     def __bool__(self) -> bool:
         return True
 
+    def __repr__(self) -> str:
+        return f"<EventRecorder: {_short(self.names)}>"
+
 
 class ApprovalQuestion(NamedTuple):
     """A question to a person."""
@@ -146,6 +150,10 @@ class MockApprovalSystem:
             raise ApprovalTimeoutError
         return decision
 
+    def __repr__(self) -> str:
+        asked = _short([question.prompt for question in self.questions])
+        return f"<MockApprovalSystem: asked {asked}, decides {_short(self._decisions)}, then {_short(self.default_decision)}>"
+
 
 class MockContext:
     """A conversation in a test. Messages are dicts with ``role``, ``content`` and ``metadata``."""
@@ -175,6 +183,9 @@ class MockContext:
         """Forgets everything."""
         self.messages.clear()
 
+    def __repr__(self) -> str:
+        return f"<MockContext: {_short([message.get('content') for message in self.messages])}>"
+
 
 class ShownMessage(NamedTuple):
     """A message that was shown to a person."""
@@ -201,6 +212,9 @@ class CollectingDisplay:
     def clear(self) -> None:
         """Forgets everything."""
         self.messages.clear()
+
+    def __repr__(self) -> str:
+        return f"<CollectingDisplay: {_short(self.texts())}>"
 
 
 def make_coordinator(
