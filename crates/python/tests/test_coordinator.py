@@ -418,11 +418,13 @@ def test_a_denial_has_no_effect_where_events_are_only_observed() -> None:
     [
         ({"injection_sise_limit": 5}, "unknown field `injection_sise_limit`, expected one of .*`injection_size_limit`"),
         ({"over_budget": "explode"}, "`over_budget` must be 'warn', 'drop', 'truncate'; found `'explode'`"),
+        ({"over_budget": None}, "`over_budget` must be 'warn', 'drop', 'truncate'; found `None`"),
         ({"injection_size_limit": -1}, "`injection_size_limit` must be a whole number from 0 on, or `None` for no limit; found `-1`"),
         ({"session": {"injection_budget_per_turn": 1.5}}, "`injection_budget_per_turn` must be a whole number .*; found `1.5`"),
         ({"injection_size_limit": True}, "`injection_size_limit` must be a whole number .*; found `True`"),
         ({"injection_size_limit": 10**30}, "`injection_size_limit` must be a whole number .*; found `1000"),
         ({"audit_required": "yes"}, "`audit_required` must be `True` or `False`; found `'yes'`"),
+        ({"session": {"forbid_default_allow": None}}, "`forbid_default_allow` must be `True` or `False`; found `None`"),
         ({"session": {}, "injection_size_limit": 5}, "`injection_size_limit` stands beside `session`, .*: put it under `session`"),
         ({"session": [1]}, r"`session` must be a dict of settings; found `\[1\]`"),
     ],
