@@ -26,7 +26,7 @@ from amplifier_core._given import Given, give
 from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
 from amplifier_core._protection import Protection
 from amplifier_core._settings import settings_of
-from amplifier_core.bundles import MountedBundle, Reload
+from amplifier_core.bundles import MountedBundle, Reload, _mount
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
 
 __all__ = [
@@ -40,10 +40,9 @@ __all__ = [
     "Turn",
 ]
 
-_Self = TypeVar("_Self", bound="Session")
-
-
 logger = logging.getLogger(__name__)
+
+_Self = TypeVar("_Self", bound="Session")
 
 
 class _Visit:
@@ -338,8 +337,6 @@ class Session:
     async def _start(self) -> None:
         try:
             if self._bundle is not None:
-                from amplifier_core.bundles import _mount
-
                 of_session = weakref.ref(self)
 
                 def name_session(id: str, name: str) -> None:

@@ -60,7 +60,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "content_block:end": {"index": 0, "block": _TEXT},
     "thinking:delta": {"delta": "hm"},
     "thinking:final": {"content": "hm, nothing"},
-    "agent:spawn": {**_AGENT, "config_override": {"model": "script"}},
+    "agent:spawn": {**_AGENT, "config_override": {"tools": ["Read"]}},
     "agent:complete": {**_AGENT, "result": {"output": "done"}, "duration_ms": 500, "status": "success"},
     "artifact:read": _ARTIFACT,
     "artifact:write": _ARTIFACT,
