@@ -14,7 +14,7 @@ use amplifier_core::{Display, DisplayMessage, Level, Map, Message};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
@@ -329,7 +329,9 @@ impl AgentSession {
     }
 
     /// Runs a turn: gives how it ended, what is said, and who did not allow it and why.
-    fn prompt(slf: &Bound<'_, Self>, prompt: String, metadata: &Bound<'_, PyDict>) -> PyResult<Driven> {
+    fn prompt(slf: &Bound<'_, Self>, prompt: &Bound<'_, PyString>, metadata: &Bound<'_, PyDict>) -> PyResult<Driven> {
+        // What came from a terminal may hold what no text may; the rest is not lost for that.
+        let prompt = prompt.to_string_lossy().into_owned();
         let metadata = encode::to_kept_map(metadata)?;
         Self::working(slf, async move |running| {
             let end = running.session.prompt_with(&prompt, metadata).await;
@@ -413,13 +415,13 @@ impl AgentSession {
     }
 
     /// Adds to the conversation.
-    fn add_message(&self, role: &str, content: &str, metadata: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn add_message(&self, role: &str, content: &Bound<'_, PyString>, metadata: &Bound<'_, PyDict>) -> PyResult<()> {
         let metadata: Map = encode::to_kept_map(metadata)?;
         let message: Message = match role {
-            "system" | "user" | "assistant" => {
-                serde_json::from_value(json!({ "role": role, "content": content, "metadata": Value::Object(metadata) }))
-                    .map_err(|error| PyValueError::new_err(error.to_string()))?
-            }
+            "system" | "user" | "assistant" => serde_json::from_value(
+                json!({ "role": role, "content": content.to_string_lossy(), "metadata": Value::Object(metadata) }),
+            )
+            .map_err(|error| PyValueError::new_err(error.to_string()))?,
             other => {
                 let known = "`system`, `user` or `assistant`";
                 return Err(PyValueError::new_err(format!("`role` must be {known}; found `{other}`")));

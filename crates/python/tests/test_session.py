@@ -404,3 +404,14 @@ def test_each_use_of_a_tool_outside_of_a_turn_has_its_own_budget() -> None:
             assert contents(session, "system") == ["mind the gap"] * 4
 
     run(main())
+
+
+def test_a_prompt_that_is_no_proper_text_is_read_as_far_as_it_is() -> None:
+    async def main() -> None:
+        provider = ScriptedProvider(["ok"])
+        async with Session(provider) as session:
+            session.context.add_message("user", "se\udcffen")
+            await session.prompt("caf\udce9")
+        assert [message["content"] for message in provider.asked[0]["messages"]] == ["se\ufffd\ufffd\ufffden", "caf\ufffd\ufffd\ufffd"]
+
+    run(main())
