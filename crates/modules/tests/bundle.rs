@@ -408,6 +408,19 @@ fn a_text_is_loaded_as_a_file_is() {
 }
 
 #[test]
+fn a_relative_name_means_the_same_folder_whatever_becomes_of_the_process() {
+    let text = "providers: [{ provider: scripted, script: a.json }]\nhooks: [{ command: ./guard.sh, on: 'tool:pre' }]";
+    let here = std::env::current_dir().unwrap();
+    for (name, folder) in [("bundle.yaml", here.clone()), ("sub/bundle.yaml", here.join("sub"))] {
+        let loaded = load_hosted(Source::Text(text, Path::new(name))).unwrap();
+        let placed = &loaded.hooks[0];
+        assert_eq!((placed.folder(), placed.file.as_path()), (folder.as_path(), Path::new(name)));
+        assert_eq!(loaded.providers[0].script.as_deref().map(Path::new), Some(folder.join("a.json").as_path()));
+        assert_eq!(loaded.named_files(&here).unwrap().into_iter().collect::<Vec<_>>(), [here.join(name)]);
+    }
+}
+
+#[test]
 fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
     let text = "hooks:\n  - { rule: first, on: 'tool:pre', deny: no }\n  - module: own_module\n    config: { n: 1 }\n    priority: 3\n";
     let source = Source::Text(text, Path::new("bundle.yaml"));

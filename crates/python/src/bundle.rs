@@ -29,18 +29,24 @@ pub(crate) struct Bundle {
 }
 
 /// Where a bundle can be read anew.
+#[derive(Clone)]
 enum From {
     File(PathBuf),
     Text(String, PathBuf),
 }
 
+impl From {
+    fn source(&self) -> Source<'_> {
+        match self {
+            Self::File(file) => Source::File(file),
+            Self::Text(text, file) => Source::Text(text, file),
+        }
+    }
+}
+
 impl Bundle {
     fn read(from: From) -> PyResult<Self> {
-        let source = match &from {
-            From::File(file) => Source::File(file),
-            From::Text(text, file) => Source::Text(text, file),
-        };
-        let loaded = load_hosted(source).map_err(|error| mistake(&error))?;
+        let loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
         Ok(Self { loaded, from })
     }
 }
@@ -62,12 +68,9 @@ impl Bundle {
 
     /// Reads it anew from where it was. A file that has been emptied since is a mistake.
     fn renew(&self) -> PyResult<Self> {
-        let renewed = Self::read(match &self.from {
-            From::File(file) => From::File(file.clone()),
-            From::Text(text, file) => From::Text(text.clone(), file.clone()),
-        })?;
-        renewed.loaded.refuse_emptied(&self.loaded).map_err(|error| mistake(&error))?;
-        Ok(renewed)
+        let loaded = self.loaded.renew(self.from.source()).map_err(|error| mistake(&error))?;
+        loaded.refuse_emptied(&self.loaded).map_err(|error| mistake(&error))?;
+        Ok(Self { loaded, from: self.from.clone() })
     }
 
     /// Whether its files are as they were read.

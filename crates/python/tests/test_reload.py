@@ -362,3 +362,51 @@ def test_a_text_has_nothing_to_follow_but_what_it_includes(file: pathlib.Path) -
             assert await reason(registry) == "other"
 
     run(main())
+
+
+# ---- another current folder -----------------------------------------------------------------------------------------
+
+MORE = """
+hooks:
+  - { command: ./guard.sh, on: "tool:pre", on_error: deny }
+  - { module: ./own.py, config: { event: "prompt:submit" } }
+"""
+
+OWN = """
+def mount(coordinator, config):
+    coordinator.hooks.register(config["event"], lambda event, data: {"action": "deny", "reason": "WORD"})
+"""
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_another_current_folder_does_not_bring_other_guards(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, is_text: bool
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for folder, word in ((tmp_path, "ours"), (theirs, "theirs")):
+        (folder / "guard.sh").write_text(f"#!/bin/sh\necho {word} >&2\nexit 2\n")
+        (folder / "guard.sh").chmod(0o755)
+        (folder / "own.py").write_text(OWN.replace("WORD", word))
+    (tmp_path / "more.yaml").write_text(MORE)
+    (tmp_path / "bundle.yaml").write_text("includes: [more.yaml]\n")
+    for name in ("bundle.yaml", "more.yaml"):
+        (theirs / name).write_text("hooks: []\n")
+
+    async def main() -> None:
+        registry = HookRegistry()
+        monkeypatch.chdir(tmp_path)
+        bundle = parse("includes: [more.yaml]", "bundle.yaml") if is_text else load("bundle.yaml")
+        async with await mount(registry, bundle, follow=True) as mounted:
+            monkeypatch.chdir(theirs)
+            assert await reason(registry) == "ours"
+            assert str(await mounted.reload()) == "the hooks of the bundle are as they were"
+            (tmp_path / "more.yaml").write_text(MORE.replace("prompt:submit", "prompt:complete"))
+            await registry.emit("execution:start", {})
+            assert (await registry.emit("prompt:complete", {})).reason == "ours"
+            assert await reason(registry) == "ours"
+            # Names are told as they were given.
+            (tmp_path / "more.yaml").write_text("")
+            assert (await mounted.reload()).error == "more.yaml: it is empty; write `hooks: []` if it is to have no hooks"
+
+    run(main())

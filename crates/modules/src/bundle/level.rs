@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
 
 use amplifier_core::{HookRegistry, OverBudget, Registration, SessionConfig};
 
-use super::load::Digest;
+use super::load::Content;
 use super::register::Running;
 use super::{BundleError, Loaded, ProviderEntry, SessionSettings, Tools};
 use crate::host::Host;
@@ -154,7 +153,7 @@ impl Levels {
     }
 
     /// The files of all bundles, and what was in them.
-    pub(super) fn contents(&self) -> Vec<(PathBuf, Digest)> {
+    pub(super) fn contents(&self) -> Vec<Content> {
         self.bundles.values().flat_map(Loaded::contents).collect()
     }
 

@@ -7,7 +7,7 @@ use amplifier_core::{
     EXECUTION_START, EventData, Hook, HookError, HookRegistry, HookResult, Level, PROVIDER_REQUEST, Registration,
 };
 
-use super::load::{Digest, are_current, refuse_emptied};
+use super::load::{Content, are_current, refuse_emptied};
 use super::register::Running;
 use super::{BundleError, Levels};
 use crate::host::Host;
@@ -22,7 +22,7 @@ pub struct Live {
     load: Load,
     registrations: Vec<Registration>,
     /// The files of the version in force, and what was in them.
-    seen: Vec<(PathBuf, Digest)>,
+    seen: Vec<Content>,
     /// Bundles that count as soon as they are there.
     expected: Vec<PathBuf>,
     /// What runs, so that it need not begin anew.
@@ -53,7 +53,8 @@ impl Live {
     /// Looks for a bundle, too, that need not be there yet.
     #[must_use]
     pub fn expecting(mut self, file: impl Into<PathBuf>) -> Self {
-        self.expected.push(file.into());
+        let file = file.into();
+        self.expected.push(std::path::absolute(&file).unwrap_or(file));
         self
     }
 
@@ -63,7 +64,7 @@ impl Live {
     /// If the new version has a mistake; the old one stays in force, and the mistake is told once.
     pub fn refresh(&mut self) -> Option<Result<Levels, BundleError>> {
         let is_new =
-            |file: &PathBuf| file.symlink_metadata().is_ok() && !self.seen.iter().any(|(seen, _)| seen == file);
+            |file: &PathBuf| file.symlink_metadata().is_ok() && !self.seen.iter().any(|seen| seen.place == *file);
         // The mistake may be in a file that the version in force does not have.
         if are_current(&self.seen) && self.broken.is_none() && !self.expected.iter().any(is_new) {
             return None;

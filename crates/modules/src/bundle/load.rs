@@ -32,8 +32,10 @@ pub struct Loaded {
     pub hooks: Vec<Placed>,
     /// Every test, with the file that it comes from.
     pub tests: Vec<(PathBuf, Case)>,
-    /// Every file that was read, in the order in which it was.
+    /// Every file that was read, in the order in which it was, as it was named.
     pub files: Vec<PathBuf>,
+    /// The folder from which relative names were looked for: the one that was current when it was loaded.
+    base: PathBuf,
     /// What was in each of them; nothing for a text that is in no file.
     digests: Vec<Option<Digest>>,
     /// How often a file was included.
@@ -67,9 +69,19 @@ struct OnlyPlaces {
 }
 
 /// The SHA-256 of what is in a file.
-pub(super) type Digest = [u8; 32];
+type Digest = [u8; 32];
 
-pub(super) fn digest_of(text: &[u8]) -> Digest {
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    /// As it was named.
+    file: PathBuf,
+    /// Where it is, whatever folder is current by now.
+    pub(super) place: PathBuf,
+    digest: Digest,
+}
+
+fn digest_of(text: &[u8]) -> Digest {
     Sha256::digest(text).into()
 }
 
@@ -107,9 +119,23 @@ impl Loaded {
     }
 
     /// The files that were read, and what was in them.
-    pub(super) fn contents(&self) -> Vec<(PathBuf, Digest)> {
-        let all = self.files.iter().zip(&self.digests);
-        all.filter_map(|(file, digest)| Some((file.clone(), (*digest)?))).collect()
+    pub(super) fn contents(&self) -> Vec<Content> {
+        let all = self.files.iter().zip(self.places()).zip(&self.digests);
+        all.filter_map(|((file, place), digest)| Some(Content { file: file.clone(), place, digest: (*digest)? }))
+            .collect()
+    }
+
+    /// Where the files are that were read, whatever folder is current by now.
+    pub(crate) fn places(&self) -> impl Iterator<Item = PathBuf> {
+        self.files.iter().map(|file| self.base.join(file))
+    }
+
+    /// Loads it anew from where it was, also if another folder is current by now.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn renew(&self, source: Source<'_>) -> Result<Self, BundleError> {
+        load_from(self.base.clone(), source, Reading::Hosted)
     }
 
     /// Whether there is a file that can change: a text that includes nothing has none.
@@ -133,25 +159,27 @@ impl Loaded {
 }
 
 /// Whether files are as they were read. What is in them counts, because clocks are coarse.
-pub(super) fn are_current(contents: &[(PathBuf, Digest)]) -> bool {
+pub(super) fn are_current(contents: &[Content]) -> bool {
     // A few small files: this takes microseconds.
-    contents.iter().all(|(file, digest)| std::fs::read(file).is_ok_and(|text| digest_of(&text) == *digest))
+    contents.iter().all(|content| std::fs::read(&content.place).is_ok_and(|text| digest_of(&text) == content.digest))
 }
 
 /// See [`Loaded::refuse_emptied`].
-pub(super) fn refuse_emptied(now: Vec<(PathBuf, Digest)>, before: &[(PathBuf, Digest)]) -> Result<(), BundleError> {
+pub(super) fn refuse_emptied(now: Vec<Content>, before: &[Content]) -> Result<(), BundleError> {
     let nothing = digest_of(&[]);
-    match now.into_iter().find(|now| now.1 == nothing && !before.contains(now)) {
+    match now.into_iter().find(|now| now.digest == nothing && !before.contains(now)) {
         None => Ok(()),
-        Some((file, _)) => Err(BundleError::whole(&file, "it is empty; write `hooks: []` if it is to have no hooks")),
+        Some(now) => Err(BundleError::whole(&now.file, "it is empty; write `hooks: []` if it is to have no hooks")),
     }
 }
 
 /// A hook, and where it stands.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The file.
+    /// The file, as it was named.
     pub file: PathBuf,
+    /// The folder of the file, wherever the process is by now.
+    folder: PathBuf,
     /// Where in the file.
     pub location: Location,
     /// The hook.
@@ -163,9 +191,9 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// The folder of the file, in which programs run.
+    /// The folder of the file, in which programs run. It is absolute.
     pub fn folder(&self) -> &Path {
-        self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        &self.folder
     }
 
     /// What looks like a mistake about what it does.
@@ -247,12 +275,26 @@ pub fn load_pinned(file: &Path) -> Result<Loaded, BundleError> {
     load_as(Source::File(file), Reading::Pinned)
 }
 
+/// INVARIANT: a relative name means the same file for as long as the bundle is used. A process may go to another folder, and the guards of
+/// that one are not those that were loaded.
 fn load_as(source: Source<'_>, reading: Reading) -> Result<Loaded, BundleError> {
-    let mut loaded = Loaded::default();
+    let (Source::File(file) | Source::Text(_, file)) = source;
+    let base = match file.is_absolute() {
+        true => PathBuf::new(),
+        false => std::env::current_dir().map_err(|error| {
+            BundleError::whole(file, format!("the folder that it is in cannot be told: {error}; name its whole path"))
+        })?,
+    };
+    load_from(base, source, reading)
+}
+
+fn load_from(base: PathBuf, source: Source<'_>, reading: Reading) -> Result<Loaded, BundleError> {
+    let mut loaded = Loaded { base, ..Loaded::default() };
     match source {
         Source::File(file) => add(&mut loaded, file, &mut Vec::new(), reading)?,
         Source::Text(text, file) => {
-            add_text(&mut loaded, text, file, &mut vec![file.to_owned()], reading)?;
+            let mut above = vec![loaded.base.join(file)];
+            add_text(&mut loaded, text, file, &mut above, reading)?;
             if let Some(own) = loaded.digests.last_mut() {
                 *own = None;
             }
@@ -290,8 +332,9 @@ impl Reading {
 
 fn add(loaded: &mut Loaded, file: &Path, above: &mut Vec<PathBuf>, reading: Reading) -> Result<(), BundleError> {
     let unreadable = |error: std::io::Error| BundleError::whole(file, format!("it cannot be read: {error}"));
-    let text = reading.read(file, &mut loaded.pins).map_err(unreadable)?;
-    let real = file.canonicalize().map_err(unreadable)?;
+    let place = loaded.base.join(file);
+    let text = reading.read(&place, &mut loaded.pins).map_err(unreadable)?;
+    let real = place.canonicalize().map_err(unreadable)?;
     above.push(real);
     add_text(loaded, &text, file, above, reading)?;
     above.pop();
@@ -311,11 +354,11 @@ fn add_text(
     };
     let bundle = Bundle::parse_for(text, file, foreign)?;
     for include in &bundle.includes {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let path = folder.join(&include.value);
+        let path = file.parent().unwrap_or(Path::new(".")).join(&include.value);
+        let place = loaded.base.join(&path);
         let problem = |message: String| BundleError::at(include.referenced, message, text, file);
         let real =
-            path.canonicalize().map_err(|error| problem(format!("`{}` cannot be read: {error}", path.display())))?;
+            place.canonicalize().map_err(|error| problem(format!("`{}` cannot be read: {error}", path.display())))?;
         if above.contains(&real) {
             return Err(problem(format!("`{}` includes this file, without an end", path.display())));
         }
@@ -324,8 +367,8 @@ fn add_text(
             return Err(problem(format!("a bundle comes to {MOST_FILES} files at most")));
         }
         // Its hooks would ask and run twice. It is pinned by this name, too.
-        if loaded.files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == real)) {
-            reading.read(&path, &mut loaded.pins).map_err(|error| problem(format!("it cannot be read: {error}")))?;
+        if loaded.places().any(|file| file.canonicalize().is_ok_and(|file| file == real)) {
+            reading.read(&place, &mut loaded.pins).map_err(|error| problem(format!("it cannot be read: {error}")))?;
             continue;
         }
         if above.len() >= DEEPEST {
@@ -346,7 +389,8 @@ fn add_text(
     }
     loaded.session.overlay(bundle.session);
     loaded.tools.join(bundle.tools);
-    let folder = file.parent().unwrap_or(Path::new("."));
+    let place = loaded.base.join(file);
+    let folder = place.parent().unwrap_or(Path::new("/"));
     let providers = bundle.providers.into_iter().map(|provider| {
         let script = provider.script.map(|script| folder.join(script).to_string_lossy().into_owned());
         ProviderEntry { script, ..provider }
@@ -354,6 +398,7 @@ fn add_text(
     loaded.providers.splice(0..0, providers);
     loaded.hooks.extend(bundle.hooks.into_iter().map(|Spanned { value: entry, referenced: location, .. }| Placed {
         file: file.to_owned(),
+        folder: folder.to_owned(),
         location,
         entry,
         source: source.clone(),

@@ -50,7 +50,7 @@ impl Loaded {
     /// If a file cannot be pinned: it cannot be read, or is a pipe or a device.
     pub fn pin(&mut self) -> Result<Pinned, TrustError> {
         let mut files = self.pins.clone();
-        let bundle = self.files.last().cloned().unwrap_or_default();
+        let bundle = self.places().last().unwrap_or_default();
         let bundle = place(&bundle).map_err(|why| TrustError::Pin { file: bundle, why })?;
         // A project has its bundle in a folder of the workspace.
         let workspace = bundle.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -69,7 +69,7 @@ impl Loaded {
     /// # Errors
     /// If a hook names too much to look at.
     pub fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
-        let mut files: BTreeSet<PathBuf> = self.files.iter().cloned().collect();
+        let mut files: BTreeSet<PathBuf> = self.places().collect();
         for placed in &self.hooks {
             files.extend(placed.named_files(workspace)?);
         }

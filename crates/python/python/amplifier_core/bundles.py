@@ -310,12 +310,14 @@ async def _mount(
 
 async def _mount_module(coordinator: Any, hook: BundleHook, name: str) -> Mounted:
     is_file = name.endswith(".py") or "/" in name
+    place = pathlib.Path(hook.folder, name) if is_file else name
     try:
-        module = _load_module(pathlib.Path(hook.folder, name) if is_file else name)
+        module = _load_module(place)
         return await module.mount(coordinator, hook.config(), hook.settings())
     except ModuleError as error:
         known = "" if is_file else _meant(name)
-        raise ValueError(hook.problem(f"{error}{known}")) from error
+        # As the bundle calls it.
+        raise ValueError(hook.problem(f"{error}{known}".replace(f"`{place}`", f"`{name}`"))) from error
 
 
 def _meant(name: str) -> str:
