@@ -109,9 +109,15 @@ impl Bundle {
 
     /// The modules of the bundle that do not come with the package.
     #[getter]
-    fn foreign(&self) -> Vec<String> {
-        let is_foreign = |name: &&String| Module::named(name).is_err();
-        self.loaded.hooks.iter().filter_map(|placed| placed.entry.module.as_ref()).filter(is_foreign).cloned().collect()
+    fn foreign(&self) -> Vec<&str> {
+        self.foreign_modules().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The same, each with the folder that it is looked for from if it is a file.
+    fn foreign_modules(&self) -> Vec<(&str, &Path)> {
+        let modules =
+            self.loaded.hooks.iter().filter_map(|placed| Some((placed.entry.module.as_deref()?, placed.folder())));
+        modules.filter(|(name, _)| Module::named(name).is_err()).collect()
     }
 
     /// What the bundle says about a session: its settings, tools and models.

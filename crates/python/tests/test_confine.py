@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pathlib
+import py_compile
 import shutil
 import socket
 import subprocess
@@ -244,6 +245,61 @@ def test_nor_can_file_tools(governed: tuple[pathlib.Path, AuditLog]) -> None:
             assert (await running.execute_tool("Write", {"file_path": "made", "content": "x"})).success
 
     run(main())
+
+
+MODULE = "def mount(coordinator, config): ...\n"
+
+MODULES = {
+    "./pack": ["pack/__init__.py", "pack/more.py", "pack/__pycache__/__init__.pyc"],
+    "./linked": ["real/__init__.py", "real/more.py"],
+    "./lone.py": ["lone.py"],
+    "found_pack.inner": ["found_pack/__init__.py", "found_pack/inner.py", "found_pack/new.py"],
+    "found_space.inner:mount": ["found_space/inner/__init__.py", "found_space/inner/new.py"],
+    "found_lone": ["found_lone.py", "__pycache__/found_lone.pyc"],
+}
+
+
+@pytest.mark.parametrize("is_command", [False, pytest.param(True, marks=needs_namespaces)])
+@pytest.mark.parametrize("name", MODULES)
+def test_nor_the_code_of_a_module_wherever_it_is(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str, is_command: bool
+) -> None:
+    for file in {
+        "pack/__init__.py", "real/__init__.py", "lone.py", "found_pack/__init__.py", "found_pack/inner.py", "found_space/inner/__init__.py",
+        "found_lone.py",
+    }:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(MODULE)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "__init__.py").symlink_to(tmp_path / "real" / "__init__.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    bundle = parse(f"hooks: [{{ module: '{name}' }}]", tmp_path / "bundle.yaml")
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command) as running:
+            for file in MODULES[name]:
+                attack = f"mkdir -p {os.path.dirname(file) or '.'}; echo x > {file}"
+                write = ("Bash", {"command": attack}) if is_command else ("Write", {"file_path": file, "content": "x"})
+                tried = await running.execute_tool(*write)
+                assert not tried.success, (file, tried)
+            assert (await running.execute_tool("Write", {"file_path": "other/made", "content": "x"})).success
+
+    try:
+        run(main())
+    finally:
+        for module in [module for module in sys.modules if module.startswith("found_") or module in ("pack", "linked", "real")]:
+            del sys.modules[module]
+
+
+def test_bytecode_beside_a_lone_file_does_not_count(tmp_path: pathlib.Path) -> None:
+    guard = tmp_path / "guard.py"
+    guard.write_text("def mount(coordinator, config): raise RuntimeError('theirs')\n")
+    os.utime(guard, (1, 1))
+    py_compile.compile(str(guard))
+    guard.write_text("def mount(coordinator, config): raise RuntimeError('ours..')\n")
+    os.utime(guard, (1, 1))
+    with pytest.raises(ValueError, match=r"RuntimeError: ours\.\."):
+        run(mount(HookRegistry(), parse("hooks: [{ module: ./guard.py }]", tmp_path / "bundle.yaml")))
 
 
 @needs_namespaces

@@ -13,7 +13,7 @@ logger = logging.getLogger("amplifier_core.session")
 
 
 class Protection:
-    """The bundle with the programs that it names, the audit log, the stored conversations, and what confines commands; and the key of the log,
+    """The bundle with the programs and modules that it names, the audit log, the stored conversations, and what confines commands; and the key of the log,
     which tools may not even read. There is nothing to protect where there is no bundle, log or store."""
 
     def __init__(self, bundle: Bundle | None, audit: Any, store: Any, workspace: str) -> None:
@@ -26,7 +26,7 @@ class Protection:
             # What is not there cannot be protected.
             os.makedirs(store, mode=0o700, exist_ok=True)
             folders.append(store)
-        files = [] if bundle is None else bundle.named_files(self._workspace)
+        files = [] if bundle is None else _made_of(bundle, self._workspace)
         self.places = _real([*files, *folders])
         for folder in self.places:
             if os.path.isdir(folder) and _is_within(self._workspace, folder):
@@ -59,7 +59,7 @@ class Protection:
 
     def check(self, bundle: Bundle) -> None:
         """Raises ``ValueError`` if a new version of the bundle names a file that is not protected: what is, is settled when a session begins."""
-        for file in bundle.named_files(self._workspace):
+        for file in _made_of(bundle, self._workspace):
             if not any(_is_within(os.path.realpath(file), place) for place in self.places):
                 raise ValueError(f"`{file}` is not protected from the tools of this session; start a new one")
 
@@ -67,6 +67,18 @@ class Protection:
 def hidden(audit: Any) -> list[str]:
     """The key of an audit log, which no program of a session needs."""
     return [os.path.abspath(audit.key_file)] if isinstance(audit, AuditLog) else []
+
+
+def _made_of(bundle: Bundle, workspace: str) -> list[str | os.PathLike[str]]:
+    """The files of a bundle, those that its hooks name, and its modules of Python, packages with all that is in them."""
+    places: list[str | os.PathLike[str]] = [*bundle.named_files(workspace)]
+    modules = bundle.foreign_modules()
+    if modules:
+        from amplifier_core._code import code_of
+
+        for name, folder in modules:
+            places += code_of(name, folder)
+    return places
 
 
 def _real(paths: Iterable[Any]) -> list[str]:

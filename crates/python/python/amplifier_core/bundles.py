@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+from amplifier_core._find import _is_path
 from amplifier_core._mounted import Unmountable
 from amplifier_core._native import (
     AuditLog,
@@ -309,7 +310,7 @@ async def _mount(
 
 
 async def _mount_module(coordinator: Any, hook: BundleHook, name: str) -> Mounted:
-    is_file = name.endswith(".py") or "/" in name
+    is_file = _is_path(name)
     place = pathlib.Path(hook.folder, name) if is_file else name
     try:
         module = _load_module(place)
