@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import TypeVar
+
+from amplifier_core._find import ModuleError
+
+logger = logging.getLogger("amplifier_core.modules")
 
 _Self = TypeVar("_Self", bound="Unmountable")
 
@@ -21,4 +26,10 @@ class Unmountable:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.unmount()
+        try:
+            await self.unmount()
+        except ModuleError as failed:
+            if error is None:
+                raise
+            # What ends the block says more.
+            logger.warning("%s", failed)

@@ -134,21 +134,25 @@ class MountedBundle(Unmountable):
             self._followers.append(self._coordinator.hooks.register(event, self._look, name="bundle", role="observer"))
 
     async def unmount(self) -> None:
-        """Takes all hooks of the bundle away, and waits for what they do beside the agent, such as notifications, for two seconds at most.
-        Doing it twice is harmless."""
+        """Takes all hooks of the bundle away, has its modules clean up, and waits for what hooks do beside the agent, such as notifications, for
+        two seconds at most. Doing it twice is harmless.
+
+        No hook stays, whatever modules do. If some fail to clean up, the first :class:`ModuleError` is raised when all is done.
+        """
         self._is_mounted = False
         while self._followers:
             self._followers.pop()()
         while self._withdrawals:
             self._withdrawals.popitem()[1]()
         self._hooks = []
-        while self._modules:
-            self._leaving.insert(0, self._modules.pop(next(iter(self._modules))))
-        while self._leaving:
-            await self._leaving.pop(0).unmount()
         if self._waiter is not None:
             self._waiter()
+        modules, self._modules = self._modules, {}
+        failed = await self._leave(reversed(modules.values()))
         await self._host.settle()
+        if failed:
+            _tell(failed[1:])
+            raise failed[0]
 
     async def _look(self, event: str, data: dict[str, Any]) -> HookResult | None:
         # The mistake may be in a file that the version in force does not have.
@@ -180,7 +184,7 @@ class MountedBundle(Unmountable):
         self._broken = None
         if came.changed:
             self._record()
-        await self._leave()
+        _tell(await self._leave())
         return came
 
     async def _take(self, bundle: Bundle) -> Reload:
@@ -203,9 +207,7 @@ class MountedBundle(Unmountable):
         except BaseException:
             for withdraw in withdrawals.values():
                 withdraw()
-            for who, mounted in modules.items():
-                if mounted is not self._modules.get(who):
-                    await _unmount(mounted)
+            _tell(await self._leave(mounted for who, mounted in modules.items() if mounted is not self._modules.get(who)))
             raise
         # From here on nothing fails, and nothing waits: whoever emits sees one version or the other.
         for hook in made if modules else ():
@@ -233,10 +235,24 @@ class MountedBundle(Unmountable):
         self.bundle, self._hooks, self._withdrawals, self._modules = bundle, made, withdrawals, modules
         return came
 
-    async def _leave(self) -> None:
-        """Lets the modules clean up whose hooks are gone."""
+    async def _leave(self, modules: Iterable[Mounted] = ()) -> list[ModuleError]:
+        """Takes the hooks of modules away, all before anything waits, then lets them clean up, with those whose hooks are gone already. Gives
+        what failed. If it is cancelled, the rest is left to the next call."""
+        leaving = list(modules)
+        for mounted in leaving:
+            mounted.withdraw()
+        self._leaving[:0] = leaving
+        failed = []
         while self._leaving:
-            await _unmount(self._leaving.pop(0))
+            mounted = self._leaving.pop(0)
+            try:
+                await mounted.unmount()
+            except ModuleError as error:
+                failed.append(error)
+            except BaseException:
+                self._leaving.insert(0, mounted)
+                raise
+        return failed
 
     def _record(self) -> None:
         """Has the audit log of the session say that other rules are in force."""
@@ -251,11 +267,9 @@ class MountedBundle(Unmountable):
         return f"<MountedBundle of {self.bundle!r}>"
 
 
-async def _unmount(mounted: Mounted) -> None:
-    """Unmounts a module that nobody waits for."""
-    try:
-        await mounted.unmount()
-    except ModuleError as error:
+def _tell(failed: Iterable[ModuleError]) -> None:
+    """Tells of modules that failed to clean up, where something else is to be said or done."""
+    for error in failed:
         logger.warning("%s", error)
 
 
