@@ -396,6 +396,34 @@ async fn a_hook_under_patterns_that_overlap_hears_an_event_once() {
     assert_eq!(heard.len(), 3, "{heard:?}");
 }
 
+#[tokio::test]
+async fn a_server_is_called_by_its_address_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    for (address, name) in [
+        ("http://127.0.0.1:1/auth", "http://127.0.0.1:1/auth"),
+        ("http://policy.example", "http://policy.example"),
+        ("http://user:pw@127.0.0.1:1/auth?token=abc", "http://127.0.0.1:1/auth"),
+        ("http://token@127.0.0.1:1/#abc", "http://127.0.0.1:1/"),
+        ("http:user:pw@127.0.0.1:1/auth", "http://127.0.0.1:1/auth"),
+        ("http://user:pw@127.0.0.1:port/", "http"),
+        ("mailto:user@example.org?token=abc", "http"),
+    ] {
+        let text = format!("hooks:\n  - http: '{address}'\n    on: tool:pre\n    on_error: deny\n");
+        let bundle = load_hosted(Source::Text(&text, Path::new("bundle.yaml"))).unwrap();
+        assert_eq!(bundle.hooks[0].entry.shown_name(), name);
+        match registered(folder.path(), &text) {
+            Ok(hooks) if name.contains(":1/") => {
+                let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": {} }).await;
+                let said = format!("{outcome:?}");
+                let is_told = ["pw", "token", "abc"].iter().any(|secret| said.contains(secret));
+                assert!(said.contains(name) && !is_told, "{said}");
+            }
+            Ok(_) => {}
+            Err(error) => assert!(error.message.contains("the address of hook `http` is not usable"), "{error}"),
+        }
+    }
+}
+
 #[test]
 fn a_text_is_loaded_as_a_file_is() {
     let folder = tempfile::tempdir().unwrap();

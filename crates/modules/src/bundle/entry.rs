@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::confine::{self, Confine};
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
-use crate::transport::Grant;
+use crate::transport::{Grant, shown_address};
 
 /// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker`, `http` and `wasm`, and how it is registered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub struct HookEntry {
     /// A sandboxed component, relative to the bundle.
     pub wasm: Option<String>,
 
-    /// Its name; that of the rule or of the component's file, or the line or first word of the program unless given.
+    /// Its name; that of the rule or of the component's file, the line or first word of the program, or the address without what may be a secret unless given.
     pub name: Option<String>,
     /// The events that it hears: one or several, patterns too.
     pub on: Option<OneOrMany>,
@@ -312,7 +312,8 @@ impl HookEntry {
         let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
         let of_kind = match self.kind() {
             Ok(HookKind::Module(module)) => Some(module.name.to_owned()),
-            Ok(HookKind::Rule(name) | HookKind::Http(name) | HookKind::Foreign(name)) => Some(name.to_owned()),
+            Ok(HookKind::Rule(name) | HookKind::Foreign(name)) => Some(name.to_owned()),
+            Ok(HookKind::Http(url)) => Some(shown_address(url)),
             Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
             Ok(HookKind::Wasm(file)) => Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()),
             Err(_) => None,

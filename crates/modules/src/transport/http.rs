@@ -177,6 +177,27 @@ pub(super) fn address(url: &str) -> Result<Url, String> {
     }
 }
 
+/// What an address is called: without what may be a secret, which is all but where the server is. The model reads names of hooks.
+pub(crate) fn shown_address(given: &str) -> String {
+    // What cannot be taken apart is not shown.
+    let Ok(mut url) = Url::parse(given) else { return "http".to_owned() };
+    let is_plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.host().is_some();
+    if is_plain {
+        return given.to_owned();
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    // An address without a host has nobody to name; it is none that can be asked.
+    match url.set_username("").and_then(|()| url.set_password(None)) {
+        Ok(()) => url.into(),
+        Err(()) => "http".to_owned(),
+    }
+}
+
 pub(super) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
     // It fails if one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();

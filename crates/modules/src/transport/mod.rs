@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 
 pub use command::{CommandHook, CommandOptions};
 pub use grant::{FolderGrant, Grant};
+pub(crate) use http::shown_address;
 pub use http::{HttpHook, HttpOptions};
 pub(crate) use post::Post;
 pub use process::Program;
