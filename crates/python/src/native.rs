@@ -1,10 +1,12 @@
 //! Hooks that are not written in Python, such as those of a bundle, in an emission of Python's.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use amplifier_core::{Action, Change, EventData, HookError, HookResult, ListedHook, Map};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use serde_json::Value;
 
 use crate::answer::NativeResult;
 use crate::bridge::Driven;
@@ -45,7 +47,9 @@ impl NativeAnswer {
             Action::Modify(Change::Replace(data)) => {
                 Action::Modify(Change::Replace(replaced(current, before, &data).map_err(unreadable)?))
             }
-            Action::Modify(Change::Set(field, value)) => Action::Modify(Change::Set(field, value)),
+            Action::Modify(Change::Set(field, value)) => {
+                Action::Modify(Change::Replace(with_field(current, before, &field, &value).map_err(unreadable)?))
+            }
             Action::InjectContext(injection) => Action::InjectContext(injection),
             Action::AskUser(approval) => Action::AskUser(approval),
         };
@@ -54,17 +58,75 @@ impl NativeAnswer {
     }
 }
 
-/// The new data. What the hook left as it was stays what it is in Python, too: a tuple, a date, a number that JSON does not have.
+/// The new data. What the hook left as it was stays what it is in Python, too, at any depth: a tuple, a date, a number that JSON does not have.
 fn replaced(current: &Bound<'_, PyDict>, before: Option<&EventData>, data: &Map) -> PyResult<Py<PyDict>> {
-    let py = current.py();
-    let changed = PyDict::new(py);
-    for (key, value) in data {
-        let is_same = before.and_then(|before| before.get(key)).is_some_and(|before| before == value);
-        let kept = if is_same { current.get_item(key)? } else { None };
-        match kept {
-            Some(kept) => changed.set_item(key, kept)?,
-            None => changed.set_item(key, encode::to_python(py, value)?)?,
-        }
+    let changed = PyDict::new(current.py());
+    for (key, now) in data {
+        changed.set_item(key, field(current, before, key, now)?)?;
     }
     Ok(changed.unbind())
+}
+
+/// The same data with another value for a field.
+fn with_field(current: &Bound<'_, PyDict>, before: Option<&EventData>, key: &str, now: &Value) -> PyResult<Py<PyDict>> {
+    let changed = current.copy()?;
+    changed.set_item(key, field(current, before, key, now)?)?;
+    Ok(changed.unbind())
+}
+
+fn field<'py>(
+    current: &Bound<'py, PyDict>,
+    before: Option<&EventData>,
+    key: &str,
+    now: &Value,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (current.get_item(key)?, before.and_then(|before| before.get(key))) {
+        (Some(current), Some(before)) => merged(&current, before, now),
+        _ => encode::to_python(current.py(), now),
+    }
+}
+
+/// A value that was `before` in JSON and is to be `now`, with what is the same in both as it is in Python.
+fn merged<'py>(current: &Bound<'py, PyAny>, before: &Value, now: &Value) -> PyResult<Bound<'py, PyAny>> {
+    let py = current.py();
+    if before == now {
+        return Ok(current.clone());
+    }
+    match (before, now) {
+        (Value::Object(before), Value::Object(now)) => {
+            if let Ok(current) = current.cast::<PyDict>() {
+                return merged_dict(current, before, now).map(Bound::into_any);
+            }
+        }
+        (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {
+            let is_ordered = current.is_instance_of::<PyList>() || current.is_instance_of::<PyTuple>();
+            if is_ordered && current.len()? == now.len() {
+                let items = current.try_iter()?.zip(before.iter().zip(now));
+                let items: Vec<_> =
+                    items.map(|(item, (before, now))| merged(&item?, before, now)).collect::<PyResult<_>>()?;
+                return PyList::new(py, items).map(Bound::into_any);
+            }
+        }
+        _ => {}
+    }
+    encode::to_python(py, now)
+}
+
+fn merged_dict<'py>(current: &Bound<'py, PyDict>, before: &Map, now: &Map) -> PyResult<Bound<'py, PyDict>> {
+    let py = current.py();
+    // In JSON, keys are text.
+    let mut own = HashMap::new();
+    for (key, value) in current {
+        if let Ok(text) = key.str() {
+            own.insert(text.to_string_lossy().into_owned(), (key, value));
+        }
+    }
+    let changed = PyDict::new(py);
+    for (key, now) in now {
+        match (own.remove(key), before.get(key)) {
+            (Some((key, current)), Some(before)) => changed.set_item(key, merged(&current, before, now)?)?,
+            _ => changed.set_item(key, encode::to_python(py, now)?)?,
+        }
+    }
+    Ok(changed)
 }

@@ -83,6 +83,21 @@ def test_what_a_rule_leaves_alone_stays_what_it_is_in_python() -> None:
     assert (result.data["n"], result.data["when"], result.data["pair"], result.data["big"]) == (2, when, (1, 2), 2**80)
 
 
+def test_so_do_the_neighbours_of_what_a_rule_changes() -> None:
+    rule = "hooks: [{rule: set, on: 'tool:pre', modify: {set: {/tool_input/timeout: 5, /tool_input/steps/1/n: 2, /tool_input/1: one}}}]"
+    when, kept = datetime.date(2020, 1, 1), {"pair": (1, 2)}
+    steps = [b"first", {"n": 1, "raw": b"second"}, float("inf")]
+    given = {"timeout": 1, "blob": b"\0abc", "big": 2**70, "when": when, "kept": kept, 1: "uno", 2: b"due", "steps": steps}
+    result = emit(rule, "tool:pre", {"tool_input": given})
+    assert result.data is not None
+    steps = [b"first", {"n": 2, "raw": b"second"}, float("inf")]
+    changed = {**given, "timeout": 5, 1: "one", "steps": steps}
+    assert result.data["tool_input"] == changed
+    assert result.data["tool_input"]["kept"] is kept
+    # What was given is as it was.
+    assert (given["timeout"], given[1]) == (1, "uno")
+
+
 def test_a_rule_that_fails_denies() -> None:
     rule = "hooks: [{rule: careful, on: 'tool:pre', when: 'tool_input.n > 3', deny: too many}]"
     denied = emit(rule, "tool:pre", {"tool_input": {"n": "three"}})
