@@ -25,7 +25,8 @@ fn settings_tools_and_models_come_from_all_files() {
         folder.path(),
         "team.yaml",
         "session: { orchestrator: loop-basic, audit: record, approvals: deny, approval_timeout: 30, over_budget: drop }\n\
-         tools:\n  only: [Read, Grep, Bash]\n  mcp:\n    files: { command: server, args: [--stdio] }\n\
+         tools:\n  only: [Read, Grep, Bash]\n  mcp:\n    files: { command: server, args: [--stdio] }\n    \
+         own: { command: ./bin/server }\n\
          providers:\n  - provider: openai\n    model: llama\n    base_url: http://localhost:11434/v1/\n",
     );
     write(
@@ -44,6 +45,8 @@ fn settings_tools_and_models_come_from_all_files() {
     assert_eq!(session.system.as_deref(), Some("Be brief."));
     assert_eq!(loaded.tools.only, Some(vec!["Read".to_owned(), "Grep".to_owned()]));
     assert_eq!(loaded.tools.mcp["files"].args, ["--stdio"]);
+    assert_eq!(loaded.tools.mcp["files"].command, "server");
+    assert_eq!(Path::new(&loaded.tools.mcp["own"].command), folder.path().join("bin/server"));
     let names: Vec<&str> = loaded.providers.iter().map(|provider| provider.shown_name()).collect();
     assert_eq!(names, ["rehearsal", "openai"]);
     let script = folder.path().join("play.json");

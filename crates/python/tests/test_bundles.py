@@ -474,6 +474,29 @@ def test_a_bundle_brings_the_tools_of_a_server(tmp_path: pathlib.Path) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("confine", [None, False])
+def test_a_server_of_tools_may_stand_beside_the_bundle(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, confine: bool | None
+) -> None:
+    server = pathlib.Path(__file__).parents[2] / "agent" / "tests" / "mcp" / "server.py"
+    (tmp_path / "mcp.sh").write_text(f"#!/bin/sh\nexec {sys.executable} {server}\n")
+    (tmp_path / "mcp.sh").chmod(0o755)
+    (tmp_path / "bundle.yaml").write_text("tools: {mcp: {local: {command: ./mcp.sh}}}")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    bundle = load("bundle.yaml")
+    monkeypatch.chdir("elsewhere")
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), bundle=bundle, confine=confine) as session:
+            assert (await session.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
+        missing = parse("tools: {mcp: {none: {command: ./no-such-program}}}", tmp_path / "bundle.yaml")
+        with pytest.raises(RuntimeError, match=rf"the MCP server `none` cannot be started: `{tmp_path}/no-such-program`: .*[Nn]o such file"):
+            await Session(ScriptedProvider([]), bundle=missing, confine=confine).start()
+
+    run(main())
+
+
 def test_a_bundle_that_fails_leaves_a_session_that_did_not_start() -> None:
     async def main() -> None:
         hooks = HookRegistry()

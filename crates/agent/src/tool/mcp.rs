@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,8 +127,9 @@ impl McpServer {
         let mut started = match launcher.split_first() {
             None => Command::new(command),
             // The launcher can be started whatever it is to become, so that this is said here.
-            Some(_) if !is_in_path(command) => {
-                return Err(not_started(io::Error::new(io::ErrorKind::NotFound, "it is not in `PATH`")));
+            Some(_) if !is_there(command) => {
+                let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
+                return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
             }
             Some((program, words)) => {
                 let mut started = Command::new(program);
@@ -204,8 +206,11 @@ impl McpServer {
     }
 }
 
-/// Whether there is a program of that name.
-fn is_in_path(command: &str) -> bool {
+/// Whether there is a program of that name, or at that path.
+fn is_there(command: &str) -> bool {
+    if command.contains('/') {
+        return Path::new(command).is_file();
+    }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders).any(|folder| folder.join(command).is_file())
 }

@@ -79,7 +79,7 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServer {
-    /// The program.
+    /// The program; one with a path is looked for from the folder of the bundle.
     pub command: String,
     /// Its arguments.
     #[serde(default)]
