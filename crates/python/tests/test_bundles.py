@@ -319,6 +319,25 @@ def test_a_mistake_is_told_with_its_place() -> None:
         run(mount(HookRegistry(), parse("hooks: [{module: hooks-cost, config: {nonsense: 1}}]")))
 
 
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("rule: a, on: 'tool:pre', when: 'tool_name = 1', deny: no", "="),
+        ("rule: a, on: 'tool:pre', deny: no, ask: Sure?", "`ask` does not go with `deny`"),
+        ("module: no_such_module_here", "there is no module"),
+        ("module: hooks-cost, config: { currencies: 3 }", "currencies"),
+        ("http: nowhere, on: 'tool:pre'", "the address of hook"),
+    ],
+)
+def test_what_no_hook_can_be_made_of_is_found_by_mount(entry: str, problem: str) -> None:
+    bundle = parse(f"hooks:\n  - {{ {entry} }}\n", "b.yaml")
+    registry = HookRegistry()
+    with pytest.raises(ValueError, match=r"^b\.yaml:2:\d+: ") as raised:
+        run(mount(registry, bundle))
+    assert problem in str(raised.value)
+    assert registry.list_handlers() == {}
+
+
 # ---- modules of Python ----------------------------------------------------------------------------------------------
 
 MODULE = """

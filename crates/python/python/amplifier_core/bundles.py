@@ -34,7 +34,8 @@ logger = logging.getLogger("amplifier_core.bundles")
 def load(file: str | os.PathLike[str]) -> Bundle:
     """Loads a bundle from a file, with what it includes.
 
-    Raises ``ValueError`` if there is a mistake in it: with the file, the line, the column, and a caret below.
+    Raises ``ValueError`` if it is no bundle: with the file, the line, the column, and a caret below. Whether hooks can be made of it, such as
+    whether conditions are right and modules are there, :func:`mount` finds out.
     """
     return Bundle.load(file)
 
