@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from amplifier_core.bundles import MountedBundle, load, mount
+from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
-from amplifier_core.modules import ModuleError
+from amplifier_core.modules import Module, ModuleError
 from sessions import run
 
 MODULE = """
@@ -114,3 +115,47 @@ def test_a_new_version_whose_hook_cannot_be_mounted_leaves_none_of_its_own(file:
 
     run(main())
     assert "no disk for b" in caplog.text
+
+
+def test_a_module_that_is_gone_registers_nothing(file: pathlib.Path) -> None:
+    views: list[Any] = []
+
+    def keep(coordinator: Any, config: dict[str, Any]) -> None:
+        views.append(coordinator)
+
+    async def main() -> None:
+        coordinator = SessionCoordinator(HookRegistry())
+        for leave in ("unmount", "withdraw"):
+            mounted = await Module("keep", keep, "here").mount(coordinator)
+            (view,) = views
+            view.hooks.register("tool:pre", lambda event, data: None, name="in time")
+            done = getattr(mounted, leave)()
+            if done is not None:
+                await done
+            for late in (
+                lambda view=view: view.hooks.register("tool:pre", lambda event, data: None),
+                lambda view=view: view.get("hooks").on("tool:pre")(lambda event, data: None),
+                lambda view=view: view.register_contributor("status", "keep", lambda: 1),
+                lambda view=view: view.register_cleanup(print),
+            ):
+                with pytest.raises(RuntimeError, match="^the module is not mounted any more, so it can register nothing"):
+                    late()
+            await mounted.unmount()
+            views.clear()
+        assert coordinator.hooks.list_handlers() == {}
+
+    run(main())
+
+
+def test_a_module_mounts_no_bundle_and_is_told_what_to_do(file: pathlib.Path) -> None:
+    async def within(coordinator: Any, config: dict[str, Any]) -> None:
+        await mount(coordinator, file)
+
+    async def main() -> None:
+        coordinator = SessionCoordinator(HookRegistry())
+        file.write_text(entries(a=""))
+        with pytest.raises(ModuleError, match="A module cannot mount one: name it under `includes`"):
+            await Module("within", within, "here").mount(coordinator)
+        assert coordinator.hooks.list_handlers() == {}
+
+    run(main())

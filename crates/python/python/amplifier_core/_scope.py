@@ -61,6 +61,8 @@ class ScopedHooks:
         self._hooks = hooks
         # What whoever mounts the module says about its hooks counts more than what it says itself.
         self._settings = settings
+        #: Whether the module goes: what it registered from then on would stay.
+        self.is_closed = False
         self.registrations: list[Registration] = []
 
     def register(
@@ -74,6 +76,7 @@ class ScopedHooks:
                 return decorated
 
             return decorate
+        self.must_be_open()
         settings = {"priority": priority, "name": name, **options, **self._settings}
         priority, name = settings.pop("priority"), settings.pop("name")
         options = settings
@@ -87,6 +90,11 @@ class ScopedHooks:
         return registration
 
     on = register
+
+    def must_be_open(self) -> None:
+        """Raises ``RuntimeError`` if the module is not mounted any more."""
+        if self.is_closed:
+            raise RuntimeError("the module is not mounted any more, so it can register nothing; end its tasks when it cleans up")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hooks, name)
@@ -111,6 +119,7 @@ class Scope:
 
     def register_contributor(self, *arguments: Any, **named: Any) -> Callable[[], None]:
         """Registers a contributor until the module is unmounted."""
+        self.hooks.must_be_open()
         unregister: Callable[[], None] = self._coordinator.register_contributor(*arguments, **named)
         self._cleanups.append(unregister)
         return unregister
@@ -119,6 +128,7 @@ class Scope:
         """Has a function called, sync or async, when the module is unmounted."""
         if not callable(cleanup):
             raise TypeError(f"a cleanup must be callable; found `{type(cleanup).__name__}`")
+        self.hooks.must_be_open()
         self._cleanups.append(cleanup)
 
     def next_cleanup(self) -> Callable[[], Any] | None:

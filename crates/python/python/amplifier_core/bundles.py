@@ -316,6 +316,12 @@ async def _mount(
     coordinator = _Bare(target) if isinstance(target, HookRegistry) else target
     if not hasattr(coordinator, "hooks"):
         raise TypeError(f"a bundle is mounted around a `HookRegistry` or a coordinator; found `{type(target).__name__}`")
+    if not isinstance(coordinator.hooks, HookRegistry):
+        kind = type(coordinator.hooks).__name__
+        raise TypeError(
+            f"a bundle is mounted around a coordinator whose `hooks` are a `HookRegistry`; found `{kind}`. "
+            "A module cannot mount one: name it under `includes` of the bundle that has the module, or let whoever mounts the module mount it"
+        )
     host = BundleHost(workspace, name_session, hidden(getattr(coordinator, "audit", None)))
     mounted = MountedBundle(bundle, coordinator, host, check)
     await mounted._take(bundle)

@@ -117,7 +117,8 @@ class Mounted(Unmountable):
             registration.renew(known.pop(0) if known else None)
 
     def withdraw(self) -> None:
-        """Takes its hooks away, and lets it go on otherwise until it is unmounted."""
+        """Takes its hooks away, for good, and lets it go on otherwise until it is unmounted."""
+        self._scope.hooks.is_closed = True
         for registration in self._scope.hooks.registrations:
             registration()
 
@@ -132,6 +133,7 @@ class Mounted(Unmountable):
 
         If the module fails to clean up, what it left is taken away all the same, and a :class:`ModuleError` says so.
         """
+        self._scope.hooks.is_closed = True
         failed: Exception | None = None
         try:
             await self.cleanup()
