@@ -77,6 +77,11 @@ async fn everything_else_is_a_failure_that_says_what_happened() {
         ("echo hello", "the answer is no JSON: expected value at line 1 column 1"),
         ("echo '{} {}'", "the answer is no JSON: trailing characters at line 1 column 4"),
         ("echo '[]'", "the answer cannot be read: expected an object, found a list"),
+        ("echo '{\"action\": \"deny\", \"action\": \"continue\"}'", "the answer cannot be read: it has a key twice"),
+        (
+            "echo '{\"action\": \"modify\", \"data\": {\"a\": [{\"b\": 1, \"b\": 2}]}}'",
+            "the answer cannot be read: it has a key twice",
+        ),
         ("echo '{\"action\": \"modify\"}'", "the answer cannot be read: `modify` needs `data`"),
     ] {
         assert_eq!(failure(ask(&line(command)).await), expected, "{command}");

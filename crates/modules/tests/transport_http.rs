@@ -235,6 +235,7 @@ async fn hostile_servers_cannot_hurt_the_agent() {
         (Reply::Cut(Vec::new()), "error sending request"),
         (Reply::Cut(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()), "error sending request"),
         (ok("<html>"), "the answer is no JSON: expected value at line 1 column 1"),
+        (ok(r#"{"action":"deny","action":"continue"}"#), "the answer cannot be read: it has a key twice"),
         (ok("[]"), "the answer cannot be read: expected an object, found a list"),
         (Reply::Reset, "error sending request"),
     ];

@@ -120,11 +120,13 @@ async fn an_error_or_an_unreadable_result_fails_that_request_alone() {
     let script = "
 r = ask(); print(json.dumps({'id': r['id'], 'error': 'no \\x1b[31midea'}), flush=True)
 r = ask(); say(r['id'], action='dance')
+r = ask(); print('{\"id\": %d, \"result\": {\"action\": \"deny\", \"action\": \"continue\"}}' % r['id'], flush=True)
 r = ask(); print(json.dumps({'id': r['id']}), flush=True)
 answer(ask()); ask()";
     let hook = make(python(script, &pids));
     assert_eq!(failure(ask(&hook).await), "no [31midea");
     assert!(failure(ask(&hook).await).starts_with("the answer cannot be read in `action`: unknown variant `dance`"));
+    assert_eq!(failure(ask(&hook).await), "the answer cannot be read: it has a key twice");
     assert_eq!(ask(&hook).await, Ok(HookResult::proceed()));
     assert_eq!(ask(&hook).await, Ok(HookResult::deny(pids.read()[0].to_string())));
     assert_eq!(pids.read().len(), 1);

@@ -1,8 +1,11 @@
 //! What is sent to a hook, and how its answer is read.
 
+use std::fmt;
+
 use amplifier_core::{EventData, HookError, HookResult, Map};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The version of the protocol.
@@ -45,9 +48,89 @@ pub(super) fn read(answer: &[u8]) -> Result<HookResult, HookError> {
         return Ok(HookResult::proceed());
     }
     // Neither text repeats what the answer says: errors are logged, and answers may hold secrets.
-    let answer = serde_json::from_slice(answer)
+    let answer: Answer = serde_json::from_slice(answer)
         .map_err(|error| HookError::Unreadable(format!("the answer is no JSON: {error}")))?;
-    HookResult::from_json(answer)
+    answer.result()
+}
+
+/// An answer as JSON.
+#[derive(Default)]
+struct Answer {
+    value: Value,
+    /// Whether a key stands in it twice. Readers differ in which one counts, so that `{"action": "deny", "action": "continue"}` says neither.
+    has_twice: bool,
+}
+
+impl Answer {
+    fn result(self) -> Result<HookResult, HookError> {
+        if self.has_twice {
+            return Err(HookError::Unreadable("the answer cannot be read: it has a key twice".to_owned()));
+        }
+        HookResult::from_json(self.value)
+    }
+}
+
+impl<T: Into<Value>> From<T> for Answer {
+    fn from(value: T) -> Self {
+        Self { value: value.into(), has_twice: false }
+    }
+}
+
+impl<'de> Deserialize<'de> for Answer {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(AnswerVisitor)
+    }
+}
+
+struct AnswerVisitor;
+
+impl<'de> Visitor<'de> for AnswerVisitor {
+    type Value = Answer;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Answer, E> {
+        Ok(Answer::default())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Answer, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Answer, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Answer, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Answer, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Answer, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Answer, A::Error> {
+        let (mut all, mut has_twice) = (Vec::new(), false);
+        while let Some(item) = items.next_element::<Answer>()? {
+            has_twice |= item.has_twice;
+            all.push(item.value);
+        }
+        Ok(Answer { value: Value::Array(all), has_twice })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Answer, A::Error> {
+        let (mut all, mut has_twice) = (Map::new(), false);
+        while let Some((key, field)) = fields.next_entry::<String, Answer>()? {
+            has_twice |= all.insert(key, field.value).is_some() || field.has_twice;
+        }
+        Ok(Answer { value: Value::Object(all), has_twice })
+    }
 }
 
 /// The answer of a worker to one of its requests.
@@ -65,7 +148,7 @@ pub(super) struct WorkerAnswer {
 struct Line {
     id: u64,
     #[serde(default)]
-    result: Value,
+    result: Answer,
     error: Option<String>,
 }
 
@@ -74,7 +157,7 @@ pub(super) fn read_line(line: &[u8]) -> Result<WorkerAnswer, serde_json::Error> 
     let Line { id, result, error } = serde_json::from_slice(line)?;
     let result = match error {
         Some(error) => Err(HookError::Failed(super::head(error.as_bytes(), LONGEST_ERROR))),
-        None => HookResult::from_json(result),
+        None => result.result(),
     };
     Ok(WorkerAnswer { id, result })
 }
