@@ -115,6 +115,23 @@ fn an_event_that_nobody_emits_is_doubted() {
     assert_eq!(told, ["there is no event `tool:prre`; did you mean `tool:pre`?"]);
 }
 
+#[test]
+fn hooks_of_one_name_are_doubted() {
+    let text = "hooks:\n  - module: hooks-approval\n  - module: hooks-approval\n  - rule: a\n    on: tool:pre\n    ask: Sure?\n  \
+                - command: 'true'\n    on: tool:pre\n    name: a\n  - { rule: a, on: tool:pre, deny: no, enabled: false }\n  \
+                - module: ./own.py\n  - module: ./own.py\n";
+    let doubts = load_hosted(Source::Text(text, Path::new("b.yaml"))).unwrap().doubts();
+    let told: Vec<(usize, usize, &str)> =
+        doubts.iter().map(|doubt| (doubt.line, doubt.column, doubt.message.as_str())).collect();
+    let problem = |name| {
+        format!(
+            "a hook before it is called `{name}`, too: an answer that lasts, such as `Allow always`, holds for both; \
+             give each a `name` of its own"
+        )
+    };
+    assert_eq!(told, [(3, 5, problem("hooks-approval").as_str()), (9, 5, problem("a").as_str())]);
+}
+
 #[tokio::test]
 async fn how_long_an_injection_stays_can_be_said_of_any_hook() {
     let folder = tempfile::tempdir().unwrap();

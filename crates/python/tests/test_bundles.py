@@ -319,6 +319,13 @@ def test_a_mistake_is_told_with_its_place() -> None:
         run(mount(HookRegistry(), parse("hooks: [{module: hooks-cost, config: {nonsense: 1}}]")))
 
 
+def test_hooks_of_one_name_are_doubted() -> None:
+    twice = parse("hooks:\n  - module: hooks-approval\n  - module: hooks-approval\n", "b.yaml")
+    (doubt,) = twice.doubts()
+    assert doubt.startswith("b.yaml:3:5: a hook before it is called `hooks-approval`, too: ")
+    assert parse("hooks:\n  - module: hooks-approval\n  - { module: hooks-approval, name: other }\n").doubts() == []
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [

@@ -1,6 +1,6 @@
 //! Bundles from files, with what they include.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,8 +86,8 @@ fn digest_of(text: &[u8]) -> Digest {
 }
 
 impl Loaded {
-    /// What is no mistake, but looks like one: events that nobody emits, unless they are your own; programs that are not there; and rules
-    /// that answer where no answer counts.
+    /// What is no mistake, but looks like one: events that nobody emits, unless they are your own; programs that are not there; rules that
+    /// answer where no answer counts; and hooks of one name.
     pub fn doubts(&self) -> Vec<BundleError> {
         let known = || catalog().iter().map(|spec| spec.name);
         let doubt = |placed: &Placed, event: &str| {
@@ -99,7 +99,23 @@ impl Loaded {
             placed.entry.on.iter().flat_map(OneOrMany::all).map(move |event| (placed, event.as_str()))
         });
         let events = events.filter_map(|(placed, event)| doubt(placed, event));
-        events.chain(self.hooks.iter().filter_map(Placed::doubt)).collect()
+        events.chain(self.hooks.iter().filter_map(Placed::doubt)).chain(self.namesakes()).collect()
+    }
+
+    /// Hooks that cannot be told from an earlier one.
+    fn namesakes(&self) -> impl Iterator<Item = BundleError> {
+        let mut known = BTreeSet::new();
+        // A module of the host says itself what its hooks are called, unless the bundle does.
+        let is_named = |placed: &&Placed| !placed.entry.is_foreign || placed.entry.name.is_some();
+        let hooks = self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)).filter(is_named);
+        hooks.filter_map(move |placed| {
+            let name = placed.entry.shown_name();
+            let problem = format!(
+                "a hook before it is called `{name}`, too: an answer that lasts, such as `Allow always`, holds for both; \
+                 give each a `name` of its own"
+            );
+            (!known.insert(name)).then(|| placed.problem_in("name", problem))
+        })
     }
 
     /// Looks for names under `tools: only` that are none of these. Tools of MCP servers are known to their servers alone, so their names,
