@@ -17,7 +17,7 @@ use pyo3::types::PyTuple;
 use tokio::runtime::Handle;
 
 use crate::step::{Input, Step, awaitable};
-use crate::threads;
+use crate::threads::{self, AtWork};
 use crate::timer::{is_a_cancellation, is_an_interrupt, running_loop};
 
 type BoxFuture = Pin<Box<dyn Future<Output = PyResult<Py<PyAny>>> + Send>>;
@@ -67,6 +67,7 @@ impl Driven {
     }
 
     fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
+        let _at_work = AtWork::begin(py)?;
         threads::mark_as_pythons();
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
@@ -85,7 +86,7 @@ impl Driven {
             let Some(future) = self.future() else {
                 return Err(PyRuntimeError::new_err("cannot reuse what was awaited already"));
             };
-            let polled = threads::gathering(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
             if let Some(interrupt) = INTERRUPT.take() {
                 self.give_up();
                 // What is told that it was given up may be interrupted, too; it is raised once.
@@ -130,7 +131,7 @@ impl Driven {
     fn give_up(&mut self) {
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
-        threads::gathering(|| *self.future() = None);
+        *self.future() = None;
     }
 
     fn end(&mut self, _py: Python<'_>) -> PyResult<()> {

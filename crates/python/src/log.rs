@@ -30,10 +30,10 @@ pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError,
     report(py, log());
 }
 
-/// A part of a session failed, as the kernel calls it: with the traceback.
-pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: &PyErr) {
+/// A part of a session failed, as the kernel calls it: with the traceback, if there is one.
+pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: Option<&PyErr>) {
     let log = || -> PyResult<()> {
-        let options = with_traceback(py, cause)?;
+        let options = cause.map_or_else(|| Ok(PyDict::new(py)), |cause| with_traceback(py, cause))?;
         let text = "A part of the session failed, its %s: %s";
         logger(py, COORDINATOR)?.call_method("error", (text, part, error.to_string()), Some(&options))?;
         Ok(())

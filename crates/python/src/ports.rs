@@ -62,7 +62,7 @@ fn failed(part: &str, error: &PyErr) -> PortError {
 /// Logs what is not an interrupt: those go on.
 fn log_failure(py: Python<'_>, part: &str, error: &PyErr) {
     if error.is_instance_of::<PyException>(py) {
-        log::part_failed(py, part, &failure(py, error), error);
+        log::part_failed(py, part, &failure(py, error), Some(error));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use amplifier_agent::provider::{
     Chunk, Kind, Provider, ProviderError, Remote, RemoteOptions, Request, Script, Scripted, StopReason, Usage,
 };
-use amplifier_core::{Message, ToolCall};
+use amplifier_core::{HookError, Message, ToolCall};
 use futures::stream::{self, BoxStream, StreamExt};
 use pyo3::exceptions::{PyConnectionError, PyTimeoutError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -175,7 +175,9 @@ impl Provider for PyProvider {
             })
             .await;
             let chunks = Python::attach(|py| match answer {
-                Ok(answer) => read(answer.bind(py), input_tokens),
+                Ok(answer) => read(answer.bind(py), input_tokens).inspect_err(|error| {
+                    log::part_failed(py, "provider", &HookError::Failed(error.to_string()), None);
+                }),
                 Err(error) => Err(fault(py, &error)),
             });
             stream::iter(match chunks {
@@ -195,10 +197,14 @@ fn as_json(Request { messages, tools, parameters }: &Request) -> Value {
 fn fault(py: Python<'_>, error: &PyErr) -> ProviderError {
     let failed = failure(py, error);
     let text = failed.to_string();
-    if error.is_instance_of::<PyConnectionError>(py) || error.is_instance_of::<PyTimeoutError>(py) {
+    // Before 3.11, that of `asyncio` is another class.
+    let timeout = py.import("asyncio").and_then(|asyncio| asyncio.getattr("TimeoutError"));
+    let is_timeout =
+        error.is_instance_of::<PyTimeoutError>(py) || timeout.is_ok_and(|class| error.is_instance(py, &class));
+    if is_timeout || error.is_instance_of::<PyConnectionError>(py) {
         ProviderError::Connection(text)
     } else {
-        log::part_failed(py, "provider", &failed, error);
+        log::part_failed(py, "provider", &failed, Some(error));
         ProviderError::Failed(text)
     }
 }

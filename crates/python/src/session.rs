@@ -77,6 +77,18 @@ impl Watch for Onlooker {
     }
 }
 
+/// The start of a session on its way. What has not begun when it is over never will.
+struct Starting(Py<AgentSession>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        let mut state = self.0.get().state();
+        if matches!(&*state, State::Starting) {
+            *state = State::Ended(None);
+        }
+    }
+}
+
 /// The end of a session on its way.
 struct Ending {
     session: Py<AgentSession>,
@@ -318,12 +330,10 @@ impl AgentSession {
                 Ok(py.None())
             })
         };
-        let this = slf.clone().unbind();
+        let starting = Starting(slf.clone().unbind());
         Ok(Self::driven(slf, async move {
             let begun = begin.await;
-            if begun.is_err() {
-                *this.get().state() = State::Ended(None);
-            }
+            drop(starting);
             begun
         }))
     }
@@ -384,6 +394,12 @@ impl AgentSession {
             State::Ready(_) => CancelLevel::Graceful.as_str(),
             State::Starting | State::Running(_) | State::Ended(_) => self.cancel.request().as_str(),
         }
+    }
+
+    /// Whether it has ended, and not only begun to.
+    #[getter]
+    fn has_ended(&self) -> bool {
+        matches!(&*self.state(), State::Ended(_))
     }
 
     /// Its id.

@@ -2,10 +2,11 @@
 //! before something needs it, and all end before the interpreter does.
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -34,6 +35,12 @@ struct Threads {
     /// Whether the interpreter ends, so that nothing is started any more.
     has_ended: bool,
 }
+
+/// The thread that ends the interpreter, once it does.
+static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
+
+/// How many threads of Python's are at work here.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
 // A std lock: nothing calls Python while it is held.
 static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
@@ -79,6 +86,41 @@ pub(crate) fn handle() -> Option<Handle> {
     let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let threads = threads.as_ref().filter(|threads| threads.process == std::process::id())?;
     threads.runtime.as_ref().map(|runtime| runtime.handle().clone())
+}
+
+/// A thread of Python's that is at work here.
+pub(crate) struct AtWork(());
+
+impl AtWork {
+    /// Begins to work, unless the interpreter ends. A thread that nobody waits for stays here then: where it goes on, it would be torn out of
+    /// what runs here when it next asks for an interpreter that is gone.
+    ///
+    /// # Errors
+    /// On the thread that ends the interpreter.
+    pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
+        let work = Self::count();
+        let Some(&ended_by) = ENDED_BY.get() else { return Ok(work) };
+        drop(work);
+        if ended_by == std::thread::current().id() {
+            return Err(PyRuntimeError::new_err("the interpreter is about to end"));
+        }
+        py.detach(|| {
+            loop {
+                std::thread::park();
+            }
+        })
+    }
+
+    fn count() -> Self {
+        AT_WORK.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        AT_WORK.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Says that Python runs on this thread.
@@ -167,6 +209,11 @@ fn end_with_the_interpreter(py: Python<'_>) -> PyResult<()> {
 }
 
 fn end() {
+    _ = ENDED_BY.set(std::thread::current().id());
+    let deadline = Instant::now() + ENDING;
+    while AT_WORK.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let ended = threads().as_mut().map(|threads| {
         threads.has_ended = true;
         (threads.runtime.take(), threads.waking.take())

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
+from amplifier_core._apart import apart
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -52,7 +54,7 @@ class Contributions(list[Any]):
                 name, given = self._given.pop(0)
                 if inspect.isawaitable(given):
                     try:
-                        given = await asyncio.wait_for(given, TIMEOUT)
+                        given = await asyncio.wait_for(apart(given), TIMEOUT)
                     except Exception as error:
                         self._failed(name, error)
                         continue

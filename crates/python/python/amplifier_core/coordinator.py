@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
+from amplifier_core._apart import called
 from amplifier_core._channels import Contributions
 from amplifier_core._given import Given, give
 from amplifier_core._native import AuditLog, Coordinator, HookRegistry, HookResult, Outcome
@@ -222,9 +223,7 @@ class SessionCoordinator:
         while self._cleanups:
             cleanup = self._cleanups.pop()
             try:
-                given = cleanup()
-                if inspect.isawaitable(given):
-                    await given
+                await called(cleanup)
             except Exception as error:
                 logger.warning("A cleanup failed: %s: %s", type(error).__name__, error, exc_info=error)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+from amplifier_core._apart import called
 from amplifier_core._find import GROUP, ModuleError, available, find
 from amplifier_core._mounted import Unmountable
 from amplifier_core._scope import Registration, Scope
@@ -126,7 +127,7 @@ class Mounted(Unmountable):
         """Calls what ``mount`` gave back, once, and nothing else. :meth:`unmount` does it too."""
         cleanup, self._cleanup = self._cleanup, None
         if cleanup is not None:
-            await _call(cleanup)
+            await called(cleanup)
 
     async def unmount(self) -> None:
         """Lets the module clean up, then takes away what it left. Doing it twice is harmless.
@@ -143,7 +144,7 @@ class Mounted(Unmountable):
             # Also when it is cancelled; what can wait then is left to the next call.
             while (cleanup := self._scope.next_cleanup()) is not None:
                 try:
-                    await _call(cleanup)
+                    await called(cleanup)
                 except Exception as error:
                     failed = failed or error
         if failed is not None:
@@ -166,9 +167,3 @@ async def mount(
     """Finds a module as :func:`load` does, and mounts it."""
     module = name if isinstance(name, Module) else load(name)
     return await module.mount(coordinator, config)
-
-
-async def _call(cleanup: Callable[[], Any]) -> None:
-    given = cleanup()
-    if inspect.isawaitable(given):
-        await given

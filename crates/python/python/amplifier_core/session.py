@@ -269,8 +269,8 @@ class Session:
             raise ValueError("`resume` goes on with a session, and `fork` begins another: give one of them")
         if turn is not None and fork is None:
             raise ValueError("`turn` is one of the session to `fork`, of which there is none")
-        if turn is not None and turn < 0:
-            raise ValueError(f"`turn` must be a whole number from 0 on; found {turn}")
+        if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool) or turn < 0):
+            raise ValueError(f"`turn` must be a whole number from 0 on; found `{turn!r}`")
         self._from = (resume, fork, turn)
         self._workspace = workspace
         if bundle is not None and not isinstance(bundle, Bundle):
@@ -326,12 +326,17 @@ class Session:
                 raise RuntimeError("a session starts once")
             await self._start()
 
-    def _change(self, before: str, after: Literal["new", "starting", "running", "ended"]) -> bool:
+    def _change(
+        self,
+        before: Literal["new", "running"],
+        after: Literal["starting", "ended"],
+        ending: concurrent.futures.Future[None] | None = None,
+    ) -> bool:
         """Changes the state, if it was that; says whether it was."""
         with self._changing:
             is_so = self._state == before
             if is_so:
-                self._state = after
+                self._state, self._ending = after, ending
             return is_so
 
     async def _start(self) -> None:
@@ -386,7 +391,7 @@ class Session:
     async def reload(self) -> Reload:
         """Reads the bundle of the session anew, and says what came of it: see :meth:`~amplifier_core.bundles.MountedBundle.reload`.
         Settings, tools and models stay as they were when it began."""
-        if self._mounted is None:
+        if self._mounted is None or self._state != "running":
             raise RuntimeError("there is no bundle in force: the session has none, or does not run")
         return await self._mounted.reload()
 
@@ -402,33 +407,36 @@ class Session:
         if self._state == "running":
             self._must_be_outside()
         ending: concurrent.futures.Future[None] = concurrent.futures.Future()
-        if self._change("running", "ended"):
-            self._ending = ending
+        if self._change("running", "ended", ending):
             # In a task of its own: a turn that runs keeps its guards until it is over, whatever becomes of whoever waits for that.
-            await asyncio.shield(asyncio.ensure_future(self._finish(reason, ending)))
+            finish = asyncio.ensure_future(self._finish(reason))
+            finish.add_done_callback(lambda _: self._finished(ending))
+            await asyncio.shield(finish)
         elif self._change("new", "ended"):
             await self.coordinator.cleanup()
         elif self._ending is not None and not self._is_inside():
             await _until(self._ending)
+            # If that was given up on the way.
+            await self._unmount()
 
-    async def _finish(self, reason: str, ending: concurrent.futures.Future[None]) -> None:
+    async def _finish(self, reason: str) -> None:
         with self._alone():
             try:
                 await self._kernel.end(reason)
-            except BaseException as error:
-                if not isinstance(error, Exception):
-                    # Its loop is closed, or the program is stopped: the session goes on with its guards, until somebody else ends it.
-                    self._state = "running"
-                    ending.set_exception(RuntimeError("the session has not ended: its end was given up"))
-                    raise
-                with _logged():
-                    await self._unmount()
+            except BaseException:
+                if self._kernel.has_ended:
+                    with _logged():
+                        await self._unmount()
                 raise
-            else:
-                await self._unmount()
-            finally:
-                if not ending.done():
-                    ending.set_result(None)
+            await self._unmount()
+
+    def _finished(self, ending: concurrent.futures.Future[None]) -> None:
+        if self._kernel.has_ended:
+            ending.set_result(None)
+        else:
+            # Its loop is closed, or the program is stopped: the session goes on with its guards, until somebody else ends it.
+            self._state = "running"
+            ending.set_exception(RuntimeError("the session has not ended: its end was given up"))
 
     @property
     def id(self) -> str:
@@ -475,10 +483,9 @@ class Session:
             _INSIDE.reset(token)
 
     async def _unmount(self) -> None:
-        mounted, self._mounted = self._mounted, None
         try:
-            if mounted is not None:
-                await mounted.unmount()
+            if self._mounted is not None:
+                await self._mounted.unmount()
         finally:
             await self.coordinator.cleanup()
 

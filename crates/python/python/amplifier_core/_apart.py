@@ -1,0 +1,31 @@
+"""What is called and awaited on behalf of somebody else, whose failures are its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+
+async def called(function: Callable[[], Any]) -> Any:
+    """Calls a function, async or not."""
+    given = function()
+    return await apart(given) if inspect.isawaitable(given) else given
+
+
+async def apart(given: Awaitable[Any]) -> Any:
+    """Awaits in a task of its own: one that ends by a cancellation which nobody asked for here has failed, and nothing else is cancelled."""
+    import asyncio
+
+    task = asyncio.ensure_future(given)
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()
+        raise
+    if task.cancelled():
+        raise RuntimeError("it was cancelled")
+    return task.result()
