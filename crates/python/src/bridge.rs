@@ -166,21 +166,29 @@ pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
     }
 }
 
-/// Asks Python for something, and waits for it. Once something was raised that ends more than a part, nothing is asked any more, and there is
-/// no answer: what waits for one is given up as a whole.
+/// Asks Python for something, and waits for it.
 pub(crate) async fn ask(call: impl FnOnce(Python<'_>) -> PyResult<Pending>) -> PyResult<Py<PyAny>> {
+    uninterrupted().await;
+    awaited(Python::attach(call)).await
+}
+
+/// Goes on, unless something was raised that ends more than a part: then nothing is asked any more.
+pub(crate) async fn uninterrupted() {
     if is_interrupted() {
-        return std::future::pending().await;
+        std::future::pending().await
     }
-    let answer = match Python::attach(call) {
+}
+
+/// Waits for what Python was asked. There is no answer if something is raised that ends more than a part: what waits for one is given up as a
+/// whole.
+pub(crate) async fn awaited(asked: PyResult<Pending>) -> PyResult<Py<PyAny>> {
+    let answer = match asked {
         Ok(pending) => pending.await,
         Err(error) => Err(error),
     };
     if let Err(error) = &answer {
         Python::attach(|py| note_interrupt(py, error));
-        if is_interrupted() {
-            return std::future::pending().await;
-        }
+        uninterrupted().await;
     }
     answer
 }

@@ -10,6 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::bridge::{Alarm, WakeUp};
+use crate::person::Asked;
 use crate::timer::{running_loop, seconds};
 
 /// A clock whose waits end on the event loop that runs when they begin.
@@ -39,6 +40,16 @@ impl Clock for LoopClock {
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(Sleep { duration, alarm: Alarm::default(), handle: None })
+    }
+
+    fn person_is_asked(&self) -> Option<Box<dyn Send>> {
+        Python::attach(|py| match Asked::now(py) {
+            Ok(asked) => asked.map(|asked| Box::new(asked) as Box<dyn Send>),
+            Err(error) => {
+                error.write_unraisable(py, None);
+                None
+            }
+        })
     }
 }
 

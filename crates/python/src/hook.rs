@@ -1,7 +1,10 @@
 //! A hook that is written in Python.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -9,8 +12,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::bridge::{Pending, ask, interrupt};
+use crate::bridge::{Pending, awaited, interrupt, uninterrupted};
+use crate::person::Mark;
 use crate::run::in_strict;
+use crate::step::is_awaitable;
 use crate::{answer, encode, log, trace};
 
 /// Something that Python can call.
@@ -19,12 +24,18 @@ pub(crate) struct PyHook {
     pub(crate) name: String,
     /// Whether it is found out if it changes nested values in place.
     pub(crate) strict: Arc<AtomicBool>,
+    /// Whether it has ever waited.
+    pub(crate) waits: AtomicBool,
 }
 
 /// How the kernel knows them: shared with the registry, which shows them to the garbage collector.
 pub(crate) type SharedHook = Arc<PyHook>;
 
 impl PyHook {
+    pub(crate) fn new(handler: Py<PyAny>, name: String, strict: Arc<AtomicBool>) -> Self {
+        Self { handler, name, strict, waits: AtomicBool::default() }
+    }
+
     fn failed(&self, py: Python<'_>, event: &str, error: &HookError, cause: Option<&PyErr>) {
         log::failed(py, &self.name, event, error, cause);
         trace::is_logged(&self.name);
@@ -73,15 +84,28 @@ pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> HookError {
 /// Events that the kernel itself emits come this way; what Python emits is driven in its own task.
 impl Hook for PyHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let mut kept = None;
-        let answered = ask(|py| {
+        uninterrupted().await;
+        let (mut kept, mut mark) = (None, None);
+        let called = Python::attach(|py| -> PyResult<_> {
             let data = encode::to_dict(py, data.iter())?;
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
             }
-            Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?)
-        })
-        .await;
+            let answer = self.handler.bind(py).call1((PyString::new(py, event), data))?;
+            if !is_awaitable(&answer)? {
+                return Pending::of(answer);
+            }
+            Mark::around(mark.insert(Mark::new(py)?), py, || Pending::of(answer))?
+        });
+        let (mut waiting, mut question) = (pin!(awaited(called)), None);
+        let answered = poll_fn(|context| {
+            let polled = waiting.as_mut().poll(context);
+            if let (Poll::Pending, Some(mark)) = (&polled, &mark) {
+                mark.get().tell(context, &mut question);
+            }
+            polled
+        });
+        let answered = answered.await;
         if let Some(kept) = kept {
             self.check(kept).await;
         }

@@ -18,6 +18,7 @@ mod log;
 mod native;
 mod options;
 mod outcome;
+mod person;
 mod ports;
 mod provider;
 mod registry;

@@ -154,7 +154,7 @@ impl HookRegistry {
             (None, Some((name, identity))) => book.name(name.clone(), *identity),
             (None, None) => String::new(),
         };
-        let hook = SharedHook::new(PyHook { handler, name: name.clone(), strict: self.strict.clone() });
+        let hook = SharedHook::new(PyHook::new(handler, name.clone(), self.strict.clone()));
         let registration = self
             .kernel
             .hook(settings.event.as_str())

@@ -1,5 +1,7 @@
 //! An emission on its way: whose turn it is, what is waited for, and what came of it.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use amplifier_core::driving::{Questions, contain};
@@ -15,11 +17,12 @@ use crate::emitting::{Order, Purpose, SessionOf};
 use crate::hook::{SharedHook, failure};
 use crate::native::{self, NativeAnswer};
 use crate::outcome::Outcome;
+use crate::person::Mark;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
 use crate::send::{self, Coroutine, Sent};
 use crate::step::{Awaiting, Input, Step, is_awaitable};
-use crate::timer::{Timer, cancelled, is_a_cancellation, is_an_interrupt, is_being_cancelled};
+use crate::timer::{Timer, cancelled, is_a_cancellation, is_an_interrupt, is_being_cancelled, running_loop};
 use crate::{answer, encode, log};
 
 /// An emission on its way.
@@ -44,14 +47,18 @@ pub(crate) struct Run {
     snapshot: Option<Py<PyAny>>,
     /// When the last hook began, where times are asked for.
     since: Option<Instant>,
+    /// The last hook that was called with a mark.
+    marked: Option<(usize, Py<Mark>)>,
 }
 
 /// What is waited for.
 struct Waiting {
     awaiting: Awaiting,
     who: Who,
-    timer: Option<Timer>,
+    timer: Option<Arc<Timer>>,
     questions: Questions,
+    /// What its context has, if it is a hook of Python.
+    mark: Option<Py<Mark>>,
 }
 
 enum Who {
@@ -106,6 +113,7 @@ impl Run {
             json: None,
             snapshot: None,
             since: matches!(purpose, Purpose::Outcome).then(Instant::now),
+            marked: None,
         }
     }
 
@@ -170,8 +178,9 @@ impl Run {
         match called {
             Ok(Ok(Called::Answered(answer))) => Ok(Reached::Returned(answer)),
             Ok(Ok(Called::Waits(awaiting, yielded))) => {
+                let mark = self.mark_of(py, index)?;
                 let questions = Questions::default();
-                let mut waiting = Waiting { awaiting, who: Who::Hook(index), timer: None, questions };
+                let mut waiting = Waiting { awaiting, who: Who::Hook(index), timer: None, questions, mark };
                 self.keep_time(py, index, &mut waiting)?;
                 self.waiting = Some(Box::new(waiting));
                 Ok(Reached::Waits(yielded))
@@ -215,7 +224,28 @@ impl Run {
             other = PyString::new(py, hook.told().as_str());
             &other
         };
-        contain(|| then(send::call(shared.handler.bind(py), told, &view)?))
+        let call = || contain(|| then(send::call(shared.handler.bind(py), told, &view)?));
+        if shared.waits.load(Ordering::Relaxed) {
+            return match Mark::new(py).and_then(|mark| Ok((Mark::around(&mark, py, call)?, mark))) {
+                Ok((called, mark)) => {
+                    self.marked = Some((index, mark));
+                    called
+                }
+                Err(error) => Ok(Err(error)),
+            };
+        }
+        call()
+    }
+
+    /// The mark of a hook that has begun to wait.
+    fn mark_of(&mut self, py: Python<'_>, index: usize) -> PyResult<Option<Py<Mark>>> {
+        let Some(shared) = self.emission.hook(index).downcast_ref::<SharedHook>() else { return Ok(None) };
+        if let Some((_, mark)) = self.marked.take_if(|(marked, _)| *marked == index) {
+            return Ok(Some(mark));
+        }
+        shared.waits.store(true, Ordering::Relaxed);
+        // Without a loop there are no tasks.
+        running_loop(py).map(|_| Mark::late(py)).transpose()
     }
 
     /// The data for a hook that is not written in Python.
@@ -234,16 +264,23 @@ impl Run {
         mut waiting: Box<Waiting>,
         input: Input<'py>,
     ) -> PyResult<(Who, Reached<'py>)> {
-        if let (Some(timer), Input::Throw(error)) = (&mut waiting.timer, &input) {
+        if let (Some(timer), Input::Throw(error)) = (&waiting.timer, &input) {
             timer.sees(py, error)?;
         }
         let resumed = match &waiting.timer {
             // It had its time to clean up, and did not take the hint.
             Some(timer) if timer.is_over() => waiting.awaiting.close(py).and(Err(cancelled(py)?)),
-            _ => match contain(|| waiting.awaiting.resume(py, input)) {
-                Ok(resumed) => resumed,
-                Err(error) => return Ok((waiting.who, Reached::Failed(error, None))),
-            },
+            _ => {
+                let resume = || contain(|| waiting.awaiting.resume(py, input));
+                let resumed = match &waiting.mark {
+                    Some(mark) => Mark::around(mark, py, resume)?,
+                    None => resume(),
+                };
+                match resumed {
+                    Ok(resumed) => resumed,
+                    Err(error) => return Ok((waiting.who, Reached::Failed(error, None))),
+                }
+            }
         };
         if let Ok(Step::Yield(yielded)) = resumed {
             if let Who::Hook(index) = waiting.who {
@@ -252,9 +289,9 @@ impl Run {
             self.waiting = Some(waiting);
             return Ok((Who::Observers(Vec::new()), Reached::Waits(yielded)));
         }
-        let Waiting { who, mut timer, .. } = *waiting;
-        let timed_out = timer.as_ref().is_some_and(Timer::has_fired);
-        let cancelled_by_others = timer.as_mut().map_or(Ok(false), |timer| timer.end(py))?;
+        let Waiting { who, timer, .. } = *waiting;
+        let timed_out = timer.as_ref().is_some_and(|timer| timer.has_fired());
+        let cancelled_by_others = timer.as_ref().map_or(Ok(false), |timer| timer.end(py))?;
         let reached = match resumed {
             Err(error) if timed_out && cancelled_by_others && !error.is_instance_of::<PyException>(py) => {
                 return Err(error);
@@ -291,13 +328,15 @@ impl Run {
     /// A timer is armed for a hook that really waits, and stands still while the hook waits for a person.
     fn keep_time(&self, py: Python<'_>, index: usize, waiting: &mut Waiting) -> PyResult<()> {
         if waiting.timer.is_none() {
-            waiting.timer = Timer::new(py, self.limit(index))?;
+            waiting.timer = Timer::new(py, self.limit(index))?.map(Arc::new);
         }
-        let Some(timer) = &mut waiting.timer else { return Ok(()) };
+        let Some(timer) = &waiting.timer else { return Ok(()) };
+        let is_asking = waiting.questions.is_one_open();
+        let is_one_open = waiting.mark.as_ref().map_or(is_asking, |mark| mark.get().is_one_open(timer, is_asking));
         if timer.has_fired() {
             timer.rearm_after_firing();
             timer.arm(py)
-        } else if waiting.questions.is_one_open() {
+        } else if is_one_open {
             timer.pause(py)
         } else {
             timer.arm(py)
@@ -331,7 +370,8 @@ impl Run {
         let Some(awaiting) = Awaiting::of(&observe.call1((calls,))?)? else {
             return Err(PyRuntimeError::new_err("observers cannot be awaited"));
         };
-        let waiting = Waiting { awaiting, who: Who::Observers(indexes), timer: None, questions: Questions::default() };
+        let (who, questions) = (Who::Observers(indexes), Questions::default());
+        let waiting = Waiting { awaiting, who, timer: None, questions, mark: None };
         self.proceed(py, Box::new(waiting), Input::Send(py.None().into_bound(py)))
     }
 

@@ -1,7 +1,7 @@
 //! The time limit of a hook, on the event loop of the caller.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::PyException;
@@ -63,13 +63,18 @@ pub(crate) struct Timer {
     watch: Py<Watch>,
     running: Py<PyAny>,
     task: Py<PyAny>,
-    left: Duration,
-    armed: Option<Place>,
+    // A std lock: nothing calls Python while it is held.
+    pace: Mutex<Pace>,
     fired: Arc<AtomicU32>,
     /// How often the task had been cancelled before: it may be cleaning up, or have gone on all the same.
     cancelled_before: u32,
     /// How many cancellations reached the hook since the time was up.
-    thrown: u32,
+    thrown: AtomicU32,
+}
+
+struct Pace {
+    left: Duration,
+    armed: Option<Place>,
 }
 
 impl Timer {
@@ -87,33 +92,45 @@ impl Timer {
             watch,
             running,
             task,
-            left: limit,
-            armed: None,
+            pace: Mutex::new(Pace { left: limit, armed: None }),
             fired: Arc::default(),
             cancelled_before,
-            thrown: 0,
+            thrown: AtomicU32::default(),
         }))
     }
 
     /// Lets the time run.
-    pub(crate) fn arm(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.armed.is_some() {
-            return Ok(());
-        }
+    pub(crate) fn arm(&self, py: Python<'_>) -> PyResult<()> {
+        let left = match &*self.pace() {
+            Pace { armed: Some(_), .. } => return Ok(()),
+            Pace { left, .. } => *left,
+        };
         let running = self.running.bind(py);
-        let until = time(running)?.after(if self.has_fired() { GRACE } else { self.left });
+        let until = time(running)?.after(if self.has_fired() { GRACE } else { left });
         let waiter = Waiter { task: self.task.clone_ref(py), fired: self.fired.clone() };
-        self.armed = Some(Watch::add(self.watch.bind(py), running, until, waiter)?);
+        self.pace().armed = Some(Watch::add(self.watch.bind(py), running, until, waiter)?);
         Ok(())
     }
 
     /// Lets the time stand still.
-    pub(crate) fn pause(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some((until, _)) = self.armed {
-            self.left = until.since(time(self.running.bind(py))?);
-            self.disarm();
+    pub(crate) fn pause(&self, py: Python<'_>) -> PyResult<()> {
+        let now = time(self.running.bind(py))?;
+        let mut pace = self.pace();
+        if let Some(place) = pace.armed.take() {
+            pace.left = place.0.since(now);
+            drop(pace);
+            self.watch.get().remove(place);
         }
         Ok(())
+    }
+
+    /// Whether it counts the time of the loop that runs now.
+    pub(crate) fn is_on_running_loop(&self, py: Python<'_>) -> bool {
+        running_loop(py).is_some_and(|running| running.is(&self.running))
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the time is up.
@@ -127,14 +144,14 @@ impl Timer {
     }
 
     /// A timer that fired is armed again only for the cleaning up.
-    pub(crate) fn rearm_after_firing(&mut self) {
-        self.armed = None;
+    pub(crate) fn rearm_after_firing(&self) {
+        self.pace().armed = None;
     }
 
     /// Takes note of what is thrown into the hook.
-    pub(crate) fn sees(&mut self, py: Python<'_>, thrown: &PyErr) -> PyResult<()> {
+    pub(crate) fn sees(&self, py: Python<'_>, thrown: &PyErr) -> PyResult<()> {
         if self.has_fired() && is_a_cancellation(py, thrown)? {
-            self.thrown += 1;
+            self.thrown.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -146,7 +163,7 @@ impl Timer {
     }
 
     /// Ends it. Gives whether the task was cancelled by somebody else, too.
-    pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<bool> {
         self.disarm();
         if !self.has_fired() {
             return Ok(false);
@@ -159,7 +176,7 @@ impl Timer {
             }
         }
         // Where nobody counts, more cancellations than ours tell; two at the same moment are one.
-        let is_more = self.thrown > self.fired.load(Ordering::Relaxed);
+        let is_more = self.thrown.load(Ordering::Relaxed) > self.fired.load(Ordering::Relaxed);
         Ok(cancellations(task)?.map_or(is_more, |now| now > self.cancelled_before))
     }
 
@@ -169,8 +186,9 @@ impl Timer {
         visit.call(&self.task)
     }
 
-    fn disarm(&mut self) {
-        if let Some(place) = self.armed.take() {
+    fn disarm(&self) {
+        let armed = self.pace().armed.take();
+        if let Some(place) = armed {
             self.watch.get().remove(place);
         }
     }

@@ -158,7 +158,7 @@ impl Coordinator {
         let since = self.clock().sleep_nanos();
         let mut waiting = Contained::new(system.clone().request(request));
         let waited = wait(self.clock(), approval.timeout, &mut waiting);
-        let waited = registry::waiting_for_person(waited).await;
+        let waited = registry::waiting_for_person(self.clock(), waited).await;
         let took = Duration::from_nanos(self.clock().sleep_nanos().saturating_sub(since));
         let answer = match waited {
             // A system that blocks the thread keeps the timer from ringing.

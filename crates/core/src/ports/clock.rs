@@ -21,6 +21,12 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Waits. Dropping the future ends the waiting.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Told when a person is asked; the question is open until what it gives is dropped. For clocks that know more about who waits
+    /// for the answer than the stack of a thread says.
+    fn person_is_asked(&self) -> Option<Box<dyn Send>> {
+        None
+    }
 }
 
 impl<T: Clock + ?Sized> Clock for Arc<T> {
@@ -38,6 +44,10 @@ impl<T: Clock + ?Sized> Clock for Arc<T> {
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         T::sleep(self, duration)
+    }
+
+    fn person_is_asked(&self) -> Option<Box<dyn Send>> {
+        T::person_is_asked(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A hook's time limit does not count the time that the hook waits for a person.
 //!
 //! A hook may emit an event at which a person is asked, and await the verdict. The question then tells the hook in which
-//! it came up that it is open. What a hook asks in a task of its own, it does not hear of.
+//! it came up that it is open. What a hook asks in a task of its own, it hears of only where the clock knows about tasks.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -14,8 +14,29 @@ use crate::guard;
 use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 
+thread_local! {
+    /// Questions that came up on this thread inside a hook, which the hook has not heard of yet.
+    static ASKED: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A question to a person, open until it is dropped.
-struct Question(Arc<AtomicBool>);
+#[derive(Debug)]
+#[must_use = "it is closed when it is dropped"]
+pub struct Question(Arc<AtomicBool>);
+
+impl Question {
+    /// Opens a question. The hooks hear of it inside of which this is called.
+    pub fn open() -> Self {
+        let open = Arc::new(AtomicBool::new(true));
+        if guard::is_inside() {
+            ASKED.with_borrow_mut(|asked| {
+                asked.retain(|open| open.load(Ordering::Relaxed));
+                asked.push(open.clone());
+            });
+        }
+        Self(open)
+    }
+}
 
 impl Drop for Question {
     fn drop(&mut self) {
@@ -23,21 +44,9 @@ impl Drop for Question {
     }
 }
 
-thread_local! {
-    /// Questions that came up on this thread inside a hook, which the hook has not heard of yet.
-    static ASKED: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Marks the time of a future as waiting for a person.
-pub(crate) async fn waiting_for_person<F: Future>(future: F) -> F::Output {
-    let open = Arc::new(AtomicBool::new(true));
-    if guard::is_inside() {
-        ASKED.with_borrow_mut(|asked| {
-            asked.retain(|open| open.load(Ordering::Relaxed));
-            asked.push(open.clone());
-        });
-    }
-    let _question = Question(open);
+pub(crate) async fn waiting_for_person<F: Future>(clock: &dyn Clock, future: F) -> F::Output {
+    let _open = (Question::open(), clock.person_is_asked());
     future.await
 }
 

@@ -1,0 +1,138 @@
+//! A hook's time stands still while it waits for a person, also where it asks in a task of its own.
+//!
+//! Tasks inherit the context of whoever makes them. What a hook makes is known by a mark there, for hooks that wait: for the others,
+//! which are nearly all, setting it would cost more than calling them. So a hook is marked before it is called if it has ever waited,
+//! and the first time when it begins to wait: the tasks that it has made by then have not begun.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Waker};
+
+use amplifier_core::driving::Question;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::timer::Timer;
+
+/// One call of a hook that waits, in the context of what it runs.
+#[pyclass(frozen)]
+pub(crate) struct Mark {
+    /// That of the hook inside of which this one runs.
+    around: Option<Py<Mark>>,
+    // A std lock: nothing calls Python while it is held.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many questions are open that carry the mark.
+    open: u32,
+    /// Whether one is open that the hook itself waits for.
+    is_asking: bool,
+    // Weak: the mark lives as long as any task that the hook made.
+    timer: Weak<Timer>,
+    /// Who waits for the hook, if that is the kernel.
+    waker: Option<Waker>,
+}
+
+impl State {
+    fn is_one_open(&self) -> bool {
+        self.open > 0 || self.is_asking
+    }
+}
+
+impl Mark {
+    /// The mark of a call that begins now.
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Py<Self>> {
+        Py::new(py, Self { around: Self::current(py)?, state: Mutex::default() })
+    }
+
+    /// The mark of a call that has begun to wait, for the tasks that it has made so far.
+    pub(crate) fn late(py: Python<'_>) -> PyResult<Py<Self>> {
+        let mark = Self::new(py)?;
+        py.import("amplifier_core._tasks")?.call_method1("mark", (variable(py)?, &mark))?;
+        Ok(mark)
+    }
+
+    fn current(py: Python<'_>) -> PyResult<Option<Py<Self>>> {
+        Ok(variable(py)?.call_method1(intern!(py, "get"), (py.None(),))?.extract()?)
+    }
+
+    /// Runs a piece of the hook with its mark.
+    pub(crate) fn around<T>(slf: &Py<Self>, py: Python<'_>, piece: impl FnOnce() -> T) -> PyResult<T> {
+        let variable = variable(py)?;
+        let token = variable.call_method1(intern!(py, "set"), (slf,))?;
+        let done = piece();
+        // What runs in this context before the next piece is not the hook's.
+        variable.call_method1(intern!(py, "reset"), (token,))?;
+        Ok(done)
+    }
+
+    /// Says by which timer the hook's time runs, and whether the hook itself waits for a person. Gives whether a person is waited for.
+    pub(crate) fn is_one_open(&self, timer: &Arc<Timer>, is_asking: bool) -> bool {
+        let mut state = self.state();
+        state.timer = Arc::downgrade(timer);
+        state.is_asking = is_asking;
+        state.is_one_open()
+    }
+
+    /// Lets the kernel, which waits for the hook, hear of the questions that carry the mark.
+    pub(crate) fn tell(&self, context: &Context<'_>, question: &mut Option<Question>) {
+        let mut state = self.state();
+        state.waker = Some(context.waker().clone());
+        match (state.open > 0, &question) {
+            (true, None) => *question = Some(Question::open()),
+            (false, Some(_)) => *question = None,
+            _ => {}
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a question was opened or closed, for this hook and those around it.
+    fn note(&self, py: Python<'_>, change: impl Fn(&mut u32)) -> PyResult<()> {
+        let (timer, waker, is_one_open) = {
+            let mut state = self.state();
+            change(&mut state.open);
+            (state.timer.upgrade(), state.waker.take(), state.is_one_open())
+        };
+        waker.into_iter().for_each(Waker::wake);
+        // A timer that has fired counts the time for cleaning up, for which nobody is asked.
+        if let Some(timer) = timer.filter(|timer| !timer.has_fired() && timer.is_on_running_loop(py)) {
+            if is_one_open { timer.pause(py)? } else { timer.arm(py)? }
+        }
+        self.around.as_ref().map_or(Ok(()), |around| around.get().note(py, change))
+    }
+}
+
+fn variable(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let made = VARIABLE.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("contextvars")?.call_method1("ContextVar", ("amplifier_core.hook",))?.unbind())
+    });
+    made.map(|made| made.bind(py))
+}
+
+/// A question that is open, for the hooks that wait for it.
+pub(crate) struct Asked(Py<Mark>);
+
+impl Asked {
+    /// The question that comes up now, if a hook that is marked waits for it.
+    pub(crate) fn now(py: Python<'_>) -> PyResult<Option<Self>> {
+        let Some(mark) = Mark::current(py)? else { return Ok(None) };
+        mark.get().note(py, |open| *open += 1)?;
+        Ok(Some(Self(mark)))
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            if let Err(error) = self.0.get().note(py, |open| *open -= 1) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}

@@ -1,0 +1,184 @@
+"""The time that a hook waits for a person is not counted, wherever it asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import simulated
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.models import HookResult
+from amplifier_core.session import ScriptedProvider, Session
+
+QUESTION = HookResult(action="ask_user", approval_prompt="Deploy?")
+Ask = Callable[[], Awaitable[HookResult]]
+
+
+class Person:
+    """Needs three seconds, and says no."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
+        self.asked += 1
+        await asyncio.sleep(3)
+        return "Deny"
+
+
+async def directly(ask: Ask) -> HookResult:
+    return await ask()
+
+
+async def in_a_task(ask: Ask) -> HookResult:
+    return await asyncio.ensure_future(ask())
+
+
+async def in_a_task_of_a_task(ask: Ask) -> HookResult:
+    async def inner() -> HookResult:
+        await asyncio.sleep(0)
+        return await asyncio.ensure_future(ask())
+
+    return await asyncio.ensure_future(inner())
+
+
+async def gathered(ask: Ask) -> HookResult:
+    _, said = await asyncio.gather(asyncio.sleep(0.1), ask())
+    return said
+
+
+async def within_a_limit(ask: Ask) -> HookResult:
+    return await asyncio.wait_for(ask(), 5)
+
+
+async def in_a_task_later(ask: Ask) -> HookResult:
+    await asyncio.sleep(0.5)
+    return await asyncio.ensure_future(ask())
+
+
+async def by_an_event(ask: Ask) -> HookResult:
+    done, said = asyncio.Event(), []
+
+    async def inner() -> None:
+        said.append(await ask())
+        done.set()
+
+    task = asyncio.ensure_future(inner())
+    await done.wait()
+    await task
+    return said[0]
+
+
+async def by_a_nested_event(ask: Ask) -> HookResult:
+    inner = HookRegistry()
+    inner.register("inner:event", lambda event, data: in_a_task(ask), timeout=1, on_error="deny", name="inner")
+    return await asyncio.ensure_future(inner.emit("inner:event", {}))
+
+
+WAYS = [
+    directly,
+    in_a_task,
+    in_a_task_of_a_task,
+    gathered,
+    within_a_limit,
+    in_a_task_later,
+    by_an_event,
+    by_a_nested_event,
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_a_hook_may_ask_in_a_task(way: Callable[[Ask], Awaitable[HookResult]]) -> None:
+    registry, person = HookRegistry(), Person()
+    session = SessionCoordinator(registry, None, person)
+
+    @registry.register("tool:pre", timeout=1)
+    async def guard(event: str, data: dict[str, Any]) -> HookResult:
+        return await way(lambda: session.handle_approval_request(QUESTION, "guard"))
+
+    async def main() -> None:
+        # A hook that has waited before is called in another way.
+        for _ in range(3):
+            result = await session.execute_with_hooks("tool:pre", {})
+            assert (result.action, result.reason) == ("deny", "User denied: Deploy?")
+        assert person.asked == 3
+
+    simulated.run(main())
+
+
+def test_only_the_time_of_the_question_is_not_counted() -> None:
+    registry = HookRegistry()
+    session = SessionCoordinator(registry, None, Person())
+
+    @registry.register("tool:pre", timeout=1, on_error="deny")
+    async def hangs_afterwards(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0.25)
+        await asyncio.ensure_future(session.handle_approval_request(QUESTION))
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        for _ in range(2):
+            since = asyncio.get_running_loop().time()
+            result = await session.execute_with_hooks("tool:pre", {})
+            assert result.reason == "hook `hangs_afterwards` failed: gave no answer within 1s"
+            assert asyncio.get_running_loop().time() - since == pytest.approx(4.0)
+
+    simulated.run(main())
+
+
+def test_questions_of_others_do_not_stop_the_time() -> None:
+    registry = HookRegistry()
+    session = SessionCoordinator(HookRegistry(), None, Person())
+
+    @registry.register("tool:pre", timeout=1, on_error="deny")
+    async def hangs(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        question = asyncio.ensure_future(session.handle_approval_request(QUESTION))
+        await asyncio.sleep(0.5)
+        result = await registry.emit("tool:pre", {})
+        assert (result.action, asyncio.get_running_loop().time()) == ("deny", 1.5)
+        assert (await question).action == "deny"
+
+    simulated.run(main())
+
+
+def test_the_context_is_as_before_when_a_hook_waits() -> None:
+    import contextvars
+
+    registry = HookRegistry()
+
+    @registry.register("some:event")
+    async def waits(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        before = dict(contextvars.copy_context())
+        for _ in range(2):
+            await registry.emit("some:event", {})
+            assert dict(contextvars.copy_context()) == before
+
+    simulated.run(main())
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_a_hook_of_a_session_may_ask_in_a_task(way: Callable[[Ask], Awaitable[HookResult]]) -> None:
+    registry, person = HookRegistry(), Person()
+    asking = SessionCoordinator(HookRegistry(), None, person)
+
+    @registry.register("prompt:submit", timeout=1)
+    async def guard(event: str, data: dict[str, Any]) -> HookResult:
+        return await way(lambda: asking.handle_approval_request(QUESTION, "guard"))
+
+    async def main() -> None:
+        async with Session(ScriptedProvider(["done", "done"]), hooks=registry) as session:
+            for _ in range(2):
+                turn = await session.prompt("go")
+                assert (turn.end, turn.reason) == ("refused", "User denied: Deploy?")
+
+    simulated.run(main())
