@@ -167,3 +167,15 @@ fn an_emission_after_a_tool_tells_which_call_it_is_about() {
     assert!(session.emit(TOOL_POST, post).now_or_never().unwrap().is_proceed());
     assert_eq!(contents(&conversation.next_call()), ["calls", "result 1\n\nnote", "result 2"]);
 }
+
+#[test]
+fn an_injection_beside_a_denial_or_a_question_is_not_lost() {
+    for answer in [HookResult::deny("no"), HookResult::ask("Go?")] {
+        let conversation = Conversation::new();
+        let session = Coordinator::builder(HookRegistry::new()).context(conversation.clone()).build();
+        let event = TOOL_PRE.name();
+        let routed = session.process_with_injection(&event, "hook", answer, Some("note".into()), EventData::new());
+        assert!(!routed.now_or_never().unwrap().unwrap().is_proceed());
+        assert_eq!(contents(&conversation.history()), ["note"]);
+    }
+}

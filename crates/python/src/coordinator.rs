@@ -188,7 +188,7 @@ impl Coordinator {
         })
     }
 
-    /// Routes the answer of a single hook: gives who denied and why, or nothing.
+    /// Routes the answer of a single hook, or the flat view of several: gives who denied and why, or nothing.
     fn process(
         slf: &Bound<'_, Self>,
         result: &Bound<'_, HookResult>,
@@ -199,11 +199,16 @@ impl Coordinator {
         let event = event_name(event)?;
         let data = EventData::from(encode::to_map(data)?);
         let py = slf.py();
-        let result = result.borrow().to_flat(py).and_then(|flat| answer::in_json(py, flat));
-        let result = result.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let flat = result.borrow().to_flat(py).and_then(|flat| {
+            let stands_beside = matches!(flat.action, FlatAction::Deny | FlatAction::AskUser);
+            let injection = flat.injection().filter(|_| stands_beside);
+            Ok((answer::in_json(py, flat)?, injection))
+        });
+        let (result, injection) = flat.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let slf = slf.clone().unbind();
         Ok(Driven::new(async move {
-            let verdict = slf.get().kernel.process_hook_result(&event, &hook_name, result, data).await;
+            let kernel = &slf.get().kernel;
+            let verdict = kernel.process_with_injection(&event, &hook_name, result, injection, data).await;
             let verdict = verdict.map_err(|too_large| PyValueError::new_err(too_large.to_string()))?;
             Python::attach(|py| Ok(denial(py, &verdict)?.unbind()))
         }))

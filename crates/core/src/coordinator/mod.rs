@@ -377,6 +377,21 @@ impl Coordinator {
         event: &EventName,
         hook: &str,
         result: HookResult,
+        data: EventData,
+    ) -> Result<Verdict, InjectionTooLarge> {
+        self.process_with_injection(event, hook, result, None, data).await
+    }
+
+    /// Does the same for the flat view of an emission, in which an injection can stand beside a denial or a question.
+    ///
+    /// # Errors
+    /// If it injects more than the session allows. Nothing of the answer has been routed then, but it is recorded.
+    pub async fn process_with_injection(
+        &self,
+        event: &EventName,
+        hook: &str,
+        result: HookResult,
+        mut injection: Option<Injection>,
         mut data: EventData,
     ) -> Result<Verdict, InjectionTooLarge> {
         let HookResult { action, reason, message, output, suppress_output } = result;
@@ -392,18 +407,19 @@ impl Coordinator {
             Action::AskUser(_) if answers != Answers::All => {}
             Action::Deny => routing.denial = Some(Denial { by: hook.clone(), reason }),
             Action::Modify(change) => data.apply(change),
-            Action::InjectContext(injection) => {
-                let injection = FromHook { hook: hook.clone(), said: *injection };
-                let admitted = self.admit_alone(injection.clone());
-                if let Fate::Refused(too_large) = &admitted.fate {
-                    self.record_refusal(event, report.entries(&data), &admitted).await;
-                    return Err(too_large.clone());
-                }
-                routing.injections.push(injection);
-            }
+            Action::InjectContext(said) => injection = Some(*said),
             Action::AskUser(approval) => {
                 routing.approvals.push((FromHook { hook: hook.clone(), said: *approval }, reason));
             }
+        }
+        if let Some(said) = injection {
+            let injection = FromHook { hook: hook.clone(), said };
+            let admitted = self.admit_alone(injection.clone());
+            if let Fate::Refused(too_large) = &admitted.fate {
+                self.record_refusal(event, report.entries(&data), &admitted).await;
+                return Err(too_large.clone());
+            }
+            routing.injections.push(injection);
         }
         routing.reports = report.entries(&data);
         routing.messages.extend(message.map(|message| FromHook { hook: hook.clone(), said: *message }));

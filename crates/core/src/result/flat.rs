@@ -136,6 +136,17 @@ impl<T> FlatResult<T> {
         })
     }
 
+    /// The text for the conversation. The flat view of an emission may have one beside another action.
+    pub fn injection(&self) -> Option<Injection> {
+        let text = self.context_injection.clone()?;
+        let placement = match (self.ephemeral, self.append_to_last_tool_result) {
+            (false, _) => Placement::History,
+            (true, false) => Placement::NextCall,
+            (true, true) => Placement::LastToolResult,
+        };
+        Some(Injection { text, role: self.context_injection_role, placement })
+    }
+
     pub(crate) fn set_injection(&mut self, injection: Injection) {
         self.context_injection = Some(injection.text);
         self.context_injection_role = injection.role;
@@ -180,14 +191,9 @@ impl<O> HookResult<O> {
                 Action::Modify(Change::Replace(data))
             }
             FlatAction::InjectContext => {
-                let text = flat.context_injection;
-                let text = text.ok_or_else(|| unreadable("`inject_context` needs `context_injection`"))?;
-                let placement = match (flat.ephemeral, flat.append_to_last_tool_result) {
-                    (false, _) => Placement::History,
-                    (true, false) => Placement::NextCall,
-                    (true, true) => Placement::LastToolResult,
-                };
-                Action::InjectContext(Box::new(Injection { text, role: flat.context_injection_role, placement }))
+                let injection = flat.injection();
+                let injection = injection.ok_or_else(|| unreadable("`inject_context` needs `context_injection`"))?;
+                Action::InjectContext(Box::new(injection))
             }
             FlatAction::AskUser => Action::AskUser(Box::new(Approval {
                 prompt: flat.approval_prompt.unwrap_or_else(|| Approval::PROMPT.to_owned()),

@@ -128,15 +128,15 @@ class SessionCoordinator:
     async def process_hook_result(
         self, result: HookResult, event: str, hook_name: str = "composite", data: dict[str, Any] | None = None
     ) -> HookResult:
-        """Routes the answer of a single hook. Gives a denial if it denies or a person refused, and otherwise the result itself; a
-        granted question is a ``continue``.
+        """Routes the answer of a single hook, or what ``hooks.emit`` gave. Gives a denial if it denies or a person refused, and otherwise
+        the result itself; a granted question is a ``continue``.
 
         Raises ``ValueError`` if it injects more than the session allows.
         """
         denied = await self._kernel.process(result, event, hook_name, data or {})
         if denied is not None:
             return HookResult(action="deny", reason=denied[1])
-        return HookResult(action="continue") if result.action == "ask_user" else result
+        return HookResult(action="continue", data=result.data) if result.action == "ask_user" else result
 
     def handle_context_injection(
         self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT
@@ -157,7 +157,7 @@ class SessionCoordinator:
         self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT
     ) -> HookResult:
         """Asks the person. Gives ``continue`` or a denial."""
-        alone = {"action": "ask_user", "user_message": None}
+        alone = {"action": "ask_user", "context_injection": None, "user_message": None}
         return await self.process_hook_result(result.model_copy(update=alone), event, hook_name)
 
     async def handle_user_message(self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT) -> None:
