@@ -1,8 +1,9 @@
-"""Flat results that a coordinator routes: of a single hook, and of `emit`."""
+"""Flat results that a coordinator routes: of a single hook, of `emit`, and of an `emit` that is not the registry's own."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import AsyncMock, patch
 
 import pytest
 
@@ -10,9 +11,64 @@ import simulated
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
-from parts import ASK, INJECT, Context, Person, Screen, hooks
+from parts import ASK, INJECT, Context, Person, Screen, hooks, run
 
 DENY = HookResult(action="deny", reason="no")
+
+
+class Strict(HookRegistry):
+    """Denies what its hooks let pass."""
+
+    async def emit(self, event: str, data: dict[str, Any]) -> HookResult:  # type: ignore[override]
+        result = await super().emit(event, data)
+        return DENY if result.action == "continue" else result
+
+
+def test_the_emit_of_a_subclass_counts() -> None:
+    session = SessionCoordinator(Strict())
+    result = run(session)
+    assert (result.action, result.reason, result.data) == ("deny", "no", None)
+    verdict = simulated.run(session.emit("tool:pre", {}))
+    assert (verdict.proceeds, verdict.denied_by, verdict.reason, verdict.outcome) == (False, "composite", "no", None)
+
+
+def test_an_emit_that_a_test_patches_counts() -> None:
+    registry = HookRegistry()
+    session = SessionCoordinator(registry)
+    with patch.object(registry, "emit", AsyncMock(return_value=DENY)) as emit:
+        assert run(session, data={"n": 1}).action == "deny"
+    emit.assert_awaited_once_with("tool:pre", {"n": 1})
+    assert run(session).action == "continue"
+    with patch.object(HookRegistry, "emit", AsyncMock(return_value=DENY)):
+        assert run(session).action == "deny"
+    assert run(session).action == "continue"
+
+
+@pytest.mark.parametrize(
+    ("given", "action", "data"),
+    [
+        (None, "continue", {"n": 1}),
+        ({"action": "deny", "reason": "no"}, "deny", None),
+        (HookResult(data={"n": 2}), "continue", {"n": 2}),
+        (HookResult(action="modify", data={"n": 2}), "modify", {"n": 2}),
+        (ASK.model_copy(update={"data": {"n": 2}}), "continue", {"n": 2}),
+        (INJECT, "inject_context", {"n": 1}),
+    ],
+)
+def test_what_another_emit_gives_is_routed(given: Any, action: str, data: dict[str, Any] | None) -> None:
+    registry = HookRegistry()
+    session = SessionCoordinator(registry, Context(), Person("Allow"), Screen())
+    with patch.object(registry, "emit", AsyncMock(return_value=given)):
+        result = run(session, data={"n": 1})
+    assert (result.action, result.data) == (action, data)
+    injected = [content for _, content, _ in session.context.messages]
+    assert injected == (["mind it"] if given is INJECT else [])
+
+
+def test_what_another_emit_gives_must_be_a_result() -> None:
+    registry = HookRegistry()
+    with patch.object(registry, "emit", AsyncMock(return_value="yes")), pytest.raises(ValueError, match="found `str`"):
+        run(SessionCoordinator(registry))
 
 
 @pytest.mark.parametrize(
