@@ -1,6 +1,6 @@
 //! `HookRegistry`: who listens, for Python.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,7 +50,9 @@ struct Registered {
 /// must not have the same; one function that listens to several events may.
 #[derive(Default)]
 struct Names {
+    /// Up to which number they were taken, and those of them that are free again.
     taken: u64,
+    free: BTreeSet<u64>,
     /// The number of each, and how often it is registered.
     numbers: HashMap<Identity, (u64, u64)>,
 }
@@ -75,8 +77,11 @@ impl Book {
     fn name(&mut self, name: String, identity: Identity) -> String {
         let names = self.names.entry(name.clone()).or_default();
         let (number, uses) = names.numbers.entry(identity).or_insert_with(|| {
-            names.taken += 1;
-            (names.taken, 0)
+            let free = names.free.pop_first().unwrap_or_else(|| {
+                names.taken += 1;
+                names.taken
+            });
+            (free, 0)
         });
         *uses += 1;
         if *number > 1 { format!("{name}#{number}") } else { name }
@@ -86,11 +91,15 @@ impl Book {
         let removed = self.hooks.remove(&id)?;
         if let Some((name, identity)) = &removed.name
             && let Some(names) = self.names.get_mut(name)
-            && let Some((_, uses)) = names.numbers.get_mut(identity)
+            && let Some((number, uses)) = names.numbers.get_mut(identity)
         {
             *uses -= 1;
             if *uses == 0 {
+                names.free.insert(*number);
                 names.numbers.remove(identity);
+            }
+            if names.numbers.is_empty() {
+                self.names.remove(name);
             }
         }
         Some(removed)

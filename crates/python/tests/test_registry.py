@@ -15,8 +15,10 @@ from unittest.mock import AsyncMock, MagicMock, patch
 import pytest
 
 from amplifier_core import events
+from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
 from amplifier_core.models import HookResult
+from parts import ASK, run
 
 EVENT = "some:event"
 
@@ -129,6 +131,33 @@ def test_functions_that_nobody_named_do_not_share_a_name() -> None:
     for event in ("a:b", "c:d"):
         registry.register(event, guard.method)
     assert registry.list_handlers() == {EVENT: ["<lambda>", "<lambda>#2"], "a:b": ["method"], "c:d": ["method"]}
+
+
+def test_a_name_is_free_again_when_no_hook_has_it() -> None:
+    def guard(event: str, data: dict[str, Any]) -> HookResult:
+        return ASK
+
+    def another() -> Any:
+        def guard(event: str, data: dict[str, Any]) -> None: ...
+
+        return guard
+
+    registry = HookRegistry()
+    session = SessionCoordinator(registry, approval_rules={"guard:*": "deny"})
+    for _ in range(3):
+        unregister = registry.register("tool:pre", guard)
+        assert run(session).reason == "Denied by rule: Go?"
+        unregister()
+        unregister()
+        assert run(session).action == "continue"
+    first, second, third = (registry.register(EVENT, one) for one in (guard, another(), another()))
+    assert [first.name, second.name, third.name] == ["guard", "guard#2", "guard#3"]
+    second()
+    fourth = registry.register(EVENT, another())
+    again = registry.register("a:b", guard)
+    first()
+    assert [fourth.name, again.name] == ["guard#2", "guard"]
+    assert registry.register(EVENT, another()).name == "guard#4"
 
 
 def test_a_registry_is_subclassed_with_arguments_of_its_own() -> None:
