@@ -114,6 +114,41 @@ def test_lines_that_are_not_typed_are_answers_in_order() -> None:
     os.close(write)
 
 
+def test_the_terminal_outlasts_its_event_loop() -> None:
+    read, write = os.pipe()
+    out = io.StringIO()
+
+    async def two() -> list[str | None]:
+        first, second = session.handle_approval_request(asks("1?", 5.0)), session.handle_approval_request(asks("2?", 5.0))
+        return [result.reason for result in await asyncio.gather(first, second)]
+
+    with os.fdopen(read, "r") as stdin:
+        session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
+        for _ in range(3):
+            os.write(write, b"2\n2\n")
+            assert asyncio.run(two()) == ["User denied: 1?", "User denied: 2?"]
+    os.close(write)
+
+
+def test_two_loops_do_not_ask_at_once() -> None:
+    read, write = os.pipe()
+    denied: list[str | None] = []
+
+    async def main() -> None:
+        first = asyncio.ensure_future(session.handle_approval_request(asks("First?", 5.0)))
+        await asyncio.sleep(0.01)
+        other = lambda: denied.append(asyncio.run(session.handle_approval_request(asks("Second?", 5.0))).reason)  # noqa: E731
+        await asyncio.get_running_loop().run_in_executor(None, other)
+        os.write(write, b"1\n")
+        assert (await first).action == "continue"
+
+    with os.fdopen(read, "r") as stdin:
+        session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, io.StringIO()), None)
+        asyncio.run(main())
+    os.close(write)
+    assert len(denied) == 1 and "another event loop" in str(denied[0])
+
+
 def test_a_closed_terminal_denies() -> None:
     session = SessionCoordinator(hooks(ASK), None, TerminalApprovals(io.StringIO(""), io.StringIO()), None)
     result = asyncio.run(session.execute_with_hooks("tool:pre", {}))

@@ -90,7 +90,8 @@ class TerminalApprovals:
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         self._stdin = stdin
         self._stdout = stdout
-        self._turn: asyncio.Lock | None = None
+        #: Whose turn it is, and on which loop: a lock belongs to one.
+        self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._typed = b""
 
     async def ask(self, request: ApprovalRequest) -> str:
@@ -99,9 +100,7 @@ class TerminalApprovals:
         stdout = self._stdout or sys.stderr
         if self._stdin is None and not (stdin and stdin.isatty()):
             raise RuntimeError("there is no terminal to ask on")
-        if self._turn is None:
-            self._turn = asyncio.Lock()
-        turn = self._turn
+        turn = self._turn_on(asyncio.get_running_loop())
         shown = False
 
         async def in_turn() -> str:
@@ -124,6 +123,16 @@ class TerminalApprovals:
             stdout.write(f"\ndenied: a question of hook {_printable(request.hook)} ran out of time before it could be shown\n")
             stdout.flush()
             raise RuntimeError("its time was up before it could be shown") from None
+
+    def _turn_on(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
+        if self._turn is not None:
+            its_loop, turn = self._turn
+            if its_loop is loop:
+                return turn
+            if turn.locked() and its_loop.is_running():
+                raise RuntimeError("a question of another event loop is open on this terminal")
+        self._turn = (loop, asyncio.Lock())
+        return self._turn[1]
 
     async def _show(self, request: ApprovalRequest, stdin: TextIO, stdout: TextIO) -> str:
         options = "  ".join(f"[{number}] {label}" for number, label in enumerate(request.options, 1))
