@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amplifier_core::DefaultDecision;
+use amplifier_core::{ApprovalOption, DefaultDecision};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -92,4 +92,11 @@ impl ApprovalRequest {
     fn __repr__(&self) -> String {
         format!("<ApprovalRequest {} of {}: {:?}>", self.0.id, self.0.hook, self.0.prompt)
     }
+}
+
+/// The label that a person means by what was typed: its number, counted from 1, or the label in any case.
+#[pyfunction]
+pub(crate) fn meant(labels: Vec<String>, typed: &str) -> Option<String> {
+    let options: Vec<ApprovalOption> = labels.into_iter().map(ApprovalOption::from).collect();
+    ApprovalOption::meant(&options, typed).map(|option| option.label.clone())
 }

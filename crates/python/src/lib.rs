@@ -43,6 +43,8 @@ mod _native {
     #[pymodule_export]
     use approval::ApprovalRequest;
     #[pymodule_export]
+    use approval::meant;
+    #[pymodule_export]
     use audit::AuditLog;
     #[pymodule_export]
     use audit::AuditReport;

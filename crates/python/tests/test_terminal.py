@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 import simulated
-from amplifier_core.approval import ApprovalSystem, TerminalApprovals
+from amplifier_core.approval import ApprovalSystem, ApprovalTimeoutError, ScriptedApprovals, TerminalApprovals
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.display import DisplaySystem, LoggingDisplay, TerminalDisplay
 from amplifier_core.hooks import HookRegistry
@@ -170,5 +170,29 @@ def test_displays_write_and_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_protocols_are_met() -> None:
-    assert isinstance(Person("Allow"), ApprovalSystem)
+    for system in (Person("Allow"), TerminalApprovals(), ScriptedApprovals("Allow")):
+        assert isinstance(system, ApprovalSystem)
     assert isinstance(TerminalDisplay(), DisplaySystem)
+
+
+def test_approvals_are_asked_for_by_the_documented_method() -> None:
+    read, write = os.pipe()
+    os.write(write, b"what?\ndeny\n")
+    out = io.StringIO()
+    with os.fdopen(read, "r") as stdin:
+        system: ApprovalSystem = TerminalApprovals(stdin, out)
+        assert ask(system) == "Deny"
+        with pytest.raises(ApprovalTimeoutError):
+            ask(system)
+    os.close(write)
+    assert out.getvalue().startswith("\nGo?\n[1] Allow  [2] Deny\n> [1] Allow")
+    script = ScriptedApprovals("Allow", "Deny")
+    assert [ask(script), ask(script), ask(script)] == ["Allow", "Deny", "Deny"]
+
+
+def ask(system: ApprovalSystem) -> str:
+    async def main() -> str:
+        answer = system.request_approval("Go\x07?", ["Allow", "Deny"], 0.05, "deny")
+        return answer if isinstance(answer, str) else await answer
+
+    return asyncio.run(main())

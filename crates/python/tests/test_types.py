@@ -20,7 +20,7 @@ SLOW = "amplifier_core.modules.available"
 PROGRAM = """
 from typing import Any, Literal
 
-from amplifier_core.approval import ApprovalSystem
+from amplifier_core.approval import ApprovalSystem, ScriptedApprovals, TerminalApprovals
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.testing import MockApprovalSystem, make_coordinator
 
@@ -49,7 +49,7 @@ class Wrong:
         return 1
 
 
-systems: list[ApprovalSystem] = [Sync(), Async(), Derived(), MockApprovalSystem()]
+systems: list[ApprovalSystem] = [Sync(), Async(), Derived(), MockApprovalSystem(), TerminalApprovals(), ScriptedApprovals()]
 wrong: ApprovalSystem = Wrong()  # type: ignore[assignment]
 
 

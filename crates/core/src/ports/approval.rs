@@ -159,14 +159,7 @@ impl std::fmt::Debug for Late {
 impl ApprovalRequest {
     /// The option that a person means by what was typed: its number, counted from 1, or its label in any case.
     pub fn option(&self, typed: &str) -> Option<&ApprovalOption> {
-        let typed = typed.trim();
-        let by_number = typed.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
-        by_number.or_else(|| {
-            let mut meant = self.options.iter().filter(|option| option.label.to_lowercase() == typed.to_lowercase());
-            // Two labels that differ in case only have to be typed exactly.
-            let (first, second) = (meant.next(), meant.next());
-            first.filter(|_| second.is_none()).or_else(|| self.options.iter().find(|option| option.label == typed))
-        })
+        ApprovalOption::meant(&self.options, typed)
     }
 
     /// Records an answer to a question that is no longer open: it came after the time limit, or somebody else was faster. It changes

@@ -99,6 +99,18 @@ impl ApprovalOption {
     pub fn new(label: impl Into<String>, effect: Effect) -> Self {
         Self { label: label.into(), effect }
     }
+
+    /// The one of the options that a person means by what was typed: its number, counted from 1, or its label in any case.
+    pub fn meant<'a>(options: &'a [Self], typed: &str) -> Option<&'a Self> {
+        let typed = typed.trim();
+        let by_number = typed.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
+        by_number.or_else(|| {
+            let mut meant = options.iter().filter(|option| option.label.to_lowercase() == typed.to_lowercase());
+            // Two labels that differ in case only have to be typed exactly.
+            let (first, second) = (meant.next(), meant.next());
+            first.filter(|_| second.is_none()).or_else(|| options.iter().find(|option| option.label == typed))
+        })
+    }
 }
 
 impl<T: Into<String>> From<T> for ApprovalOption {

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable
 from typing import Literal, Protocol, TextIO, runtime_checkable
 
-from amplifier_core._native import ApprovalRequest
+from amplifier_core._native import ApprovalRequest, meant
 
 __all__ = [
     "ApprovalRequest",
@@ -45,11 +45,12 @@ class ScriptedApprovals:
     """A person who answers as the script says, one entry a question; the last one repeats. For tests.
 
     An entry is the label to answer with, an exception to raise, or a number of seconds to wait before the entry that follows
-    it. ``None`` never answers. ``requests`` holds what was asked.
+    it. ``None`` never answers. ``requests`` holds what a coordinator asked.
     """
 
     def __init__(self, *script: str | float | BaseException | None) -> None:
         self.requests: list[ApprovalRequest] = []
+        self._asked = 0
         self._answers: list[tuple[float, str | BaseException | None]] = []
         delay = 0.0
         for entry in script:
@@ -62,9 +63,17 @@ class ScriptedApprovals:
     async def ask(self, request: ApprovalRequest) -> str:
         """Answers the next question."""
         self.requests.append(request)
+        return await self._answer()
+
+    async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
+        """Answers the next question, by the documented method. A coordinator uses the other one, which says more."""
+        return await self._answer()
+
+    async def _answer(self) -> str:
         if not self._answers:
             raise RuntimeError("the script is empty")
-        delay, answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
+        self._asked += 1
+        delay, answer = self._answers[min(self._asked, len(self._answers)) - 1]
         if delay:
             await asyncio.sleep(delay)
         if isinstance(answer, BaseException):
@@ -96,6 +105,16 @@ class TerminalApprovals:
 
     async def ask(self, request: ApprovalRequest) -> str:
         """Asks until one of the options is typed, or the time of the question is up."""
+        reason = f" ({_printable(request.reason)})" if request.reason else ""
+        hook = _printable(request.hook)
+        question = f"{hook} at {request.event}{reason}\n{_printable(request.prompt)}"
+        return await self._ask(question, f"a question of hook {hook}", request.options, request.timeout, request.default)
+
+    async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
+        """Does the same by the documented method. A coordinator uses the other one, which says who asks."""
+        return await self._ask(_printable(prompt), "a question", options, timeout, default)
+
+    async def _ask(self, question: str, what: str, options: list[str], timeout: float, default: str) -> str:
         stdin = self._stdin or sys.stdin
         stdout = self._stdout or sys.stderr
         if self._stdin is None and not (stdin and stdin.isatty()):
@@ -108,19 +127,19 @@ class TerminalApprovals:
             # One question at a time: what is typed is the answer to the last one shown.
             async with turn:
                 shown = True
-                return await self._show(request, stdin, stdout)
+                return await self._show(question, options, stdin, stdout)
 
         try:
             # The kernel would wait on for a late answer, and the next question for its turn.
-            return await asyncio.wait_for(in_turn(), request.timeout - min(_MARGIN, request.timeout / 4))
+            return await asyncio.wait_for(in_turn(), timeout - min(_MARGIN, timeout / 4))
         except asyncio.TimeoutError:
             if shown:
-                decision = "allowed" if request.default == "allow" else "denied"
+                decision = "allowed" if default == "allow" else "denied"
                 stdout.write(f"\n{decision} by default: nobody answered in time\n")
                 stdout.flush()
                 raise ApprovalTimeoutError from None
             # Nobody has seen it, so nothing is allowed by default.
-            stdout.write(f"\ndenied: a question of hook {_printable(request.hook)} ran out of time before it could be shown\n")
+            stdout.write(f"\ndenied: {what} ran out of time before it could be shown\n")
             stdout.flush()
             raise RuntimeError("its time was up before it could be shown") from None
 
@@ -134,20 +153,19 @@ class TerminalApprovals:
         self._turn = (loop, asyncio.Lock())
         return self._turn[1]
 
-    async def _show(self, request: ApprovalRequest, stdin: TextIO, stdout: TextIO) -> str:
-        options = "  ".join(f"[{number}] {label}" for number, label in enumerate(request.options, 1))
-        reason = f" ({_printable(request.reason)})" if request.reason else ""
-        stdout.write(f"\n{_printable(request.hook)} at {request.event}{reason}\n{_printable(request.prompt)}\n")
+    async def _show(self, question: str, options: list[str], stdin: TextIO, stdout: TextIO) -> str:
+        offered = "  ".join(f"[{number}] {label}" for number, label in enumerate(options, 1))
+        stdout.write(f"\n{question}\n")
         stdout.flush()
         # Before the options: what is typed once they are there is an answer.
         self._discard_typed(stdin)
         while True:
-            stdout.write(f"{_printable(options)}\n> ")
+            stdout.write(f"{_printable(offered)}\n> ")
             stdout.flush()
             line = await self._read_line(stdin)
             if not line:
                 raise RuntimeError("the terminal was closed")
-            chosen = request.option(line)
+            chosen = meant(options, line)
             if chosen is not None:
                 return chosen
 

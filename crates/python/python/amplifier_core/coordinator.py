@@ -276,8 +276,10 @@ def _approvals(system: Any) -> _Part | None:
     ask, request_approval = getattr(system, "ask", None), getattr(system, "request_approval", None)
     can_ask = callable(ask) and _takes(ask, None)
     can_request = callable(request_approval) and _takes(request_approval, prompt="", options=[], timeout=0.0, default="")
-    # Beside the other one, an `ask` may be there for something else, and a mock has every method: its parameter tells.
-    if can_ask and (not can_request or "request" in _parameters(ask)):
+    # Beside the other one, an `ask` may be there for something else, and a mock has every method: its parameter tells, or that of the class
+    # that a mock stands for.
+    of_class = getattr(system.__class__, "ask", None)
+    if can_ask and (not can_request or "request" in {*_parameters(ask), *_parameters(of_class)}):
         return system, True
     if can_request:
         return system, False
