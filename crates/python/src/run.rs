@@ -22,7 +22,7 @@ use crate::registry::HookRegistry;
 use crate::result::HookResult;
 use crate::send::{self, Coroutine, Sent};
 use crate::step::{Awaiting, Input, Step, is_awaitable};
-use crate::timer::{Timer, cancelled, is_a_cancellation, is_an_interrupt, is_being_cancelled, running_loop};
+use crate::timer::{Timer, cancelled, followed, is_a_cancellation, is_an_interrupt, is_being_cancelled, running_loop};
 use crate::{answer, encode, log};
 
 /// An emission on its way.
@@ -177,17 +177,35 @@ impl Run {
     ) -> PyResult<Reached<'py>> {
         match called {
             Ok(Ok(Called::Answered(answer))) => Ok(Reached::Returned(answer)),
-            Ok(Ok(Called::Waits(awaiting, yielded))) => {
-                let mark = self.mark_of(py, index)?;
-                let questions = Questions::default();
-                let mut waiting = Waiting { awaiting, who: Who::Hook(index), timer: None, questions, mark };
-                self.keep_time(py, index, &mut waiting)?;
-                self.waiting = Some(Box::new(waiting));
-                Ok(Reached::Waits(yielded))
-            }
+            Ok(Ok(Called::Waits(awaiting, yielded))) => self.begin_to_wait(py, index, awaiting, yielded),
             Ok(Err(error)) => raised(py, error),
             Err(error) => Ok(Reached::Failed(error, None)),
         }
+    }
+
+    fn begin_to_wait<'py>(
+        &mut self,
+        py: Python<'py>,
+        index: usize,
+        mut awaiting: Awaiting,
+        mut yielded: Bound<'py, PyAny>,
+    ) -> PyResult<Reached<'py>> {
+        let mark = self.mark_of(py, index)?;
+        let followed = followed(awaiting.object(py), &yielded)?;
+        if let Some(followed) = &followed {
+            awaiting = Awaiting::of(followed)?.unwrap_or(awaiting);
+            let first = awaiting.resume(py, Input::Send(py.None().into_bound(py)));
+            match first {
+                Ok(Step::Yield(first)) => yielded = first,
+                Ok(Step::Return(answer)) => return Ok(Reached::Returned(answer)),
+                Err(error) => return raised(py, error),
+            }
+        }
+        let timer = Timer::new(py, self.limit(index), followed)?.map(Arc::new);
+        let mut waiting = Waiting { awaiting, who: Who::Hook(index), timer, questions: Questions::default(), mark };
+        self.keep_time(py, &mut waiting)?;
+        self.waiting = Some(Box::new(waiting));
+        Ok(Reached::Waits(yielded))
     }
 
     /// The data for a hook: a dict of its own, so that setting keys in place changes nothing for anyone.
@@ -264,9 +282,6 @@ impl Run {
         mut waiting: Box<Waiting>,
         input: Input<'py>,
     ) -> PyResult<(Who, Reached<'py>)> {
-        if let (Some(timer), Input::Throw(error)) = (&waiting.timer, &input) {
-            timer.sees(py, error)?;
-        }
         let resumed = match &waiting.timer {
             // It had its time to clean up, and did not take the hint.
             Some(timer) if timer.is_over() => waiting.awaiting.close(py).and(Err(cancelled(py)?)),
@@ -283,9 +298,7 @@ impl Run {
             }
         };
         if let Ok(Step::Yield(yielded)) = resumed {
-            if let Who::Hook(index) = waiting.who {
-                self.keep_time(py, index, &mut waiting)?;
-            }
+            self.keep_time(py, &mut waiting)?;
             self.waiting = Some(waiting);
             return Ok((Who::Observers(Vec::new()), Reached::Waits(yielded)));
         }
@@ -302,7 +315,7 @@ impl Run {
             Ok(Step::Yield(yielded)) => Reached::Waits(yielded),
             Err(error) => match &timer {
                 Some(timer) => raised_while(py, error, || timer.was_cancelled(py))?,
-                None => raised(py, error)?,
+                None => raised_while(py, error, || true)?,
             },
         };
         Ok((who, reached))
@@ -326,10 +339,7 @@ impl Run {
     }
 
     /// A timer is armed for a hook that really waits, and stands still while the hook waits for a person.
-    fn keep_time(&self, py: Python<'_>, index: usize, waiting: &mut Waiting) -> PyResult<()> {
-        if waiting.timer.is_none() {
-            waiting.timer = Timer::new(py, self.limit(index))?.map(Arc::new);
-        }
+    fn keep_time(&self, py: Python<'_>, waiting: &mut Waiting) -> PyResult<()> {
         let Some(timer) = &waiting.timer else { return Ok(()) };
         let is_asking = waiting.questions.is_one_open();
         let is_one_open = waiting.mark.as_ref().map_or(is_asking, |mark| mark.get().is_one_open(timer, is_asking));

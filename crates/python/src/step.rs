@@ -53,7 +53,7 @@ impl Awaiting {
         }
     }
 
-    fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         match self {
             Self::Coroutine(coroutine) => coroutine.object(py),
             Self::Iterator(iterator) => iterator.bind(py).as_any(),

@@ -63,13 +63,13 @@ pub(crate) struct Timer {
     watch: Py<Watch>,
     running: Py<PyAny>,
     task: Py<PyAny>,
+    /// Who knows how often the task is cancelled: the task itself, from Python 3.11 on.
+    counter: Py<PyAny>,
     // A std lock: nothing calls Python while it is held.
     pace: Mutex<Pace>,
     fired: Arc<AtomicU32>,
     /// How often the task had been cancelled before: it may be cleaning up, or have gone on all the same.
     cancelled_before: u32,
-    /// How many cancellations reached the hook since the time was up.
-    thrown: AtomicU32,
 }
 
 struct Pace {
@@ -79,10 +79,11 @@ struct Pace {
 
 impl Timer {
     /// A timer that is not armed yet. There is none without a loop: then nobody can wait, either.
-    pub(crate) fn new(py: Python<'_>, limit: Duration) -> PyResult<Option<Self>> {
+    pub(crate) fn new(py: Python<'_>, limit: Duration, counter: Option<Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
         let Some(running) = running_loop(py) else { return Ok(None) };
         let Some(task) = current_task(&running)? else { return Ok(None) };
-        let cancelled_before = match cancellations(&task)?.unwrap_or_default() {
+        let counter = counter.unwrap_or_else(|| task.clone());
+        let cancelled_before = match cancellations(&counter)?.unwrap_or_default() {
             0 => 0,
             // The hook, or a signal while it ran, may have cancelled the task, which learns of it when it waits.
             known => known - u32::from(is_told_of_it_later(&task)?),
@@ -92,10 +93,10 @@ impl Timer {
             watch,
             running,
             task,
+            counter: counter.unbind(),
             pace: Mutex::new(Pace { left: limit, armed: None }),
             fired: Arc::default(),
             cancelled_before,
-            thrown: AtomicU32::default(),
         }))
     }
 
@@ -148,17 +149,9 @@ impl Timer {
         self.pace().armed = None;
     }
 
-    /// Takes note of what is thrown into the hook.
-    pub(crate) fn sees(&self, py: Python<'_>, thrown: &PyErr) -> PyResult<()> {
-        if self.has_fired() && is_a_cancellation(py, thrown)? {
-            self.thrown.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
     /// Whether the task was cancelled since the hook began to wait. Where that is not known, it may have been.
     pub(crate) fn was_cancelled(&self, py: Python<'_>) -> bool {
-        let known = cancellations(self.task.bind(py)).ok().flatten();
+        let known = cancellations(self.counter.bind(py)).ok().flatten();
         known.is_none_or(|now| now > self.cancelled_before)
     }
 
@@ -168,21 +161,19 @@ impl Timer {
         if !self.has_fired() {
             return Ok(false);
         }
-        let task = self.task.bind(py);
-        // Before 3.11 a task does not count who cancelled it, so that there is nothing to take back.
-        if let Some(uncancel) = task.getattr_opt(intern!(py, "uncancel"))? {
+        let counter = self.counter.bind(py);
+        if let Some(uncancel) = counter.getattr_opt(intern!(py, "uncancel"))? {
             for _ in 0..self.fired.load(Ordering::Relaxed) {
                 uncancel.call0()?;
             }
         }
-        // Where nobody counts, more cancellations than ours tell; two at the same moment are one.
-        let is_more = self.thrown.load(Ordering::Relaxed) > self.fired.load(Ordering::Relaxed);
-        Ok(cancellations(task)?.map_or(is_more, |now| now > self.cancelled_before))
+        Ok(cancellations(counter)?.is_some_and(|now| now > self.cancelled_before))
     }
 
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.watch)?;
         visit.call(&self.running)?;
+        visit.call(&self.counter)?;
         visit.call(&self.task)
     }
 
@@ -213,9 +204,9 @@ fn current_task<'py>(running: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
     Ok(Some(asyncio.call_method1(intern!(py, "current_task"), (running,))?).filter(|task| !task.is_none()))
 }
 
-/// How often the task was cancelled; unknown before Python 3.11.
-fn cancellations(task: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-    let cancelling = task.getattr_opt(intern!(task.py(), "cancelling"))?;
+/// How often the task was cancelled, if that is known.
+fn cancellations(counter: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    let cancelling = counter.getattr_opt(intern!(counter.py(), "cancelling"))?;
     cancelling.map(|cancelling| cancelling.call0()?.extract()).transpose()
 }
 
@@ -224,11 +215,31 @@ fn is_told_of_it_later(task: &Bound<'_, PyAny>) -> PyResult<bool> {
     task.getattr_opt(intern!(task.py(), "_must_cancel"))?.map_or(Ok(false), |told| told.is_truthy())
 }
 
-/// Whether somebody cancels the task that runs now. Where that is not known, it may be.
+/// Whether somebody cancels the task that runs now. Without a task, that is not known, and may be.
 pub(crate) fn is_being_cancelled(py: Python<'_>) -> bool {
     let task = running_loop(py).map_or(Ok(None), |running| current_task(&running));
-    let known = task.and_then(|task| task.map_or(Ok(None), |task| cancellations(&task)));
-    known.ok().flatten().is_none_or(|known| known > 0)
+    let known = task.and_then(|task| {
+        let Some(task) = task else { return Ok(true) };
+        // Before Python 3.11 a task does not say so; but it was not told of it while it ran, so that is not what was raised.
+        cancellations(&task)?.map_or_else(|| is_told_of_it_later(&task), |known| Ok(known > 0))
+    });
+    known.unwrap_or(true)
+}
+
+/// What a hook waits for, with what knows how often its task is cancelled, where tasks do not: before Python 3.11.
+pub(crate) fn followed<'py>(
+    hook: &Bound<'py, PyAny>,
+    yielded: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = hook.py();
+    static IS_COUNTED: PyOnceLock<bool> = PyOnceLock::new();
+    let is_counted = IS_COUNTED.get_or_try_init(py, || {
+        asyncio(py).map_or(Ok(true), |asyncio| asyncio.getattr("Task")?.hasattr(intern!(py, "cancelling")))
+    })?;
+    if *is_counted {
+        return Ok(None);
+    }
+    py.import("amplifier_core._tasks")?.call_method1("Followed", (hook, yielded)).map(Some)
 }
 
 fn cancelled_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

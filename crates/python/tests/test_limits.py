@@ -73,7 +73,7 @@ def test_the_time_limit_and_the_caller_can_cancel_at_once() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    if hasattr(asyncio.Task, "cancelling"):
+    if hasattr(asyncio.Task, "cancelling"):  # Before 3.11, two at the same moment are one.
         simulated.run(main())
 
 
@@ -89,8 +89,7 @@ def test_hooks_of_a_task_that_was_cancelled_before_fail_alone() -> None:
     async def waits_for_another(event: str, data: dict[str, Any]) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(future.cancel)
-        if "cancelling" in dir(asyncio.Task):  # Before 3.11, nobody can tell who was cancelled.
-            await future
+        await future
 
     registry.register(EVENT, lambda event, data: seen.append("saved"))
 
@@ -108,6 +107,42 @@ def test_hooks_of_a_task_that_was_cancelled_before_fail_alone() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert seen == ["saved", "cleaned up"]
+
+    simulated.run(main())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_hook_fails_if_what_it_awaits_is_cancelled(at_once: bool) -> None:
+    registry = HookRegistry()
+
+    @registry.register(EVENT, on_error="deny")
+    async def waits(event: str, data: dict[str, Any]) -> None:
+        task = asyncio.ensure_future(asyncio.sleep(9))
+        task.cancel()
+        if at_once:
+            while not task.done():
+                await asyncio.sleep(0)
+        await task
+
+    @registry.register("other:event", on_error="deny")
+    async def raises_at_once(event: str, data: dict[str, Any]) -> None:
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        for event, name in ((EVENT, "waits"), ("other:event", "raises_at_once")):
+            for _ in range(2):
+                result = await registry.emit(event, {})
+                assert (result.action, result.reason) == ("deny", f"hook `{name}` failed: CancelledError")
+        # The emission itself can still be cancelled, also after such a failure.
+        task = asyncio.ensure_future(registry.emit("slow:event", {}))
+        registry.register("slow:event", waits_for_ever)
+        await asyncio.sleep(0)
+        assert task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async def waits_for_ever(event: str, data: dict[str, Any]) -> None:
+        await asyncio.ensure_future(asyncio.sleep(3600))
 
     simulated.run(main())
 
