@@ -2,8 +2,10 @@
 //!
 //! An [`Emission`](crate::Emission) says which hook is next and takes its answer; whoever drives it calls the hooks. The rules for that
 //! are here: a hook that panics, or is called from inside too many others, has failed ([`contain`]), and the time that it waits for
-//! a person is not counted ([`Questions`]; where it is the driver who knows that a person is asked, [`Question`]).
+//! a person is not counted ([`Questions`]; where it is the driver who knows that a person is asked, [`Question`]). Whose
+//! events the registry's own are, [`Sessions`] says.
 
 pub use crate::event::stamp::{is_timestamp, rfc3339};
 pub use crate::guard::contain;
 pub use crate::registry::person::{Question, Questions};
+pub use crate::registry::sessions::Sessions;

@@ -90,11 +90,40 @@ fn data_that_went_through_one_session_carries_the_name_of_the_next() {
 }
 
 #[test]
-fn events_of_the_registry_itself_belong_to_the_first_session() {
-    let [(_, first, _), _] = two_sessions(HookResult::set("session_id", "forged"));
-    let forged = EventData::from(tool_pre().with("session_id", "forged"));
-    let outcome = first.hooks().emit(TOOL_PRE, forged).now_or_never().unwrap();
-    assert_eq!(outcome.data.session_id(), Some("first"));
+fn events_of_the_registry_itself_belong_to_the_only_session() {
+    let hooks = HookRegistry::new();
+    let session = |id: Option<&str>| {
+        let builder = Coordinator::builder(hooks.clone());
+        id.map_or_else(|| Coordinator::builder(hooks.clone()), |id| builder.session_id(id)).build()
+    };
+    let check = |expected: Option<&str>| {
+        for named in [None, Some("named")] {
+            let data = named.map_or_else(tool_pre, |named| tool_pre().with("session_id", named));
+            let outcome = hooks.emit(TOOL_PRE, data).now_or_never().unwrap();
+            assert_eq!(outcome.data.session_id(), expected.or(named));
+        }
+    };
+    let first = session(Some("first"));
+    let child = first.child().session_id("child").build();
+    drop(Coordinator::builder(hooks.clone()).session_id("first"));
+    check(Some("first"));
+    let second = session(Some("second"));
+    check(None);
+    drop((first, child));
+    check(Some("second"));
+    let nameless = session(None);
+    check(None);
+    let verdict = nameless.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    let Verdict::Proceed(data) = verdict else { panic!("{verdict}") };
+    assert_eq!(data.session_id(), None);
+    drop(nameless);
+    check(Some("second"));
+    drop(second);
+    check(None);
+    let _first = session(Some("first"));
+    hooks.set_reserved_fields([("session_id", "reserved")]);
+    drop(session(Some("second")));
+    check(Some("reserved"));
 }
 
 #[test]

@@ -42,6 +42,20 @@ impl Coordinator {
     }
 }
 
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        // That of a session ends with the session.
+        if self.owner.is_some() {
+            return;
+        }
+        let _ = Python::try_attach(|py| {
+            if let Err(error) = self.hooks.get().release(py, self.kernel.session_id()) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}
+
 /// Runs what goes on after an emission has returned: in a task on the loop that runs then.
 pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
     let driven = Driven::new(async {
@@ -128,14 +142,13 @@ impl Coordinator {
                 Err(_) => builder.audit(PyAudit(port(audit))),
             };
         }
-        let mut reserved = None;
+        let fields = PyDict::new(py);
         if let Some(id) = session_id {
-            let fields = PyDict::new(py);
             fields.set_item("session_id", &id)?;
-            hooks.get().reserve_if_free(&fields)?;
-            reserved = Some(fields.unbind());
             builder = builder.session_id(id);
         }
+        hooks.get().reserve_if_free(&fields)?;
+        let reserved = (!fields.is_empty()).then(|| fields.unbind());
         Ok(Self { kernel: builder.build(), hooks, reserved, ports, owner: None })
     }
 

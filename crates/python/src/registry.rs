@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use amplifier_core::driving::Sessions;
 use amplifier_core::{EventKey, HookInfo, HookRole, Listeners, OnError, Registration};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -18,6 +19,9 @@ use crate::emitting::{Emitting, Order, Purpose};
 use crate::hook::{PyHook, SharedHook, default_name};
 use crate::{encode, log};
 
+/// The field that names the session of an event.
+const SESSION_ID: &str = "session_id";
+
 /// Who listens to which event, and in which order.
 // With a dict, so that tests can put another `emit` in the place of this one.
 #[pyclass(module = "amplifier_core.hooks", subclass, frozen, weakref, dict)]
@@ -28,6 +32,7 @@ pub(crate) struct HookRegistry {
     strict: Arc<AtomicBool>,
     // Std locks: nothing calls Python while they are held.
     base: Mutex<Option<Arc<Base>>>,
+    sessions: Mutex<Sessions>,
     book: Arc<Mutex<Book>>,
 }
 
@@ -197,16 +202,45 @@ impl HookRegistry {
         })
     }
 
-    /// Reserves the fields that nobody has reserved yet.
+    /// Notes that a session uses the registry: `fields` has its id. It ends with [`release`](Self::release).
     pub(crate) fn reserve_if_free(&self, fields: &Bound<'_, PyDict>) -> PyResult<()> {
-        let py = fields.py();
+        let id = fields.get_item(SESSION_ID)?.map(|id| id.extract::<String>()).transpose()?;
+        self.change_sessions(fields.py(), |sessions| sessions.begin(id.as_deref()))
+    }
+
+    /// Notes that a session uses the registry no more.
+    pub(crate) fn release(&self, py: Python<'_>, id: Option<&str>) -> PyResult<()> {
+        self.change_sessions(py, |sessions| sessions.end(id))
+    }
+
+    /// Events that hooks emit here belong to the session that uses the registry, as long as it is the only one.
+    pub(crate) fn change_sessions(&self, py: Python<'_>, change: impl FnOnce(&mut Sessions)) -> PyResult<()> {
+        let sole = |sessions: &Sessions| sessions.sole().map(str::to_owned);
+        let (before, now) = {
+            let mut sessions = lock(&self.sessions);
+            let before = sole(&sessions);
+            change(&mut sessions);
+            (before, sole(&sessions))
+        };
+        if before == now {
+            return Ok(());
+        }
         self.change_base(|base| {
-            let reserved = fields.copy()?;
-            if let Some(earlier) = &base.reserved {
-                reserved.update(earlier.bind(py).as_mapping())?;
+            let reserved =
+                base.reserved.as_ref().map_or_else(|| Ok(PyDict::new(py)), |fields| fields.bind(py).copy())?;
+            let known = reserved.get_item(SESSION_ID)?;
+            // What was reserved by other means stays.
+            let is_its = match (&known, &before) {
+                (Some(known), Some(before)) => known.eq(before)?,
+                (known, before) => known.is_none() && before.is_none(),
+            };
+            match now {
+                Some(now) if is_its => reserved.set_item(SESSION_ID, now)?,
+                None if is_its => reserved.del_item(SESSION_ID)?,
+                _ => {}
             }
             let defaults = base.defaults.as_ref().map(|fields| fields.clone_ref(py));
-            Ok(Base { defaults, reserved: Some(reserved.unbind()) })
+            Ok(Base { defaults, reserved: (!reserved.is_empty()).then(|| reserved.unbind()) })
         })
     }
 
@@ -236,8 +270,8 @@ impl HookRegistry {
     ) -> Self {
         let builder = amplifier_core::HookRegistry::builder().clock(LoopClock::new());
         let builder = if parallel_observers { builder.parallel_observers() } else { builder };
-        let (base, book) = (Mutex::default(), Arc::default());
-        Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, book }
+        let (base, sessions, book) = (Mutex::default(), Mutex::default(), Arc::default());
+        Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, sessions, book }
     }
 
     /// Refuses what `__new__` leaves to the `__init__` of a subclass, and takes what that passes on: the registry is there already.

@@ -396,6 +396,38 @@ def test_a_record_that_nobody_waits_for_is_a_failure() -> None:
     assert (result.action, result.reason) == ("deny", "the audit log failed: TypeError: `record` must not be async")
 
 
+def test_what_hooks_emit_belongs_to_the_session_if_there_is_one_alone() -> None:
+    registry = HookRegistry()
+    heard: list[Any] = []
+
+    @registry.register("tool:pre")
+    async def emits(event: str, data: dict[str, Any]) -> None:
+        for named in ({}, {"session_id": "named"}):
+            await registry.emit("some:event", named)
+
+    registry.register("some:event", lambda event, data: heard.append(data.get("session_id")))
+
+    def hears(session: SessionCoordinator) -> Any:
+        heard.clear()
+        result = run(session)
+        return result.data and result.data.get("session_id"), *heard
+
+    first = SessionCoordinator(registry, session_id="first")
+    assert hears(first) == ("first", "first", "first")
+    second = SessionCoordinator(registry, session_id="second")
+    assert hears(first) == ("first", None, "named")
+    assert hears(second) == ("second", None, "named")
+    del first
+    assert hears(second) == ("second", "second", "second")
+    nameless = SessionCoordinator(registry)
+    assert hears(nameless) == (None, None, "named")
+    del nameless
+    registry.set_reserved_fields(session_id="reserved")
+    assert hears(second) == ("second", "reserved", "reserved")
+    del second
+    assert hears(SessionCoordinator(registry, session_id="third")) == ("third", "reserved", "reserved")
+
+
 def test_the_session_cannot_be_forged() -> None:
     registry = HookRegistry()
     seen: list[str] = []

@@ -86,6 +86,16 @@ struct Shared {
     late: Mutex<JoinSet<()>>,
     /// Who watches them where tokio does not.
     background: Option<Background>,
+    /// Whether it counts as one of the sessions that use the hooks.
+    uses_hooks: bool,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.uses_hooks {
+            self.hooks.change_sessions(|sessions| sessions.end(self.session_id.as_deref()));
+        }
+    }
 }
 
 /// The person's standing answers.
@@ -105,18 +115,22 @@ type Background = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 #[must_use = "call `build` to make the coordinator"]
 pub struct CoordinatorBuilder {
     shared: Shared,
+    /// Whether it is for a sub-session, which uses the hooks of another.
+    is_child: bool,
 }
 
 impl CoordinatorBuilder {
     /// Other hooks than those it was begun with.
     pub fn hooks(mut self, hooks: HookRegistry) -> Self {
         self.shared.hooks = hooks;
+        self.is_child = false;
         self
     }
 
     /// Names the session. Every event that it emits then carries this `session_id`, and nobody can forge it.
     ///
-    /// Several sessions can share the same hooks. Events that hooks emit on the registry itself belong to the first one.
+    /// Several sessions can share the same hooks. Events that hooks emit on the registry itself belong to the session as long as it is the only
+    /// one; of several, to the one that they name.
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         let id = id.into();
         self.shared.reserved = Some(Arc::new(Map::from_iter([(SESSION_ID.to_owned(), id.clone().into())])));
@@ -184,10 +198,12 @@ impl CoordinatorBuilder {
 
     /// The coordinator.
     pub fn build(self) -> Coordinator {
-        if let Some(id) = &self.shared.session_id {
-            self.shared.hooks.reserve_if_free(SESSION_ID, id);
+        let Self { mut shared, is_child } = self;
+        if !is_child {
+            shared.hooks.change_sessions(|sessions| sessions.begin(shared.session_id.as_deref()));
+            shared.uses_hooks = true;
         }
-        Coordinator { shared: Arc::new(self.shared) }
+        Coordinator { shared: Arc::new(shared) }
     }
 }
 
@@ -212,8 +228,9 @@ impl Coordinator {
             questions: Arc::default(),
             late: Mutex::default(),
             background: None,
+            uses_hooks: false,
         };
-        CoordinatorBuilder { shared }
+        CoordinatorBuilder { shared, is_child: false }
     }
 
     /// Begins a coordinator for a session that this one delegates to: with the same hooks, approvals and lasting answers, display,
@@ -240,8 +257,14 @@ impl Coordinator {
             questions: questions.clone(),
             late: Mutex::default(),
             background: background.clone(),
+            uses_hooks: false,
         };
-        CoordinatorBuilder { shared }
+        CoordinatorBuilder { shared, is_child: true }
+    }
+
+    /// The name of the session, if it has one.
+    pub fn session_id(&self) -> Option<&str> {
+        self.shared.session_id.as_deref()
     }
 
     /// The hooks of the session.

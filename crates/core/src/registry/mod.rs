@@ -8,6 +8,7 @@ mod outcome;
 pub(crate) mod person;
 mod progress;
 mod registration;
+pub(crate) mod sessions;
 mod settings;
 mod trace;
 
@@ -19,7 +20,7 @@ pub use registration::{HookBuilder, Registration, ScopedRegistration};
 pub use settings::{HookInfo, HookRole, OnError};
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -27,7 +28,8 @@ use serde_json::Value;
 use self::book::Book;
 use self::driver::Driver;
 pub(crate) use self::person::waiting_for_person;
-use crate::event::{Answers, Event, EventData, EventKey, Map};
+use self::sessions::Sessions;
+use crate::event::{Answers, Event, EventData, EventKey, Map, SESSION_ID};
 use crate::ports::clock::{Clock, SystemClock};
 
 /// Who listens to which event.
@@ -55,6 +57,8 @@ pub struct HookRegistry {
 
 struct Shared {
     book: Book,
+    // A std lock: nothing awaits while it is held.
+    sessions: Mutex<Sessions>,
     clock: Arc<dyn Clock>,
     parallel_observers: bool,
 }
@@ -84,7 +88,9 @@ impl HookRegistryBuilder {
         let Self { clock, parallel_observers } = self;
         // Made only if it is used: the machine's counter has to be measured once, which takes a while.
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        HookRegistry { shared: Arc::new(Shared { book: Book::new(), clock, parallel_observers }) }
+        HookRegistry {
+            shared: Arc::new(Shared { book: Book::new(), sessions: Mutex::default(), clock, parallel_observers }),
+        }
     }
 }
 
@@ -181,10 +187,23 @@ impl HookRegistry {
         self.shared.book.change_base(|base| base.reserved.extend(fields));
     }
 
-    pub(crate) fn reserve_if_free(&self, field: &str, value: &str) {
-        self.shared.book.change_base(|base| {
-            base.reserved.entry(field).or_insert_with(|| value.into());
-        });
+    /// Notes that a session begins or ends to use these hooks.
+    pub(crate) fn change_sessions(&self, change: impl FnOnce(&mut Sessions)) {
+        let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = sessions.sole().map(Value::from);
+        change(&mut sessions);
+        let now = sessions.sole().map(Value::from);
+        if before != now {
+            self.shared.book.change_base(|base| {
+                // What was reserved by other means stays.
+                if base.reserved.get(SESSION_ID) == before.as_ref() {
+                    base.reserved.remove(SESSION_ID);
+                }
+                if let Some(now) = now {
+                    base.reserved.entry(SESSION_ID).or_insert(now);
+                }
+            });
+        }
     }
 
     /// Emits an event: every hook that listens is called, in order, and nothing that they say is lost.
