@@ -1,7 +1,9 @@
 //! Python's values as JSON, where JSON is needed: for digests, the record, and events that the kernel itself emits.
 //!
-//! Tuples and sets become lists, keys become text, dates and times ISO 8601, bytes Base64, enums their values, dataclasses and models
+//! Tuples and sets become lists, keys become text (two that would be the same differ: `1` and `1 (int)`), dates and times ISO 8601, bytes Base64, enums their values, dataclasses and models
 //! dicts; numbers that JSON does not have become text, and so does everything else, also what holds itself.
+
+use std::collections::HashSet;
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
@@ -84,7 +86,31 @@ enum Entered<T> {
 }
 
 fn map(data: &Bound<'_, PyDict>, above: &mut Above) -> PyResult<Map<String, Value>> {
-    data.iter().map(|(key, value)| Ok((key_text(&key)?, json(&value, above)?))).collect()
+    let fields = data.iter().map(|(key, value)| Ok((key_text(&key)?, json(&value, above)?)));
+    let map = fields.collect::<PyResult<Map<_, _>>>()?;
+    if map.len() == data.len() {
+        return Ok(map);
+    }
+    key_texts(data)?.into_iter().zip(data.values()).map(|(key, value)| Ok((key, json(&value, above)?))).collect()
+}
+
+/// The keys as texts that differ, where some would be the same: none hides another. A key that is that very text has it.
+fn key_texts(data: &Bound<'_, PyDict>) -> PyResult<Vec<String>> {
+    let exact = |key: &Bound<'_, PyAny>| key.cast::<PyString>().ok()?.to_str().ok().map(str::to_owned);
+    let mut taken: HashSet<String> = data.keys().iter().filter_map(|key| exact(&key)).collect();
+    let differs = |key: Bound<'_, PyAny>| {
+        if let Some(text) = exact(&key) {
+            return Ok(text);
+        }
+        let (text, kind) = (key_text(&key)?, key.get_type().name()?);
+        let others = std::iter::once(format!("{text} ({kind})"));
+        let mut others = others.chain((2_u64..).map(|number| format!("{text} ({kind} {number})")));
+        let free = Some(text.clone()).filter(|text| !taken.contains(text));
+        let free = free.or_else(|| others.find(|other| !taken.contains(other))).unwrap_or(text);
+        taken.insert(free.clone());
+        Ok(free)
+    };
+    data.keys().iter().map(differs).collect()
 }
 
 fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -145,6 +171,12 @@ fn plain_at<'py>(value: &Bound<'py, PyAny>, above: &mut Above) -> PyResult<Bound
             let plain = PyDict::new(py);
             for (key, value) in data {
                 plain.set_item(key_text(&key)?, plain_at(&value, above)?)?;
+            }
+            if plain.len() != data.len() {
+                plain.clear();
+                for (key, value) in key_texts(data)?.into_iter().zip(data.values()) {
+                    plain.set_item(key, plain_at(&value, above)?)?;
+                }
             }
             return Ok(plain.into_any());
         }

@@ -112,6 +112,23 @@ class Unfit:
 
 
 @pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        ({1: "rm -rf /", "1": "ls"}, {"1 (int)": "rm -rf /", "1": "ls"}),
+        ({"1": "ls", 1: "rm -rf /"}, {"1 (int)": "rm -rf /", "1": "ls"}),
+        ({None: 1, "None": 2, "None (NoneType)": 3}, {"None (NoneType 2)": 1, "None": 2, "None (NoneType)": 3}),
+        ({1: "a", "b": 2}, {"1": "a", "b": 2}),
+        ({"\ud800": 1, "\ud801": 2}, {"\ufffd\ufffd\ufffd": 1, "\ufffd\ufffd\ufffd (str)": 2}),
+    ],
+)
+def test_no_key_hides_another_from_the_person(args: dict[Any, Any], shown: dict[str, Any]) -> None:
+    person = ScriptedApprovals("Allow")
+    assert run(SessionCoordinator(hooks(ASK), None, person), data={"args": args}).action == "continue"
+    assert person.requests[0].data["args"] == shown
+    assert HookResult(data={"args": args}).model_dump(mode="json")["data"]["args"] == shown
+
+
+@pytest.mark.parametrize(
     "system",
     [
         Helpful("Allow"),
