@@ -9,6 +9,9 @@ use crate::registry::HookRegistry;
 /// The one constant of the registry that is written as an alias: events of that name are the same.
 const WRITTEN_AS_ALIAS: (&str, &str) = ("CONTEXT_PRE_COMPACT", "context:pre-compact");
 
+/// Other names of events that have a constant, too.
+const ALIASES: [&str; 3] = ["execution:end", "tool:error", "provider:error"];
+
 /// `TOOL_PRE` for `tool:pre`.
 fn constant(event: &str) -> String {
     event.replace(':', "_").to_uppercase()
@@ -19,11 +22,12 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let registry = py.get_type::<HookRegistry>();
     let constants = PyDict::new(py);
-    for event in catalog().iter().map(|spec| spec.name) {
+    for event in catalog().iter().map(|spec| spec.name).chain(ALIASES) {
         constants.set_item(constant(event), event)?;
         registry.setattr(constant(event).as_str(), event)?;
     }
     registry.setattr(WRITTEN_AS_ALIAS.0, WRITTEN_AS_ALIAS.1)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("EVENTS", constants)?;
     module.add("ALL_EVENTS", PyTuple::new(py, catalog().iter().map(|spec| spec.name))?)
 }

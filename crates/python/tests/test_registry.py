@@ -14,7 +14,7 @@ from unittest.mock import AsyncMock, MagicMock, patch
 
 import pytest
 
-from amplifier_core import events
+from amplifier_core import events, hooks
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
 from amplifier_core.models import HookResult
@@ -97,6 +97,15 @@ def test_settings_are_checked() -> None:
     for wrong in ({"role": "boss"}, {"on_error": "explode"}, {"timeout": -1.0}, {"timeout": math.nan}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             registry.register(EVENT, lambda event, data: None, **wrong)  # type: ignore[call-overload]
+
+
+def test_the_package_says_its_version() -> None:
+    import importlib.metadata
+
+    import amplifier_core
+
+    assert amplifier_core.__version__ == importlib.metadata.version("amplifier-hooks")
+    assert hooks.HookResult is HookResult
 
 
 def test_decorators_give_the_function_back() -> None:
@@ -218,8 +227,10 @@ def test_events_have_their_constants() -> None:
     assert events.TOOL_PRE == HookRegistry.TOOL_PRE == "tool:pre"
     assert events.CONTEXT_PRE_COMPACT == "context:pre_compact"
     assert HookRegistry.CONTEXT_PRE_COMPACT == "context:pre-compact"
-    assert len(events.ALL_EVENTS) == len(set(events.ALL_EVENTS)) == len(events.__all__) - 1
-    assert {getattr(events, name) for name in events.__all__ if name != "ALL_EVENTS"} == set(events.ALL_EVENTS)
+    aliases = {"execution:end", "tool:error", "provider:error"}
+    assert len(events.ALL_EVENTS) == len(set(events.ALL_EVENTS)) == len(events.__all__) - 1 - len(aliases)
+    assert {getattr(events, name) for name in events.__all__ if name != "ALL_EVENTS"} == {*events.ALL_EVENTS, *aliases}
+    assert (events.TOOL_ERROR, HookRegistry.EXECUTION_END) == ("tool:error", "execution:end")
 
 
 def test_both_names_of_an_event_are_heard() -> None:

@@ -9,9 +9,10 @@ _PLACES = {
     "HookResult": "models",
     "Session": "session",
     "SessionCoordinator": "coordinator",
+    "__version__": "_native",
 }
 
-__all__ = ["HookRegistry", "HookResult", "Session", "SessionCoordinator"]
+__all__ = ["HookRegistry", "HookResult", "Session", "SessionCoordinator", "__version__"]
 
 
 def __getattr__(name):

@@ -26,6 +26,7 @@ __all__ = [
     "ScriptedProvider",
     "Unregister",
     "Withdraw",
+    "__version__",
     "become_confined",
     "builtin_modules",
     "launcher",
@@ -48,6 +49,7 @@ _End: TypeAlias = Literal["answered", "refused", "interrupted", "failed"]
 _Durability: TypeAlias = Literal["async", "group", "record"]
 
 EVENTS: dict[str, str]
+__version__: str
 ALL_EVENTS: tuple[str, ...]
 
 @disjoint_base
@@ -167,6 +169,9 @@ class HookRegistry:
     ERROR_TOOL: Final = "error:tool"
     ERROR_PROVIDER: Final = "error:provider"
     ERROR_ORCHESTRATION: Final = "error:orchestration"
+    EXECUTION_END: Final = "execution:end"
+    TOOL_ERROR: Final = "tool:error"
+    PROVIDER_ERROR: Final = "provider:error"
     # end of the events
     def __new__(cls, *, parallel_observers: bool = False, strict: bool = False) -> Self: ...
     def __init__(self, *, parallel_observers: bool = False, strict: bool = False) -> None: ...

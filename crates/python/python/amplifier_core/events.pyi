@@ -43,6 +43,9 @@ __all__ = [
     "ERROR_TOOL",
     "ERROR_PROVIDER",
     "ERROR_ORCHESTRATION",
+    "EXECUTION_END",
+    "TOOL_ERROR",
+    "PROVIDER_ERROR",
 ]
 
 SESSION_START: Final = "session:start"
@@ -84,3 +87,6 @@ CANCEL_COMPLETED: Final = "cancel:completed"
 ERROR_TOOL: Final = "error:tool"
 ERROR_PROVIDER: Final = "error:provider"
 ERROR_ORCHESTRATION: Final = "error:orchestration"
+EXECUTION_END: Final = "execution:end"
+TOOL_ERROR: Final = "tool:error"
+PROVIDER_ERROR: Final = "provider:error"

@@ -1,8 +1,8 @@
 """Who listens to which event: register handlers, emit events."""
 
-from amplifier_core._native import Emitting, HookRegistry, Outcome, Unregister
+from amplifier_core._native import Emitting, HookRegistry, HookResult, Outcome, Unregister
 
-__all__ = ["ChangedInPlaceError", "Emitting", "HookRegistry", "Outcome", "Unregister"]
+__all__ = ["ChangedInPlaceError", "Emitting", "HookRegistry", "HookResult", "Outcome", "Unregister"]
 
 
 def __getattr__(name):
