@@ -169,6 +169,22 @@ def test_displays_write_and_log(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == ["[hook:hook-1] hello"]
 
 
+@pytest.mark.parametrize("display", [TerminalDisplay, LoggingDisplay])
+def test_messages_may_be_shown_without_a_source(display: Any, caplog: Any, capsys: Any) -> None:
+    caplog.set_level("INFO")
+    display().show_message("went wrong", level="error")
+    display().show_message("hello")
+    if display is TerminalDisplay:
+        assert capsys.readouterr().err == "error [hook] went wrong\ninfo [hook] hello\n"
+    else:
+        assert [(record.levelname, record.message) for record in caplog.records] == [
+            ("ERROR", "[hook] went wrong"),
+            ("INFO", "[hook] hello"),
+        ]
+    with pytest.raises(ValueError, match="`level` must be one of info, warning, error; found `debug`"):
+        display().show_message("hello", level="debug")
+
+
 def test_protocols_are_met() -> None:
     for system in (Person("Allow"), TerminalApprovals(), ScriptedApprovals("Allow")):
         assert isinstance(system, ApprovalSystem)

@@ -10,6 +10,12 @@ __all__ = ["DisplaySystem", "LoggingDisplay", "TerminalDisplay"]
 _LEVELS: dict[str, int] = {"info": 20, "warning": 30, "error": 40}
 
 
+def _number(level: str) -> int:
+    if level not in _LEVELS:
+        raise ValueError(f"`level` must be one of {', '.join(_LEVELS)}; found `{level}`")
+    return _LEVELS[level]
+
+
 @runtime_checkable
 class DisplaySystem(Protocol):
     """Shows messages. It may be async or not."""
@@ -22,13 +28,11 @@ class TerminalDisplay:
 
     def __init__(self, stream: TextIO | None = None, level: Literal["info", "warning", "error"] = "info") -> None:
         self._stream = stream
-        if level not in _LEVELS:
-            raise ValueError(f"`level` must be one of {', '.join(_LEVELS)}; found `{level}`")
-        self._level = _LEVELS[level]
+        self._level = _number(level)
 
-    def show_message(self, message: str, level: Literal["info", "warning", "error"], source: str) -> None:
+    def show_message(self, message: str, level: Literal["info", "warning", "error"] = "info", source: str = "hook") -> None:
         """Writes a message."""
-        if _LEVELS[level] >= self._level:
+        if _number(level) >= self._level:
             text = "".join(c for c in message if c.isprintable() or c in "\n\t")
             stream = self._stream or sys.stderr
             stream.write(f"{level} [{source}] {text}\n")
@@ -41,8 +45,8 @@ class LoggingDisplay:
     def __init__(self, name: str = "amplifier_core.display") -> None:
         self._name = name
 
-    def show_message(self, message: str, level: Literal["info", "warning", "error"], source: str) -> None:
+    def show_message(self, message: str, level: Literal["info", "warning", "error"] = "info", source: str = "hook") -> None:
         """Logs a message."""
         import logging
 
-        logging.getLogger(self._name).log(_LEVELS[level], "[%s] %s", source, message)
+        logging.getLogger(self._name).log(_number(level), "[%s] %s", source, message)
