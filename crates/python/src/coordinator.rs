@@ -153,14 +153,9 @@ impl Coordinator {
     }
 
     /// Emits an event for the session; what comes back is to be given to `route`.
-    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyString>, data: &Bound<'_, PyDict>) -> Emitting {
-        Emitting::new(Order {
-            registry: slf.get().hooks.clone_ref(slf.py()),
-            event: event.clone().unbind(),
-            data: data.clone().unbind(),
-            purpose: Purpose::Outcome,
-            session: Some(slf.clone().unbind()),
-        })
+    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<Emitting> {
+        let (registry, session) = (slf.get().hooks.clone_ref(slf.py()), slf.clone().unbind());
+        Ok(Emitting::new(Order::new(registry, event, data, Purpose::Outcome, Some(session))?))
     }
 
     /// Routes an outcome: gives the data that may run and the flat result, or who denied and why.

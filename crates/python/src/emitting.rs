@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::coordinator::Coordinator;
+use crate::fields::wrong_type;
 use crate::registry::HookRegistry;
 use crate::run::Run;
 use crate::step::{Input, Step, awaitable};
@@ -33,6 +34,28 @@ pub(crate) struct Order {
     pub(crate) purpose: Purpose,
     /// The session that it belongs to.
     pub(crate) session: Option<SessionOf>,
+}
+
+impl Order {
+    /// # Errors
+    /// If the event is no text, or the data no dict.
+    #[inline]
+    pub(crate) fn new(
+        registry: Py<HookRegistry>,
+        event: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        purpose: Purpose,
+        session: Option<SessionOf>,
+    ) -> PyResult<Self> {
+        let event = event.cast::<PyString>().map_err(|_| wrong_type("event", "a str", event))?;
+        let data = data.cast::<PyDict>().map_err(|_| wrong_type("data", "a dict", data))?;
+        // Handlers are told the name, and not a member of somebody's enum.
+        let event = match event.is_exact_instance_of::<PyString>() {
+            true => event.clone(),
+            false => PyString::new(event.py(), &event.to_string_lossy()),
+        };
+        Ok(Self { registry, event: event.unbind(), data: data.clone().unbind(), purpose, session })
+    }
 }
 
 /// The session that an emission belongs to.
@@ -123,6 +146,17 @@ awaitable!(Emitting {
     #[getter(__qualname__)]
     fn qualified_name(_slf: &Bound<'_, Self>) -> &'static str {
         "HookRegistry.emit"
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let event = |event: &Py<PyString>| event.bind(slf.py()).to_string_lossy().into_owned();
+        // The hook that runs may ask, too.
+        match slf.try_borrow().as_deref().map(|emitting| &emitting.stage) {
+            Ok(Stage::Ready(order)) => format!("<Emitting of '{}'>", event(&order.event)),
+            Ok(Stage::Running(run)) => format!("<Emitting of '{}', waiting>", event(run.event())),
+            Ok(Stage::Finished) => "<Emitting, finished>".to_owned(),
+            Err(_) => "<Emitting, running>".to_owned(),
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

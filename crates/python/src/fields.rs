@@ -1,7 +1,7 @@
 //! How the fields of a result are read, and the words that some of them have.
 
 use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -22,7 +22,7 @@ macro_rules! words {
             })+
             match value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()) {
                 $(Some($word) => Ok($value),)+
-                _ => Err(invalid(field, &[$(concat!("`", $word, "`")),+].join(", "), value)),
+                _ => Err(invalid_word(field, &[$(concat!("`", $word, "`")),+].join(", "), value)),
             }
         }
     };
@@ -38,11 +38,25 @@ words! { level_word, read_level: Level { "info" => Level::Info, "warning" => Lev
 
 /// Names the type of what was found, not its value: errors are logged, and answers may hold secrets.
 pub(crate) fn invalid(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
-    let found = match found.cast::<PyString>() {
-        Ok(_) => "another text".to_owned(),
-        Err(_) => type_name(found),
-    };
+    PyValueError::new_err(must_be(field, expected, found))
+}
+
+/// Names what was found where one of a few words is expected, if it is a word: that is a slip of the pen, and hardly a secret.
+fn invalid_word(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    let Ok(text) = found.cast::<PyString>() else { return invalid(field, expected, found) };
+    let text = text.to_string_lossy();
+    let is_word = text.len() <= 20 && text.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    let found = if is_word { format!("`{text}`") } else { "another text".to_owned() };
     PyValueError::new_err(format!("`{field}` must be {expected}; found {found}"))
+}
+
+/// An argument is of the wrong type.
+pub(crate) fn wrong_type(argument: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(must_be(argument, expected, found))
+}
+
+fn must_be(what: &str, expected: &str, found: &Bound<'_, PyAny>) -> String {
+    format!("`{what}` must be {expected}; found {}", type_name(found))
 }
 
 pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {

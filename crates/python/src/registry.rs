@@ -16,6 +16,7 @@ use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
 use crate::clock::LoopClock;
 use crate::data::Base;
 use crate::emitting::{Emitting, Order, Purpose};
+use crate::fields::wrong_type;
 use crate::hook::{PyHook, SharedHook, default_name};
 use crate::{encode, log};
 
@@ -125,6 +126,18 @@ fn invalid_name(error: &amplifier_core::InvalidEventName) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// A time limit, as an argument.
+struct Seconds(f64);
+
+impl<'py> FromPyObject<'_, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let seconds = object.extract().map_err(|_| wrong_type("timeout", "a number of seconds", &object))?;
+        Ok(Self(seconds))
+    }
+}
+
 pub(crate) fn duration(what: &str, seconds: f64) -> PyResult<Duration> {
     if seconds.is_finite() && seconds >= 0.0 {
         // Ages are a time limit too, only one that no clock can hold.
@@ -189,17 +202,11 @@ impl HookRegistry {
 
     fn emitting(
         slf: &Bound<'_, Self>,
-        event: &Bound<'_, PyString>,
-        data: &Bound<'_, PyDict>,
+        event: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
         purpose: Purpose,
-    ) -> Emitting {
-        Emitting::new(Order {
-            registry: slf.clone().unbind(),
-            event: event.clone().unbind(),
-            data: data.clone().unbind(),
-            purpose,
-            session: None,
-        })
+    ) -> PyResult<Emitting> {
+        Ok(Emitting::new(Order::new(slf.clone().unbind(), event, data, purpose, None)?))
     }
 
     /// Notes that a session uses the registry: `fields` has its id. It ends with [`release`](Self::release).
@@ -288,7 +295,10 @@ impl HookRegistry {
     }
 
     /// Registers a handler and gives a function that takes it away again. Without a handler, a decorator.
-    #[pyo3(signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=30.0))]
+    #[pyo3(
+        signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=Seconds(30.0)),
+        text_signature = "($self, event, handler=None, priority=0, name=None, *, role='gate', on_error='continue', timeout=30.0)"
+    )]
     #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
     fn register<'py>(
         slf: &Bound<'py, Self>,
@@ -298,7 +308,7 @@ impl HookRegistry {
         name: Option<String>,
         role: &str,
         on_error: &str,
-        timeout: f64,
+        timeout: Seconds,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let role = match role {
@@ -315,13 +325,15 @@ impl HookRegistry {
                 return Err(PyValueError::new_err(format!("`on_error` must be `continue` or `deny`; found `{other}`")));
             }
         };
-        let settings = Settings { event, priority, name, role, on_error, timeout: duration("timeout", timeout)? };
+        let settings = Settings { event, priority, name, role, on_error, timeout: duration("timeout", timeout.0)? };
         if let Some(handler) = handler {
             return Ok(Bound::new(py, slf.get().add(&handler, &settings)?)?.into_any());
         }
         let registry = slf.clone().unbind();
         let decorator = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
-            let handler = args.get_item(0)?;
+            let Ok((handler,)) = args.extract::<(Bound<'_, PyAny>,)>() else {
+                return Err(PyTypeError::new_err("the decorator takes a handler, and nothing else"));
+            };
             registry.get().add(&handler, &settings)?;
             Ok(handler.unbind())
         };
@@ -329,7 +341,10 @@ impl HookRegistry {
     }
 
     /// The same as `register`.
-    #[pyo3(signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=30.0))]
+    #[pyo3(
+        signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=Seconds(30.0)),
+        text_signature = "($self, event, handler=None, priority=0, name=None, *, role='gate', on_error='continue', timeout=30.0)"
+    )]
     #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
     fn on<'py>(
         slf: &Bound<'py, Self>,
@@ -339,7 +354,7 @@ impl HookRegistry {
         name: Option<String>,
         role: &str,
         on_error: &str,
-        timeout: f64,
+        timeout: Seconds,
     ) -> PyResult<Bound<'py, PyAny>> {
         Self::register(slf, event, handler, priority, name, role, on_error, timeout)
     }
@@ -372,24 +387,28 @@ impl HookRegistry {
     }
 
     /// Emits an event: the handlers run one after another when this is awaited.
-    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyString>, data: &Bound<'_, PyDict>) -> Emitting {
+    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<Emitting> {
         Self::emitting(slf, event, data, Purpose::Flat)
     }
 
     /// Emits an event, and gives everything that the handlers said.
-    fn emit_with_outcome(slf: &Bound<'_, Self>, event: &Bound<'_, PyString>, data: &Bound<'_, PyDict>) -> Emitting {
+    fn emit_with_outcome(
+        slf: &Bound<'_, Self>,
+        event: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<Emitting> {
         Self::emitting(slf, event, data, Purpose::Outcome)
     }
 
     /// Asks every handler, each within `timeout` seconds, and gives the data of those that answered.
-    #[pyo3(signature = (event, data, timeout=1.0))]
+    #[pyo3(signature = (event, data, timeout=Seconds(1.0)), text_signature = "($self, event, data, timeout=1.0)")]
     fn emit_and_collect(
         slf: &Bound<'_, Self>,
-        event: &Bound<'_, PyString>,
-        data: &Bound<'_, PyDict>,
-        timeout: f64,
+        event: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        timeout: Seconds,
     ) -> PyResult<Emitting> {
-        Ok(Self::emitting(slf, event, data, Purpose::Collect(duration("timeout", timeout)?)))
+        Self::emitting(slf, event, data, Purpose::Collect(duration("timeout", timeout.0)?))
     }
 
     /// The names of the handlers in running order, by the event they were registered for; or of those that an event would call.
@@ -453,6 +472,10 @@ impl Unregister {
     #[getter]
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Unregister of '{}'>", self.name)
     }
 
     fn __call__(&self, py: Python<'_>) {

@@ -117,6 +117,11 @@ impl Run {
         }
     }
 
+    /// The name as emitted.
+    pub(crate) fn event(&self) -> &Py<PyString> {
+        &self.event
+    }
+
     /// Runs hooks until one waits (what it waits for comes back) or all have answered.
     pub(crate) fn advance<'py>(
         &mut self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import functools
 import inspect
 import math
@@ -97,6 +98,58 @@ def test_settings_are_checked() -> None:
     for wrong in ({"role": "boss"}, {"on_error": "explode"}, {"timeout": -1.0}, {"timeout": math.nan}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             registry.register(EVENT, lambda event, data: None, **wrong)  # type: ignore[call-overload]
+
+
+def test_what_is_wrong_is_named() -> None:
+    registry = HookRegistry()
+    for call, message in (
+        (lambda: registry.emit(EVENT, None), "`data` must be a dict; found None"),
+        (lambda: registry.emit(5, {}), "`event` must be a str; found `int`"),
+        (lambda: registry.emit_and_collect(EVENT, {}, None), "`timeout` must be a number of seconds; found None"),
+        (lambda: registry.register(EVENT, print, timeout="5"), "`timeout` must be a number of seconds; found `str`"),
+        (lambda: registry.register(EVENT)(), "the decorator takes a handler, and nothing else"),
+        (lambda: SessionCoordinator(registry, config="abc"), "`config` must be a dict; found `str`"),
+        (lambda: SessionCoordinator(registry, approval_rules=["a"]), "`approval_rules` must be a dict; found `list`"),
+    ):
+        with pytest.raises(TypeError) as raised:
+            call()  # type: ignore[no-untyped-call]
+        assert str(raised.value) == message
+
+
+def test_handlers_are_told_the_plain_name_of_an_event() -> None:
+    class Event(str, enum.Enum):
+        MINE = EVENT
+
+    registry = HookRegistry()
+    told: list[str] = []
+    registry.register(EVENT, lambda event, data: told.append(event))
+    asyncio.run(registry.emit(Event.MINE, {}))
+    asyncio.run(SessionCoordinator(registry).execute_with_hooks(Event.MINE, {}))
+    assert [(type(event), event) for event in told] == [(str, EVENT)] * 2
+
+
+def test_what_a_registry_gives_says_what_it_is() -> None:
+    registry = HookRegistry()
+    shown: list[str] = []
+
+    @registry.register(EVENT)
+    async def guard(event: str, data: dict[str, Any]) -> None:
+        shown.append(repr(emitting))
+        await asyncio.sleep(0)
+
+    emitting = registry.emit(EVENT, {})
+    assert repr(emitting) == "<Emitting of 'some:event'>"
+
+    async def main() -> None:
+        task = asyncio.ensure_future(emitting)
+        await asyncio.sleep(0)
+        shown.append(repr(emitting))
+        await task
+
+    asyncio.run(main())
+    assert shown == ["<Emitting, running>", "<Emitting of 'some:event', waiting>"]
+    assert repr(emitting) == "<Emitting, finished>"
+    assert repr(registry.register(EVENT, guard)) == "<Unregister of 'guard'>"
 
 
 def test_the_package_says_its_version() -> None:

@@ -103,6 +103,14 @@ def test_wrong_values_are_refused_everywhere(field: str, value: Any) -> None:
     assert result == HookResult()
 
 
+@pytest.mark.parametrize("field", ["action", "context_injection_role", "approval_default", "user_message_level"])
+def test_errors_name_the_word_that_was_found(field: str) -> None:
+    with pytest.raises(ValueError, match=f"`{field}` must be .*; found `block`$"):
+        HookResult(**{field: "block"})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`approval_options` must be None or a list .*; found `str`$"):
+        HookResult(approval_options="Allow")  # type: ignore[arg-type]
+
+
 def test_errors_do_not_repeat_what_may_be_secret() -> None:
     with pytest.raises(ValueError) as caught:
         HookResult(action="password123")  # type: ignore[arg-type]

@@ -94,7 +94,7 @@ class SessionCoordinator:
         session_id: str | None = None,
         approval_rules: Mapping[str, str] | None = None,
     ) -> None:
-        config = dict(config or {})
+        config, rules = _dict("config", config), _dict("approval_rules", approval_rules)
         give(
             self,
             hooks=hooks,
@@ -114,7 +114,7 @@ class SessionCoordinator:
             audit=_audit(audit),
             config=settings_of(config),
             session_id=session_id,
-            rules=dict(approval_rules or {}),
+            rules=rules,
         )
 
     async def execute_with_hooks(self, event: str, data: dict[str, Any]) -> HookResult:
@@ -250,6 +250,12 @@ class SessionCoordinator:
 
     def __repr__(self) -> str:
         return f"<SessionCoordinator of {self.hooks!r}>"
+
+
+def _dict(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"`{name}` must be a dict; found `{type(given).__name__}`")
+    return dict(given or {})
 
 
 # A part, and whether it takes what it is given as one object. One that cannot be called as it will be is refused now: later, it would lose
