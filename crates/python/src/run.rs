@@ -1,5 +1,8 @@
 //! An emission on its way: whose turn it is, what is waited for, and what came of it.
 
+mod call;
+mod observers;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,20 +13,20 @@ use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString};
 
+use self::call::{Called, Reached, begin, raised, raised_while};
 use crate::data::NativeData;
 use crate::emitting::{Order, Purpose, SessionOf};
-use crate::hook::{SharedHook, failure};
+use crate::hook::SharedHook;
 use crate::native::{self, NativeAnswer};
 use crate::outcome::Outcome;
 use crate::person::Mark;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
-use crate::send::{self, Coroutine, Sent};
-use crate::step::{Awaiting, Input, Step, is_awaitable};
-use crate::timer::{Timer, cancelled, followed, is_a_cancellation, is_an_interrupt, is_being_cancelled, running_loop};
-use crate::{answer, encode, log};
+use crate::step::{Awaiting, Input, Step};
+use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
+use crate::{answer, encode, log, send};
 
 /// An emission on its way.
 pub(crate) struct Run {
@@ -65,19 +68,6 @@ enum Who {
     Hook(usize),
     /// Observers that run side by side, each with its own time limit.
     Observers(Vec<usize>),
-}
-
-/// What a hook that was called gave.
-enum Called<'py> {
-    Answered(Bound<'py, PyAny>),
-    Waits(Awaiting, Bound<'py, PyAny>),
-}
-
-/// How far a hook came.
-enum Reached<'py> {
-    Waits(Bound<'py, PyAny>),
-    Returned(Bound<'py, PyAny>),
-    Failed(HookError, Option<PyErr>),
 }
 
 impl Run {
@@ -358,55 +348,6 @@ impl Run {
         }
     }
 
-    /// Starts all observers from that one on, side by side.
-    fn begin_observers<'py>(&mut self, py: Python<'py>, first: usize) -> PyResult<(Who, Reached<'py>)> {
-        let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| self.emission.next_hook())).collect();
-        let (mut indexes, calls) = (Vec::new(), PyList::empty(py));
-        for index in rest {
-            let view = self.view(py, false)?;
-            match self.call(index, view, Ok) {
-                Ok(Ok(answer)) if is_awaitable(&answer)? => {
-                    calls.append((answer, crate::timer::seconds(self.limit(index))))?;
-                    indexes.push(index);
-                }
-                Ok(Ok(answer)) => self.take(py, index, &answer)?,
-                Ok(Err(error)) => {
-                    if let Reached::Failed(error, cause) = raised(py, error)? {
-                        self.fail(py, index, error, cause)?;
-                    }
-                }
-                Err(error) => self.fail(py, index, error, None)?,
-            }
-        }
-        if indexes.is_empty() {
-            return Ok((Who::Observers(indexes), Reached::Returned(calls.into_any())));
-        }
-        let observe = py.import("amplifier_core._parallel")?.getattr("observe")?;
-        let Some(awaiting) = Awaiting::of(&observe.call1((calls,))?)? else {
-            return Err(PyRuntimeError::new_err("observers cannot be awaited"));
-        };
-        let (who, questions) = (Who::Observers(indexes), Questions::default());
-        let waiting = Waiting { awaiting, who, timer: None, questions, mark: None };
-        self.proceed(py, Box::new(waiting), Input::Send(py.None().into_bound(py)))
-    }
-
-    /// Takes the answers of observers: for each whether it answered, timed out or failed, and with what.
-    fn take_all(&mut self, py: Python<'_>, all: Vec<usize>, answers: &Bound<'_, PyAny>) -> PyResult<()> {
-        for (index, answer) in all.into_iter().zip(answers.try_iter()?) {
-            let answer = answer?.cast_into::<PyTuple>()?;
-            let (how, what) = (answer.get_item(0)?.extract::<String>()?, answer.get_item(1)?);
-            match how.as_str() {
-                "answered" => self.take(py, index, &what)?,
-                "timed_out" => self.fail(py, index, HookError::TimedOut(self.limit(index)), None)?,
-                _ => {
-                    let error = PyErr::from_value(what);
-                    self.fail(py, index, failure(py, &error), Some(error))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     #[inline]
     fn take(&mut self, py: Python<'_>, index: usize, answer: &Bound<'_, PyAny>) -> PyResult<()> {
         if answer::is_silent(answer) {
@@ -527,45 +468,6 @@ impl Run {
             Err(error) => error.write_unraisable(py, None),
         }
     }
-}
-
-/// Lets a hook run, from what its call gave until it waits or answers.
-fn begin(answer: Bound<'_, PyAny>) -> PyResult<Called<'_>> {
-    let py = answer.py();
-    // Most hooks are `async def`, and no other question is as cheap.
-    let answer = match Coroutine::of(answer)? {
-        Ok(coroutine) => {
-            return Ok(match coroutine.send(py.None().bind(py))? {
-                Sent::Return(answer) => Called::Answered(answer),
-                Sent::Yield(yielded) => Called::Waits(Awaiting::Coroutine(coroutine), yielded),
-            });
-        }
-        Err(answer) => answer,
-    };
-    if answer.is_none() || answer.is_instance_of::<HookResult>() {
-        return Ok(Called::Answered(answer));
-    }
-    let Some(awaiting) = Awaiting::of(&answer)? else { return Ok(Called::Answered(answer)) };
-    Ok(match awaiting.resume(py, Input::Send(py.None().into_bound(py)))? {
-        Step::Return(answer) => Called::Answered(answer),
-        Step::Yield(yielded) => Called::Waits(awaiting, yielded),
-    })
-}
-
-/// What a hook raised: its failure, or something that ends more than the hook.
-fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<Reached<'py>> {
-    raised_while(py, error, || is_being_cancelled(py))
-}
-
-fn raised_while<'py>(
-    py: Python<'py>,
-    error: PyErr,
-    caller_is_cancelled: impl FnOnce() -> bool,
-) -> PyResult<Reached<'py>> {
-    let is_its_own = error.is_instance_of::<PyException>(py)
-        // A hook that awaits something which others cancelled has failed; one whose caller is cancelled has not.
-        || is_a_cancellation(py, &error)? && !caller_is_cancelled();
-    if is_its_own { Ok(Reached::Failed(failure(py, &error), Some(error))) } else { Err(error) }
 }
 
 pub(crate) fn in_strict<'py>(py: Python<'py>, function: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,0 +1,64 @@
+//! One call of a hook: what it gave, and how far it came.
+
+use amplifier_core::HookError;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+use crate::hook::failure;
+use crate::result::HookResult;
+use crate::send::{Coroutine, Sent};
+use crate::step::{Awaiting, Input, Step};
+use crate::timer::{is_a_cancellation, is_being_cancelled};
+
+/// What a hook that was called gave.
+pub(super) enum Called<'py> {
+    Answered(Bound<'py, PyAny>),
+    Waits(Awaiting, Bound<'py, PyAny>),
+}
+
+/// How far a hook came.
+pub(super) enum Reached<'py> {
+    Waits(Bound<'py, PyAny>),
+    Returned(Bound<'py, PyAny>),
+    Failed(HookError, Option<PyErr>),
+}
+
+/// Lets a hook run, from what its call gave until it waits or answers.
+#[inline]
+pub(super) fn begin(answer: Bound<'_, PyAny>) -> PyResult<Called<'_>> {
+    let py = answer.py();
+    // Most hooks are `async def`, and no other question is as cheap.
+    let answer = match Coroutine::of(answer)? {
+        Ok(coroutine) => {
+            return Ok(match coroutine.send(py.None().bind(py))? {
+                Sent::Return(answer) => Called::Answered(answer),
+                Sent::Yield(yielded) => Called::Waits(Awaiting::Coroutine(coroutine), yielded),
+            });
+        }
+        Err(answer) => answer,
+    };
+    if answer.is_none() || answer.is_instance_of::<HookResult>() {
+        return Ok(Called::Answered(answer));
+    }
+    let Some(awaiting) = Awaiting::of(&answer)? else { return Ok(Called::Answered(answer)) };
+    Ok(match awaiting.resume(py, Input::Send(py.None().into_bound(py)))? {
+        Step::Return(answer) => Called::Answered(answer),
+        Step::Yield(yielded) => Called::Waits(awaiting, yielded),
+    })
+}
+
+/// What a hook raised: its failure, or something that ends more than the hook.
+pub(super) fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<Reached<'py>> {
+    raised_while(py, error, || is_being_cancelled(py))
+}
+
+pub(super) fn raised_while<'py>(
+    py: Python<'py>,
+    error: PyErr,
+    caller_is_cancelled: impl FnOnce() -> bool,
+) -> PyResult<Reached<'py>> {
+    let is_its_own = error.is_instance_of::<PyException>(py)
+        // A hook that awaits something which others cancelled has failed; one whose caller is cancelled has not.
+        || is_a_cancellation(py, &error)? && !caller_is_cancelled();
+    if is_its_own { Ok(Reached::Failed(failure(py, &error), Some(error))) } else { Err(error) }
+}
