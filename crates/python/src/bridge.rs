@@ -86,7 +86,7 @@ impl Driven {
             let Some(future) = self.future() else {
                 return Err(PyRuntimeError::new_err("cannot reuse what was awaited already"));
             };
-            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            let polled = threads::gathering(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
             if let Some(interrupt) = INTERRUPT.take() {
                 self.give_up();
                 // What is told that it was given up may be interrupted, too; it is raised once.
@@ -131,7 +131,7 @@ impl Driven {
     fn give_up(&mut self) {
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
-        *self.future() = None;
+        threads::gathering(|| *self.future() = None);
     }
 
     fn end(&mut self, _py: Python<'_>) -> PyResult<()> {
@@ -169,7 +169,7 @@ pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
 /// Asks Python for something, and waits for it.
 pub(crate) async fn ask(call: impl FnOnce(Python<'_>) -> PyResult<Pending>) -> PyResult<Py<PyAny>> {
     uninterrupted().await;
-    awaited(Python::attach(call)).await
+    awaited(threads::calling(call)).await
 }
 
 /// Goes on, unless something was raised that ends more than a part: then nothing is asked any more.

@@ -16,7 +16,7 @@ use crate::bridge::{Pending, awaited, interrupt, uninterrupted};
 use crate::person::Mark;
 use crate::run::in_strict;
 use crate::step::is_awaitable;
-use crate::{answer, encode, log, trace};
+use crate::{answer, encode, log, threads, trace};
 
 /// Something that Python can call.
 pub(crate) struct PyHook {
@@ -86,7 +86,7 @@ impl Hook for PyHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         uninterrupted().await;
         let (mut kept, mut mark) = (None, None);
-        let called = Python::attach(|py| -> PyResult<_> {
+        let called = threads::calling(|py| -> PyResult<_> {
             let data = encode::to_dict(py, data.iter())?;
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());

@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::approval::ApprovalRequest;
 use crate::bridge::{Pending, ask, note_interrupt};
 use crate::hook::failure;
-use crate::{encode, log, trace};
+use crate::{encode, log, threads, trace};
 
 /// An object of Python that the kernel uses.
 pub(crate) struct Port {
@@ -161,7 +161,7 @@ pub(crate) struct PyAudit(pub(crate) Arc<Port>);
 impl AuditLog for PyAudit {
     fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         let record = serde_json::to_value(&record)?;
-        let recorded = Python::attach(|py| {
+        let recorded = threads::calling(|py| {
             let record = encode::to_python(py, &record)?;
             let recorded = self.0.object(py)?.call_method1("record", (record,));
             let recorded = recorded.inspect_err(|error| note_interrupt(py, error))?;

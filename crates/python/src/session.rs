@@ -141,6 +141,15 @@ impl AgentSession {
         self.running()
     }
 
+    /// Leaves the registry to other sessions.
+    fn leave(&self, running: &Running) {
+        let _ = Python::try_attach(|py| {
+            if let Err(error) = self.hooks.get().release(py, Some(running.session.id())) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+
     /// Something that the session does when it is its turn, unless it has ended by then.
     fn working<F>(slf: &Bound<'_, Self>, work: impl FnOnce(Arc<Running>) -> F + Send + 'static) -> PyResult<Driven>
     where
@@ -178,6 +187,14 @@ impl AgentSession {
             }
             has_begun
         })
+    }
+}
+
+impl Drop for AgentSession {
+    fn drop(&mut self) {
+        if let State::Running(running) = &*self.state() {
+            self.leave(running);
+        }
     }
 }
 
@@ -380,6 +397,7 @@ impl AgentSession {
         Ok(Driven::new(async move {
             let sealed = running.session.end_shared(&reason).await;
             ending.is_done = true;
+            ending.session.get().leave(&running);
             drop(std::mem::take(&mut *running.servers.lock().unwrap_or_else(PoisonError::into_inner)));
             drop(ending);
             sealed.map_err(|error| PyOSError::new_err(error.to_string()))?;

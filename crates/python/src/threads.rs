@@ -150,15 +150,30 @@ pub(crate) fn gathering<T>(act: impl FnOnce() -> T) -> T {
 
     impl Drop for Gathering {
         fn drop(&mut self) {
-            let sleepers = GATHERED.replace(self.0.take());
-            if let Some(sleepers) = sleepers.filter(|sleepers| !sleepers.is_empty()) {
-                Python::attach(|py| sleepers.iter().for_each(|sleeper| wake_now(py, sleeper)));
-            }
+            wake_all(GATHERED.replace(self.0.take()));
         }
     }
 
     let _gathering = Gathering(GATHERED.replace(Some(Vec::new())));
     act()
+}
+
+/// Calls code of Python's within what gathers. It may wait for somebody who was woken before, or whom it wakes itself.
+pub(crate) fn calling<T>(call: impl FnOnce(Python<'_>) -> T) -> T {
+    let gathered = GATHERED.take();
+    let gathers = gathered.is_some();
+    wake_all(gathered);
+    let given = Python::attach(call);
+    if gathers {
+        GATHERED.set(Some(Vec::new()));
+    }
+    given
+}
+
+fn wake_all(sleepers: Option<Vec<Sleeper>>) {
+    if let Some(sleepers) = sleepers.filter(|sleepers| !sleepers.is_empty()) {
+        Python::attach(|py| sleepers.iter().for_each(|sleeper| wake_now(py, sleeper)));
+    }
 }
 
 /// Does something that needs the interpreter: now on a thread of Python's, soon on any other.

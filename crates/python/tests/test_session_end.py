@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import pathlib
 import subprocess
 import sys
@@ -280,6 +281,27 @@ def test_a_cleanup_that_ends_by_its_own_cancellation_has_failed(caplog: pytest.L
     assert run(main()) == ["closed"]
     assert "A cleanup failed: RuntimeError: it was cancelled" in caplog.text
     assert "Contributor 'stop' of channel 'tools' failed: it was cancelled" in caplog.text
+
+
+def test_a_session_that_is_over_leaves_no_id_on_its_registry() -> None:
+    async def main() -> None:
+        hooks, seen = HookRegistry(), list[Any]()
+        hooks.register("deploy:done", lambda event, data: seen.append(data.get("session_id")))
+        async with Session(ScriptedProvider([]), hooks=hooks) as first:
+            await hooks.emit("deploy:done", {"session_id": "forged"})
+        async with Session(ScriptedProvider([]), hooks=hooks) as second:
+            await hooks.emit("deploy:done", {})
+            async with Session(ScriptedProvider([]), hooks=hooks):
+                # Whose it is cannot be told.
+                await hooks.emit("deploy:done", {"session_id": second.id})
+        left = Session(ScriptedProvider([]), hooks=hooks)
+        await left.start()
+        del left
+        gc.collect()
+        await hooks.emit("deploy:done", {})
+        assert seen == [first.id, second.id, second.id, None]
+
+    run(main())
 
 
 DAEMONS = """
