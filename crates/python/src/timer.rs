@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyModule, PyType};
+use pyo3::types::{PyDict, PyModule, PyType};
 
 use crate::watch::{Place, Waiter, Watch};
 
@@ -256,7 +256,16 @@ pub(crate) fn is_a_cancellation(py: Python<'_>, error: &PyErr) -> PyResult<bool>
     Ok(asyncio(py).is_some() && error.is_instance(py, cancelled_error(py)?))
 }
 
-/// Whether it ends more than the hook: `KeyboardInterrupt`, `SystemExit` and their like.
+/// Whether it ends more than the hook: `KeyboardInterrupt`, `SystemExit` and their like, and what fails a strict test.
 pub(crate) fn is_an_interrupt(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
-    Ok(!error.is_instance_of::<PyException>(py) && !is_a_cancellation(py, error)?)
+    match error.is_instance_of::<PyException>(py) {
+        true => is_of_a_strict_test(py, error),
+        false => Ok(!is_a_cancellation(py, error)?),
+    }
+}
+
+/// Whether a hook changed nested values in place. Where none is strict, the class is not loaded.
+fn is_of_a_strict_test(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    let loaded = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.get_item("amplifier_core._strict")?;
+    loaded.map_or(Ok(false), |strict| Ok(error.is_instance(py, &strict.getattr("ChangedInPlaceError")?)))
 }

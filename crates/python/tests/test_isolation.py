@@ -13,6 +13,7 @@ import pytest
 
 from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
 from amplifier_core.models import HookResult
+from amplifier_core.session import ScriptedProvider, Session, Tool
 
 EVENT = "some:event"
 
@@ -121,3 +122,23 @@ def test_strict_mode_watches_values_that_hold_themselves() -> None:
     registry.register(EVENT, lambda event, data: data["loop"]["self"].update(n=2), name="meddler")
     with pytest.raises(ChangedInPlaceError, match="`loop`"):
         emit(registry, {"loop": loop})
+
+
+def test_strict_mode_names_the_hook_at_an_event_that_another_one_emits() -> None:
+    registry = HookRegistry(strict=True)
+
+    async def outer(event: str, data: dict[str, Any]) -> None:
+        await registry.emit("my:step", {"items": data["items"]})
+
+    registry.register(EVENT, outer)
+    registry.register("my:step", lambda event, data: data["items"].append(1), name="meddler")
+    with pytest.raises(ChangedInPlaceError, match="hook `meddler` changed `items` in place"):
+        emit(registry, {"items": []})
+
+    async def main() -> None:
+        tool = Tool("work", lambda input: registry.emit("my:step", {"items": []}))
+        async with Session(ScriptedProvider([]), hooks=registry, tools=[tool]) as session:
+            with pytest.raises(ChangedInPlaceError, match="hook `meddler` changed `items` in place"):
+                await session.execute_tool("work")
+
+    asyncio.run(main())

@@ -8,7 +8,7 @@ use crate::hook::failure;
 use crate::result::HookResult;
 use crate::send::{Coroutine, Sent};
 use crate::step::{Awaiting, Input, Step};
-use crate::timer::{is_a_cancellation, is_being_cancelled};
+use crate::timer::{is_an_interrupt, is_being_cancelled};
 
 /// What a hook that was called gave.
 pub(super) enum Called<'py> {
@@ -57,8 +57,8 @@ pub(super) fn raised_while<'py>(
     error: PyErr,
     caller_is_cancelled: impl FnOnce() -> bool,
 ) -> PyResult<Reached<'py>> {
-    let is_its_own = error.is_instance_of::<PyException>(py)
-        // A hook that awaits something which others cancelled has failed; one whose caller is cancelled has not.
-        || is_a_cancellation(py, &error)? && !caller_is_cancelled();
+    // A hook that awaits something which others cancelled has failed; one whose caller is cancelled has not.
+    let is_its_own =
+        !is_an_interrupt(py, &error)? && (error.is_instance_of::<PyException>(py) || !caller_is_cancelled());
     if is_its_own { Ok(Reached::Failed(failure(py, &error), Some(error))) } else { Err(error) }
 }
