@@ -206,7 +206,7 @@ def beside(python: str, ours: dict[int, float]) -> None:
     print(f"{'look and answer, answers of amplifier-core':<43}{'n':>5}{'bare loop':>11}{'its emit':>11}{'ours':>11}{'to bare':>10}")
     for handlers, native in ours.items():
         ended = subprocess.run([python, os.path.join(HERE, "peer.py"), str(handlers)], capture_output=True, text=True)
-        loop, *registry = [float(line) for line in ended.stdout.split()]
+        loop, *registry = [float(line) for line in ended.stdout.split()] or [float("nan")]
         said = f"{registry[0]:.1f}" if registry else f"exit {ended.returncode}"
         print(f"{'':<43}{handlers:>5}{loop:>11.2f}{said:>11}{native:>11.2f}{native / loop:>9.2f}x")
 

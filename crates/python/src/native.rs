@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::answer::NativeResult;
 use crate::bridge::Driven;
-use crate::encode;
+use crate::{encode, threads};
 
 /// What such a hook said, on its way through Python's task.
 #[pyclass(frozen)]
@@ -19,7 +19,10 @@ pub(crate) struct NativeAnswer(Mutex<Option<Result<HookResult, HookError>>>);
 /// Calls the hook when it is awaited; gives a [`NativeAnswer`].
 pub(crate) fn call(hook: ListedHook, data: EventData) -> Driven {
     Driven::new(async move {
-        let answer = hook.call(&data).await;
+        let answer = match threads::is_forked() {
+            true => Err(HookError::failed("it belongs to another process; after a fork, mount its bundle anew")),
+            false => hook.call(&data).await,
+        };
         Python::attach(|py| Ok(Py::new(py, NativeAnswer(Mutex::new(Some(answer))))?.into_any()))
     })
 }

@@ -88,6 +88,12 @@ pub(crate) fn handle() -> Option<Handle> {
     threads.runtime.as_ref().map(|runtime| runtime.handle().clone())
 }
 
+/// Whether what was started was left behind in another process.
+pub(crate) fn is_forked() -> bool {
+    let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.as_ref().is_some_and(|threads| threads.process != std::process::id() && threads.runtime.is_some())
+}
+
 /// A thread of Python's that is at work here.
 pub(crate) struct AtWork(());
 

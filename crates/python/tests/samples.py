@@ -84,3 +84,11 @@ async def execute(code: str, **names: Any) -> dict[str, Any]:
     if inspect.isawaitable(running):
         await running
     return space
+
+
+async def answer(code: str, hook: str, event: str, data: dict[str, Any], **names: Any) -> HookResult:
+    """What a hook that a sample defines makes of an event, through a registry."""
+    space = await execute(code, **names)
+    registry = HookRegistry(strict=True)
+    registry.register(event, space[hook])
+    return await registry.emit(event, data)

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import py_compile
 import shutil
 import socket
@@ -376,3 +377,18 @@ def test_a_new_version_cannot_name_a_program_that_tools_could_have_written(gover
         assert os.path.exists(hooks / "late.sh")
 
     run(main())
+
+
+@pytest.mark.skipif(not is_possible(), reason="there are no user namespaces")
+def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "guard.sh").write_text("#!/bin/sh\nexit 2\n")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "guard.sh").symlink_to("../real/guard.sh")
+    (workspace / "bundle.yaml").write_text("hooks: [{command: ./guard.sh, on: 'tool:pre'}]")
+    why = f"`{workspace}/guard.sh` is a link, .*have the bundle name what it leads to: `{tmp_path}/real/guard.sh`"
+    with pytest.raises(RuntimeError, match=why):
+        Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True)
+    Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml")
+    assert re.search(why, caplog.text)

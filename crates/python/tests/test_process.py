@@ -318,3 +318,21 @@ def test_threads_that_ask_one_server_do_not_wait_for_each_other_for_ever() -> No
             thread.join()
         """
     )
+
+
+def test_a_bundle_that_was_mounted_before_a_fork_says_what_to_do() -> None:
+    ended = script(
+        """
+        import asyncio, os
+        from amplifier_core.bundles import mount, parse
+        from amplifier_core.hooks import HookRegistry
+
+        registry = HookRegistry()
+        asyncio.run(mount(registry, parse("hooks: [{command: 'true', on: tool:pre, on_error: deny}]")))
+        if os.fork() == 0:
+            print(asyncio.run(registry.emit("tool:pre", {})).reason, flush=True)
+            os._exit(0)
+        os.wait()
+        """
+    )
+    assert ended.stdout == "hook `true` failed: it belongs to another process; after a fork, mount its bundle anew\n"

@@ -11,26 +11,26 @@ import re
 import time
 import types
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from amplifier_core.approval import ApprovalSystem
 from amplifier_core.coordinator import MAX_INJECTION_SIZE, SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session
 from amplifier_core.testing import MockApprovalSystem
-from samples import Programs, StructuredLogger, blocks, execute, passage
+from samples import Programs, StructuredLogger, answer, blocks, execute
 
 BLOCKS = blocks()
 
-SIGNATURE = "a signature without a body; compared with ours in `test_signatures_are_as_documented`"
+SIGNATURE = "a signature without a body; compared with ours at the end of this file"
 SCHEMA = "the schema of an event's data, no code"
 INSIDE = "a piece from inside the system, which the kernel does in its own way"
 
 CANNOT_RUN = {
     "000/1": SIGNATURE,
-    "000/11": "a signature with `pass`",
     "001/0": INSIDE,
     "001/1": "comments only",
     "001/3": SIGNATURE,
@@ -48,7 +48,7 @@ CANNOT_RUN = {
     "001/18": INSIDE,
     "001/19": INSIDE,
     "001/20": INSIDE,
-    "001/24": "the old way, shown as what to avoid; `subprocess.run(…, ...)` is no call",
+    "001/24": "the old way, shown as what to avoid: it changes `messages` that nobody has",
     "001/26": "JSON with a comment: the person's standing rules",
     **dict.fromkeys(("002/2", "002/4", "002/6", "002/8", "002/10", "002/12", "002/15"), SIGNATURE),
     "002/18": "the inside of a function: it returns at the top level",
@@ -72,21 +72,25 @@ def test_every_sample_is_accounted_for() -> None:
     assert not set(CHECKS) & set(CANNOT_RUN)
 
 
-async def answer(code: str, hook: str, event: str, data: dict[str, Any], **names: Any) -> HookResult:
-    """What a hook that a sample defines makes of an event, through a registry."""
-    space = await execute(code, **names)
-    registry = HookRegistry(strict=True)
-    registry.register(event, space[hook])
-    return await registry.emit(event, data)
-
-
 # ---- registering and emitting --------------------------------------------------------------------------------------
 
 
 @sample("000/0", "000/3")
 async def _a_hook_is_registered_and_removed(code: str) -> None:
-    space = await execute(code)
-    assert space["registry"].list_handlers() == {}
+    printed: list[str] = []
+    registering, removing = code.split("# Later")
+    space = await execute(registering, print=printed.append)
+    registry, name = space["registry"], "tool_logger" if "tool_logger" in code else "my_hook"
+    assert registry.list_handlers() == {"tool:pre": [name]}
+    assert (await registry.emit("tool:pre", {"tool_name": "ls"})).action == "continue"
+    assert printed == (["About to execute tool: ls"] if "print" in code else [])
+    await execute(f"# Later{removing}", **space)
+    assert registry.list_handlers() == {}
+
+
+@sample("000/11")
+async def _a_handler_that_says_nothing_continues(code: str) -> None:
+    assert (await answer(code, "hook_handler", "tool:pre", {})).action == "continue"
 
 
 @sample("002/0")
@@ -98,16 +102,23 @@ async def _a_hook_stays_registered(code: str) -> None:
 @sample("000/2", "004/25")
 async def _default_fields_reach_every_event(code: str) -> None:
     space = await execute(code)
-    result = await space["registry"].emit("tool:pre", {})
-    assert result.data["session_id"] in ("abc123", "abc-123")
+    written = dict(re.findall(r'(\w+)="(.*?)"', code))
+    assert len(written) == 2
+    for event in ("tool:pre", "session:end"):
+        assert (await space["registry"].emit(event, {})).data == written
 
 
 @sample("000/4")
 async def _lower_numbers_run_first(code: str) -> None:
-    async def handler(event: str, data: dict[str, Any]) -> None: ...
-
-    space = await execute(code, first_handler=handler, second_handler=handler, third_handler=handler)
-    assert len(space["registry"].list_handlers()["tool:pre"]) == 3
+    ran: list[str] = []
+    names = ("first_handler", "second_handler", "third_handler")
+    handlers = {name: lambda event, data, name=name: ran.append(name) for name in names}
+    # In whatever order they are registered.
+    for lines in (code.split("\n\n"), reversed(code.split("\n\n"))):
+        registry = HookRegistry()
+        await execute("\n\n".join(lines), registry=registry, **handlers)
+        await registry.emit("tool:pre", {})
+    assert ran == [*names, *names]
 
 
 @sample("000/5")
@@ -268,8 +279,17 @@ async def _results_have_these_fields_and_defaults(code: str) -> None:
 
 @sample("002/17")
 async def _results_are_made_by_keyword(code: str) -> None:
-    result = (await execute(code, original_data={"n": 1}))["result"]
-    assert result.context_injection == "Security scan completed successfully"
+    made: list[HookResult] = []
+    space: dict[str, Any] = {"original_data": {"n": 1}}
+    for statement in code.split("\n\n"):
+        space = await execute(statement, **space)
+        made += [space.pop("result")] if "result" in space else []
+    assert made == [
+        HookResult(action="continue"),
+        HookResult(action="deny", reason="Operation not permitted in production"),
+        HookResult(action="modify", data={"n": 1, "validated": True}),
+        HookResult(action="inject_context", context_injection="Security scan completed successfully", context_injection_role="system"),
+    ]
 
 
 @sample("001/2")
@@ -472,74 +492,6 @@ async def _the_documented_tests_pass(code: str) -> None:
     space["test_injection_size_limit"]()
 
 
-# ---- the guide, whose samples stand in no fence ---------------------------------------------------------------------
-
-
-def test_guide_a_logging_hook() -> None:
-    code = passage("003", "from amplifier_core.models import HookResult\n\nasync def logging_hook", '    return HookResult(action="continue")')
-    printed: list[str] = []
-    asyncio.run(answer(code, "logging_hook", "tool:pre", {"n": 1}, print=printed.append))
-    assert printed[0].startswith("[tool:pre] {'n': 1")
-
-
-def test_guide_a_custom_hook_is_registered_twice() -> None:
-    hook = passage("003", "from amplifier_core.models import HookResult\nfrom amplifier_core.hooks", '    return HookResult(action="continue")')
-    registering = passage("003", "from amplifier_core.hooks import HookRegistry\n\nregistry", "unregister_pre()")
-
-    async def run() -> None:
-        space = await execute(f"{hook}\n{registering}")
-        assert space["registry"].list_handlers() == {"session:end": ["my_custom_hook_session_end"]}
-
-    asyncio.run(run())
-
-
-def test_guide_a_linter_hook() -> None:
-    code = passage("003", "import subprocess\n", "registry.register(event=\"tool:post\", handler=linter_hook, priority=10)")
-    # It imports the real module; what it starts is looked up in it.
-    programs = Programs(returncode=1, stderr=b"E501")
-
-    async def run() -> None:
-        space = await execute(code)
-        space["subprocess"] = programs
-        data = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}
-        result = await space["registry"].emit("tool:post", data)
-        assert (result.action, result.user_message) == ("inject_context", "Found linting issues in a.py")
-
-    asyncio.run(run())
-
-
-def test_guide_a_production_guard() -> None:
-    code = passage("003", "async def production_guard", "registry.register(event=\"tool:pre\", handler=production_guard, priority=5)")
-
-    async def run() -> None:
-        space = await execute(code)
-        result = await space["registry"].emit("tool:pre", {"tool_input": {"file_path": "x/.env"}})
-        assert (result.action, result.reason) == ("ask_user", "Production file requires explicit user approval")
-
-    asyncio.run(run())
-
-
-def test_guide_a_hook_that_handles_its_errors() -> None:
-    code = passage("003", "import logging\nfrom amplifier_core.models", '            user_message_level="error"\n        )')
-
-    def fail(data: dict[str, Any]) -> None:
-        raise RuntimeError("disk full")
-
-    result = asyncio.run(answer(code, "safe_hook", "tool:post", {}, do_something=fail))
-    assert (result.action, result.user_message, result.user_message_level) == ("continue", "Hook error: disk full", "error")
-
-
-def test_guide_contribution_channels() -> None:
-    code = passage("003", "# Module A registers as a contributor", 'capabilities = collect_contributions("agent_capabilities")')
-    session = SessionCoordinator(HookRegistry())
-    names = {
-        "register_contributor": session.register_contributor,
-        "collect_contributions": session.collect_contributions,
-        "my_capability_provider": lambda: ["web", "code"],
-    }
-    assert asyncio.run(execute(code, **names))["capabilities"] == [["web", "code"]]
-
-
 # ---- sessions -------------------------------------------------------------------------------------------------------
 
 
@@ -599,6 +551,21 @@ def test_signatures_are_as_documented(place: str) -> None:
         if parameter.default is not parameter.empty:
             assert ours[name].default == parameter.default
     assert list(ours)[: len(inspect.signature(documented).parameters)] == list(inspect.signature(documented).parameters)
+
+
+@pytest.mark.parametrize("place", ["000/1", "002/15"])
+def test_handlers_have_the_documented_signature(place: str) -> None:
+    body = ": return HookResult(action='deny', reason=f'{event} {data}')"
+    result = asyncio.run(answer(BLOCKS[place].rstrip() + body, "handler", "tool:pre", {"timestamp": "2024-01-01T10:00:00Z"}))
+    assert (result.reason or "").startswith("tool:pre {'timestamp': ")
+
+
+def test_approval_systems_have_the_documented_signature() -> None:
+    names: dict[str, Any] = {"Protocol": object, "Literal": Literal}
+    exec(BLOCKS["001/3"].rstrip() + ": ...", names)
+    documented = inspect.signature(names["ApprovalSystem"].request_approval).parameters
+    # The sample leaves out `self`.
+    assert ["self", *documented] == list(inspect.signature(ApprovalSystem.request_approval).parameters)
 
 
 # Below all of them, because the checks are known only now.

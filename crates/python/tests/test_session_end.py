@@ -22,7 +22,6 @@ from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, SessionRefusedError, Tool
 from sessions import calling, contents, run
 
-
 GUARD = "hooks: [{ rule: no-rm, on: tool:pre, when: tool_name == 'rm', deny: no rm }]"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amplifier_core._native import AuditLog, Bundle, launcher
@@ -26,8 +26,8 @@ class Protection:
             # What is not there cannot be protected.
             os.makedirs(store, mode=0o700, exist_ok=True)
             folders.append(store)
-        files = [] if bundle is None else _made_of(bundle, self._workspace)
-        self.places = _real([*files, *folders])
+        self._files = [] if bundle is None else _made_of(bundle, self._workspace)
+        self.places = _real([*self._files, *folders])
         for folder in self.places:
             if os.path.isdir(folder) and _is_within(self._workspace, folder):
                 raise ValueError(
@@ -55,7 +55,19 @@ class Protection:
             return []
         # File tools could reach it, too, if the environment is in the workspace.
         self.places = _real([*self.places, *confining])
+        self._look_for_links(confine)
         return launching
+
+    def _look_for_links(self, confine: bool | None) -> None:
+        """What a link leads to can be protected, the link itself cannot: a command could make it lead elsewhere."""
+        for file in self._files:
+            for link in _links(os.path.abspath(file)):
+                folder = os.path.realpath(os.path.dirname(link))
+                if os.access(folder, os.W_OK) and not any(_is_within(folder, place) for place in self.places):
+                    text = f"`{link}` is a link, and commands can make it lead elsewhere; have the bundle name what it leads to: `{os.path.realpath(link)}`"
+                    if confine:
+                        raise RuntimeError(text)
+                    logger.warning("%s", text)
 
     def check(self, bundle: Bundle) -> None:
         """Raises ``ValueError`` if a new version of the bundle names a file that is not protected: what is, is settled when a session begins."""
@@ -79,6 +91,18 @@ def _made_of(bundle: Bundle, workspace: str) -> list[str | os.PathLike[str]]:
         for name, folder in modules:
             places += code_of(name, folder)
     return places
+
+
+def _links(path: str, depth: int = 40) -> Iterator[str]:
+    """The links on the way to a file."""
+    parts = path.split(os.sep)
+    for at in range(2, len(parts) + 1):
+        place = os.sep.join(parts[:at])
+        if os.path.islink(place) and depth > 0:
+            yield place
+            led = os.path.join(os.path.realpath(os.path.dirname(place)), os.readlink(place), *parts[at:])
+            yield from _links(os.path.normpath(led), depth - 1)
+            return
 
 
 def _real(paths: Iterable[Any]) -> list[str]:
