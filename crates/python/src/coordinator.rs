@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::audit::AuditLog;
 use crate::bridge::Driven;
 use crate::emitting::{Emitting, Order, Purpose};
-use crate::outcome::Outcome;
+use crate::outcome::{self, Outcome};
 use crate::ports::{Port, PyApprovals, PyAudit, PyContext, PyDisplay};
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
@@ -159,6 +159,12 @@ impl Coordinator {
     }
 
     /// Routes an outcome: gives the data that may run and the flat result, or who denied and why.
+    /// Where outcomes of emissions that somebody else begins are collected.
+    #[staticmethod]
+    fn collector(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(outcome::collector(py)?.clone().unbind())
+    }
+
     fn route(slf: Py<Self>, outcome: Py<Outcome>) -> Driven {
         // The garbage collector sees the parts of a session through this: as long as they may be called, it has to be there.
         Driven::new(async move {

@@ -86,17 +86,26 @@ enum Entered<T> {
 }
 
 fn map(data: &Bound<'_, PyDict>, above: &mut Above) -> PyResult<Map<String, Value>> {
-    let fields = data.iter().map(|(key, value)| Ok((key_text(&key)?, json(&value, above)?)));
-    let map = fields.collect::<PyResult<Map<_, _>>>()?;
-    if map.len() == data.len() {
-        return Ok(map);
-    }
-    key_texts(data)?.into_iter().zip(data.values()).map(|(key, value)| Ok((key, json(&value, above)?))).collect()
+    let mut others = other_texts(data)?;
+    let fields = data.iter().map(|(key, value)| Ok((key_of(&key, &mut others)?, json(&value, above)?)));
+    fields.collect()
 }
 
-/// The keys as texts that differ, where some would be the same: none hides another. A key that is that very text has it.
-fn key_texts(data: &Bound<'_, PyDict>) -> PyResult<Vec<String>> {
-    let exact = |key: &Bound<'_, PyAny>| key.cast::<PyString>().ok()?.to_str().ok().map(str::to_owned);
+/// The text of a key: its own, or the next of the others.
+fn key_of(key: &Bound<'_, PyAny>, others: &mut Option<std::vec::IntoIter<String>>) -> PyResult<String> {
+    others.as_mut().and_then(Iterator::next).map_or_else(|| key_text(key), Ok)
+}
+
+/// The key, if it is a text that JSON can have.
+fn exact(key: &Bound<'_, PyAny>) -> Option<String> {
+    key.cast::<PyString>().ok()?.to_str().ok().map(str::to_owned)
+}
+
+/// The keys as texts that differ, where some might be the same: none hides another. A key that is that very text has it.
+fn other_texts(data: &Bound<'_, PyDict>) -> PyResult<Option<std::vec::IntoIter<String>>> {
+    if data.iter().all(|(key, _)| key.cast::<PyString>().is_ok_and(|text| text.to_str().is_ok())) {
+        return Ok(None);
+    }
     let mut taken: HashSet<String> = data.keys().iter().filter_map(|key| exact(&key)).collect();
     let differs = |key: Bound<'_, PyAny>| {
         if let Some(text) = exact(&key) {
@@ -110,7 +119,7 @@ fn key_texts(data: &Bound<'_, PyDict>) -> PyResult<Vec<String>> {
         taken.insert(free.clone());
         Ok(free)
     };
-    data.keys().iter().map(differs).collect()
+    data.keys().iter().map(differs).collect::<PyResult<Vec<_>>>().map(|texts| Some(texts.into_iter()))
 }
 
 fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -169,14 +178,9 @@ fn plain_at<'py>(value: &Bound<'py, PyAny>, above: &mut Above) -> PyResult<Bound
     let entered = above.enter(value, |above| {
         if let Ok(data) = value.cast::<PyDict>() {
             let plain = PyDict::new(py);
+            let mut others = other_texts(data)?;
             for (key, value) in data {
-                plain.set_item(key_text(&key)?, plain_at(&value, above)?)?;
-            }
-            if plain.len() != data.len() {
-                plain.clear();
-                for (key, value) in key_texts(data)?.into_iter().zip(data.values()) {
-                    plain.set_item(key, plain_at(&value, above)?)?;
-                }
+                plain.set_item(key_of(&key, &mut others)?, plain_at(&value, above)?)?;
             }
             return Ok(plain.into_any());
         }

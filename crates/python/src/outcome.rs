@@ -1,8 +1,11 @@
 //! Everything that the hooks of one emission said, for Python.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyDict, PyList};
 
 use crate::data::NativeData;
 use crate::result::HookResult;
@@ -20,6 +23,36 @@ impl Outcome {
     pub(crate) fn flat(&self, py: Python<'_>) -> PyResult<HookResult> {
         HookResult::from_flat(py, self.kernel.flat())
     }
+}
+
+/// Whether anybody asks for outcomes of emissions that somebody else begins.
+static IS_ASKED_FOR: AtomicBool = AtomicBool::new(false);
+
+/// Where outcomes of emissions that somebody else begins are collected: a list, or nothing, in the context of whoever asks for them.
+pub(crate) fn collector(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static COLLECTOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    IS_ASKED_FOR.store(true, Ordering::Relaxed);
+    let made = COLLECTOR.get_or_try_init(py, || -> PyResult<_> {
+        let name = ("amplifier_core.outcomes",);
+        let options = [("default", py.None())].into_py_dict(py)?;
+        Ok(py.import("contextvars")?.getattr("ContextVar")?.call(name, Some(&options))?.unbind())
+    });
+    made.map(|made| made.bind(py))
+}
+
+/// Whether outcomes may be collected.
+#[inline]
+pub(crate) fn may_be_collected() -> bool {
+    IS_ASKED_FOR.load(Ordering::Relaxed)
+}
+
+/// Collects an outcome, with what its emission gives.
+pub(crate) fn collect(outcome: Bound<'_, Outcome>, flat: &Bound<'_, HookResult>) -> PyResult<()> {
+    let asked = collector(outcome.py())?.call_method0("get")?;
+    if let Ok(asked) = asked.cast::<PyList>() {
+        asked.append((outcome, flat))?;
+    }
+    Ok(())
 }
 
 /// A list of dicts.

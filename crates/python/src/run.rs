@@ -20,7 +20,7 @@ use crate::data::NativeData;
 use crate::emitting::{Order, Purpose, SessionOf};
 use crate::hook::SharedHook;
 use crate::native::{self, NativeAnswer};
-use crate::outcome::Outcome;
+use crate::outcome::{self, Outcome, may_be_collected};
 use crate::person::Mark;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
@@ -413,7 +413,7 @@ impl Run {
     /// What came of it, if that is the flat view and no hook said more than "go on".
     #[inline]
     pub(crate) fn finish_silent<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
-        (matches!(self.purpose, Purpose::Flat) && !self.has_said).then(|| {
+        (matches!(self.purpose, Purpose::Flat) && !self.has_said && !may_be_collected()).then(|| {
             let data = Some(self.emission.data().current.clone_ref(py));
             Ok(Bound::new(py, HookResult { data, ..HookResult::default() })?.into_any())
         })
@@ -427,6 +427,12 @@ impl Run {
         }
         let Self { emission, emitted, purpose, .. } = self;
         match purpose {
+            Purpose::Flat if may_be_collected() => {
+                let outcome = Outcome { kernel: emission.finish(), emitted };
+                let flat = Bound::new(py, outcome.flat(py)?)?;
+                outcome::collect(Bound::new(py, outcome)?, &flat)?;
+                Ok(flat.into_any())
+            }
             Purpose::Flat => Ok(Bound::new(py, HookResult::from_flat(py, emission.finish().flat())?)?.into_any()),
             Purpose::Outcome => Ok(Bound::new(py, Outcome { kernel: emission.finish(), emitted })?.into_any()),
             Purpose::Collect(_) => {

@@ -267,5 +267,6 @@ pub(crate) fn is_an_interrupt(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
 /// Whether a hook changed nested values in place. Where none is strict, the class is not loaded.
 fn is_of_a_strict_test(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     let loaded = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.get_item("amplifier_core._strict")?;
-    loaded.map_or(Ok(false), |strict| Ok(error.is_instance(py, &strict.getattr("ChangedInPlaceError")?)))
+    let Some(strict) = loaded else { return Ok(false) };
+    strict.call_method1("is_found", (error.value(py),))?.extract()
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import types
 import weakref
 from typing import Any
@@ -562,3 +563,12 @@ def test_a_session_and_parts_that_hold_each_other_are_collected() -> None:
     del owner
     gc.collect()
     assert gone() is None
+
+
+def test_keys_that_are_the_same_as_text_take_no_longer_the_deeper_they_are() -> None:
+    text = "0"
+    for _ in range(60):
+        text = f'{{"\\ud800": {text}, "\\ud801": 1}}'
+    asked = ScriptedApprovals("Allow")
+    assert run(SessionCoordinator(hooks(ASK), None, asked), data={"tool_input": json.loads(text)}).action == "continue"
+    assert len(asked.requests[0].data["tool_input"]) == 2

@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock, patch
 import pytest
 
 import simulated
+from amplifier_core.approval import ScriptedApprovals
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
@@ -103,3 +104,29 @@ def test_a_question_with_too_large_an_injection_is_not_asked() -> None:
     with pytest.raises(ValueError, match="mind|injection"):
         simulated.run(session.process_hook_result(ASK.model_copy(update={"context_injection": "much"}), "tool:pre"))
     assert person.asked == []
+
+
+class Traced(HookRegistry):
+    """Looks at everything, and changes nothing."""
+
+    async def emit(self, event: str, data: dict[str, Any]) -> HookResult:  # type: ignore[override]
+        return await super().emit(event, data)
+
+
+@pytest.mark.parametrize("kind", [HookRegistry, Traced])
+def test_an_emit_that_only_delegates_loses_nothing_of_what_hooks_say(kind: type[HookRegistry]) -> None:
+    registry, seen = kind(), list[Any]()
+    long = HookResult(action="inject_context", context_injection="x" * 6000)
+    registry.register("tool:pre", lambda event, data: seen.append(data["session_id"]))
+    for name in ("one", "two"):
+        registry.register("tool:pre", lambda event, data: HookResult(action="ask_user", approval_prompt="Go?"), name=name)
+        registry.register("tool:pre", lambda event, data: long)
+    other = SessionCoordinator(registry, session_id="B")
+    context, person = Context(), ScriptedApprovals("Allow", "Deny")
+    session = SessionCoordinator(registry, context, person, session_id="A")
+    assert run(session, data={"session_id": "forged"}).action == "deny"
+    assert [request.hook for request in person.requests] == ["one", "two"]
+    assert sum(content.count("x" * 6000) for _, content, _ in context.messages) == 2
+    assert run(SessionCoordinator(registry, None, ScriptedApprovals("Allow"), approval_rules={"two:*": "deny"}, session_id="C")).reason == "Denied by rule: Go?"
+    assert seen == ["A", "C"]
+    del other

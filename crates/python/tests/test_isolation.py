@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import math
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -142,3 +143,18 @@ def test_strict_mode_names_the_hook_at_an_event_that_another_one_emits() -> None
                 await session.execute_tool("work")
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="there are no groups of tasks")
+def test_strict_mode_looks_into_groups_of_tasks() -> None:
+    registry = HookRegistry(strict=True)
+
+    async def outer(event: str, data: dict[str, Any]) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(registry.emit("my:step", {"items": []}))
+
+    registry.register(EVENT, outer)
+    registry.register("my:step", lambda event, data: data["items"].append(1), name="meddler")
+    with pytest.raises(Exception) as raised:
+        emit(registry)
+    assert "ExceptionGroup" in repr(raised.value) and "meddler" in repr(raised.value)

@@ -338,3 +338,43 @@ def test_observers_that_run_side_by_side_clean_up() -> None:
         assert seen == ["cleaned up"] * 2
 
     simulated.run(main())
+
+
+def test_a_hook_that_ran_out_of_time_inside_another_one_ends_nothing_else() -> None:
+    async def hangs(event: str, data: dict[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        inner, outer = HookRegistry(), HookRegistry()
+        inner.register("a:b", hangs, timeout=0.1)
+
+        async def waits(event: str, data: dict[str, Any]) -> None:
+            await inner.emit("a:b", {})
+            await asyncio.Event().wait()
+
+        outer.register("c:d", waits, timeout=0.4, on_error="deny")
+        result = await outer.emit("c:d", {})
+        assert (result.action, result.reason) == ("deny", "hook `waits` failed: gave no answer within 400ms")
+
+    simulated.run(main())
+
+
+def test_an_awaitable_that_has_no_more_than_it_must_is_heard() -> None:
+    class Steps:
+        def __init__(self) -> None:
+            self.left = 2
+
+        def __await__(self) -> Any:
+            return self
+
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration(HookResult(action="deny", reason="no"))
+
+    registry = HookRegistry()
+    registry.register("a:b", lambda event, data: Steps())
+    assert simulated.run(registry.emit("a:b", {})).action == "deny"

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -323,6 +324,8 @@ class Coordinator:
         rules: dict[str, str],
     ) -> Self: ...
     def emit(self, event: str, data: dict[str, Any]) -> Coroutine[Any, Any, Outcome]: ...
+    @staticmethod
+    def collector() -> ContextVar[list[tuple[Outcome, HookResult]] | None]: ...
     def route(self, outcome: Outcome) -> Coroutine[Any, Any, tuple[HookResult, tuple[str, str] | None]]: ...
     def process(
         self, result: HookResult, event: str, hook_name: str, data: dict[str, Any]

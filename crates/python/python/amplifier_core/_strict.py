@@ -21,6 +21,11 @@ class ChangedInPlaceError(RuntimeError):
         return type(self), (self.hook, self.fields), self.__dict__
 
 
+def is_found(error: BaseException) -> bool:
+    """Whether it is such an error, or a group with one in it."""
+    return isinstance(error, ChangedInPlaceError) or any(is_found(part) for part in getattr(error, "exceptions", ()))
+
+
 class _Kept:
     """A value as it was."""
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import gc
+import weakref
 from collections.abc import Generator
 from typing import Any
 
@@ -28,6 +29,18 @@ def _has_not_begun(task: asyncio.Task[Any]) -> bool:
     return waits_for is None
 
 
+#: The hooks that wait in a task, one inside another. They lead back to the task, so that they are not kept here.
+_WAITING: weakref.WeakKeyDictionary[asyncio.Task[Any], weakref.WeakSet[Followed]] = weakref.WeakKeyDictionary()
+
+
+def _waiting_together() -> weakref.WeakSet[Followed]:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return weakref.WeakSet() if task is None else _WAITING.setdefault(task, weakref.WeakSet())
+
+
 class Followed:
     """A hook that waits, before 3.11, where nobody can tell whether its task was cancelled or what it waits for. Here the task waits for
     something that nobody else knows of, and so cannot cancel."""
@@ -36,25 +49,42 @@ class Followed:
         self._coroutine = coroutine
         self._yielded = yielded
         self._count = 0
+        self._together: weakref.WeakSet[Followed] = weakref.WeakSet()
 
     def cancelling(self) -> int:
         """How often the task was cancelled."""
         return self._count
 
     def uncancel(self) -> int:
-        """Takes one back."""
-        self._count = max(self._count - 1, 0)
+        """Takes one back, also for the hooks inside of which this one waits: they have seen it, too."""
+        for one in {self, *self._together}:
+            one._count = max(one._count - 1, 0)
         return self._count
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        self._together = _waiting_together()
+        self._together.add(self)
         try:
             while True:
                 error = yield from self._wait(self._yielded)
-                self._yielded = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
+                self._yielded = self._resume(error)
         except StopIteration as stop:
             return stop.value
         finally:
-            self._coroutine.close()
+            self._together.discard(self)
+            close = getattr(self._coroutine, "close", None)
+            if close is not None:
+                close()
+
+    def _resume(self, error: BaseException | None) -> Any:
+        """What it yields next. An iterator that somebody wrote may have no more than it must."""
+        if error is None:
+            send = getattr(self._coroutine, "send", None)
+            return next(self._coroutine) if send is None else send(None)
+        throw = getattr(self._coroutine, "throw", None)
+        if throw is None:
+            raise error
+        return throw(error)
 
     def _wait(self, yielded: Any) -> Generator[Any, Any, BaseException | None]:
         """What is thrown into the hook, if anything is."""

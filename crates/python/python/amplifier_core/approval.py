@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import Awaitable
 from typing import Literal, Protocol, TextIO, runtime_checkable
 
@@ -88,6 +89,16 @@ class ScriptedApprovals:
 _MARGIN = 0.05
 
 
+class _Turn:
+    """Whose turn it is on a loop: a lock belongs to one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.lock = asyncio.Lock()
+        #: How many are open, or wait to be.
+        self.questions = 0
+
+
 class TerminalApprovals:
     """Asks on the terminal. What is typed is the number of an option, or its label in any case.
 
@@ -99,8 +110,9 @@ class TerminalApprovals:
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         self._stdin = stdin
         self._stdout = stdout
-        #: Whose turn it is, and on which loop: a lock belongs to one.
-        self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._turn: _Turn | None = None
+        # Two threads may ask at the same time.
+        self._asking = threading.Lock()
         self._typed = b""
 
     async def ask(self, request: ApprovalRequest) -> str:
@@ -125,7 +137,7 @@ class TerminalApprovals:
         async def in_turn() -> str:
             nonlocal shown
             # One question at a time: what is typed is the answer to the last one shown.
-            async with turn:
+            async with turn.lock:
                 shown = True
                 return await self._show(question, options, stdin, stdout)
 
@@ -142,16 +154,19 @@ class TerminalApprovals:
             stdout.write(f"\ndenied: {what} ran out of time before it could be shown\n")
             stdout.flush()
             raise RuntimeError("its time was up before it could be shown") from None
+        finally:
+            with self._asking:
+                turn.questions -= 1
 
-    def _turn_on(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
-        if self._turn is not None:
-            its_loop, turn = self._turn
-            if its_loop is loop:
-                return turn
-            if turn.locked() and its_loop.is_running():
-                raise RuntimeError("a question of another event loop is open on this terminal")
-        self._turn = (loop, asyncio.Lock())
-        return self._turn[1]
+    def _turn_on(self, loop: asyncio.AbstractEventLoop) -> _Turn:
+        with self._asking:
+            turn = self._turn
+            if turn is None or turn.loop is not loop:
+                if turn is not None and turn.questions and turn.loop.is_running():
+                    raise RuntimeError("a question of another event loop is open on this terminal")
+                turn = self._turn = _Turn(loop)
+            turn.questions += 1
+            return turn
 
     async def _show(self, question: str, options: list[str], stdin: TextIO, stdout: TextIO) -> str:
         offered = "  ".join(f"[{number}] {label}" for number, label in enumerate(options, 1))

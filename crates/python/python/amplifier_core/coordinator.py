@@ -104,6 +104,7 @@ class SessionCoordinator:
             audit=audit,
             config=config,
         )
+        self._session_id = session_id
         self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
         self._cleanups: list[Callable[[], Any]] = []
         self._kernel = Coordinator(
@@ -128,14 +129,29 @@ class SessionCoordinator:
         hooks = self.__dict__["hooks"]
         if type(hooks).emit is not _EMIT or "emit" in hooks.__dict__:
             return await self._emit_by_another(event, data)
-        outcome = await self._kernel.emit(event, data)
+        return await self._route(await self._kernel.emit(event, data))
+
+    async def _route(self, outcome: Outcome) -> Verdict:
         result, denied = await self._kernel.route(outcome)
         by, reason = denied or (None, None)
         return Verdict(result, outcome, by, reason)
 
     async def _emit_by_another(self, event: str, data: dict[str, Any]) -> Verdict:
-        """Emits by the ``emit`` of a subclass, or one that a test has put in its place: what it gives counts, and nothing else."""
-        result = HookResult.model_validate(await self.hooks.emit(event, data) or {})
+        """Emits by the ``emit`` of a subclass, or one that a test has put in its place: what it gives counts, and nothing else. If that is what the
+        registry's own gave it, everything that hooks said counts."""
+        if self._session_id is not None:
+            data = {**data, "session_id": self._session_id}
+        collected: list[tuple[Outcome, HookResult]] = []
+        collector = self._kernel.collector()
+        token = collector.set(collected)
+        try:
+            given = await self.hooks.emit(event, data)
+        finally:
+            collector.reset(token)
+        for outcome, flat in collected:
+            if flat is given:
+                return await self._route(outcome)
+        result = HookResult.model_validate(given or {})
         counts = data if result.data is None else result.data
         by, reason = await self._kernel.process(result, event, "composite", counts) or (None, None)
         if by is not None:
