@@ -15,7 +15,6 @@ use pyo3::types::PyString;
 use crate::bridge::{Pending, awaited, interrupt, uninterrupted};
 use crate::person::Mark;
 use crate::run::in_strict;
-use crate::step::is_awaitable;
 use crate::{answer, encode, log, threads, trace};
 
 /// Something that Python can call.
@@ -91,11 +90,9 @@ impl Hook for PyHook {
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
             }
-            let answer = self.handler.bind(py).call1((PyString::new(py, event), data))?;
-            if !is_awaitable(&answer)? {
-                return Pending::of(answer);
-            }
-            Mark::around(mark.insert(Mark::new(py)?), py, || Pending::of(answer))?
+            // Also around the call: it may make tasks, and give one.
+            let call = || Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?);
+            Mark::around(mark.insert(Mark::new(py)?), py, call)?
         });
         let (mut waiting, mut question) = (pin!(awaited(called)), None);
         let answered = poll_fn(|context| {

@@ -72,7 +72,8 @@ impl Mark {
     pub(crate) fn is_one_open(&self, timer: &Arc<Timer>, is_asking: bool) -> bool {
         let mut state = self.state();
         state.timer = Arc::downgrade(timer);
-        state.is_asking = is_asking;
+        // Of a question that carries the mark, it is told when it is closed.
+        state.is_asking = is_asking && state.open == 0;
         state.is_one_open()
     }
 
@@ -92,18 +93,40 @@ impl Mark {
     }
 
     /// Notes that a question was opened or closed, for this hook and those around it.
-    fn note(&self, py: Python<'_>, change: impl Fn(&mut u32)) -> PyResult<()> {
-        let (timer, waker, is_one_open) = {
-            let mut state = self.state();
+    fn note(slf: &Bound<'_, Self>, change: impl Fn(&mut u32)) -> PyResult<()> {
+        let py = slf.py();
+        let (timer, waker) = {
+            let mut state = slf.get().state();
             change(&mut state.open);
-            (state.timer.upgrade(), state.waker.take(), state.is_one_open())
+            (state.timer.upgrade(), state.waker.take())
         };
         waker.into_iter().for_each(Waker::wake);
-        // A timer that has fired counts the time for cleaning up, for which nobody is asked.
-        if let Some(timer) = timer.filter(|timer| !timer.has_fired() && timer.is_on_running_loop(py)) {
-            if is_one_open { timer.pause(py)? } else { timer.arm(py)? }
+        match timer {
+            None => {}
+            Some(timer) if timer.is_on_running_loop(py) => slf.get().look(py)?,
+            // Its loop is another one, whose clock only it can read.
+            Some(timer) => timer.call_on_its_loop(&slf.getattr(intern!(py, "look"))?),
         }
-        self.around.as_ref().map_or(Ok(()), |around| around.get().note(py, change))
+        slf.get().around.as_ref().map_or(Ok(()), |around| Self::note(around.bind(py), change))
+    }
+}
+
+#[pymethods]
+impl Mark {
+    /// Lets the hook's time run, or stand still, as it has to by now.
+    fn look(&self, py: Python<'_>) -> PyResult<()> {
+        let (timer, is_one_open) = {
+            let state = self.state();
+            (state.timer.upgrade(), state.is_one_open())
+        };
+        match timer {
+            // One that has fired counts the time for cleaning up, for which nobody is asked.
+            Some(timer) if !timer.has_fired() => match is_one_open {
+                true => timer.pause(py),
+                false => timer.arm(py),
+            },
+            _ => Ok(()),
+        }
     }
 }
 
@@ -122,7 +145,7 @@ impl Asked {
     /// The question that comes up now, if a hook that is marked waits for it.
     pub(crate) fn now(py: Python<'_>) -> PyResult<Option<Self>> {
         let Some(mark) = Mark::current(py)? else { return Ok(None) };
-        mark.get().note(py, |open| *open += 1)?;
+        Mark::note(mark.bind(py), |open| *open += 1)?;
         Ok(Some(Self(mark)))
     }
 }
@@ -130,7 +153,7 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         Python::attach(|py| {
-            if let Err(error) = self.0.get().note(py, |open| *open -= 1) {
+            if let Err(error) = Mark::note(self.0.bind(py), |open| *open -= 1) {
                 error.write_unraisable(py, None);
             }
         });

@@ -130,6 +130,13 @@ impl Timer {
         running_loop(py).is_some_and(|running| running.is(&self.running))
     }
 
+    /// Calls something on the loop whose time it counts, from whatever thread.
+    pub(crate) fn call_on_its_loop(&self, call: &Bound<'_, PyAny>) {
+        let py = call.py();
+        // A loop that is closed counts no time.
+        drop(self.running.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (call,)));
+    }
+
     fn pace(&self) -> MutexGuard<'_, Pace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }

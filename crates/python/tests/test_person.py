@@ -12,7 +12,7 @@ import simulated
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
-from amplifier_core.session import ScriptedProvider, Session
+from amplifier_core.session import ScriptedProvider, Session, Tool
 
 QUESTION = HookResult(action="ask_user", approval_prompt="Deploy?")
 Ask = Callable[[], Awaitable[HookResult]]
@@ -180,5 +180,57 @@ def test_a_hook_of_a_session_may_ask_in_a_task(way: Callable[[Ask], Awaitable[Ho
             for _ in range(2):
                 turn = await session.prompt("go")
                 assert (turn.end, turn.reason) == ("refused", "User denied: Deploy?")
+
+    simulated.run(main())
+
+
+def test_a_question_on_the_loop_of_another_thread_stops_the_time_and_no_longer() -> None:
+    class Slow:
+        async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
+            await asyncio.sleep(0.4)
+            return "Deny"
+
+    session = SessionCoordinator(HookRegistry(), None, Slow())
+
+    def asks() -> HookResult:
+        return asyncio.run(session.handle_approval_request(HookResult(action="ask_user", approval_prompt="Go?")))
+
+    async def waits(event: str, data: dict[str, Any]) -> HookResult:
+        return await asyncio.to_thread(asks)
+
+    async def hangs(event: str, data: dict[str, Any]) -> None:
+        asyncio.ensure_future(asyncio.to_thread(asks))
+        await asyncio.sleep(0.05)
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        for hook, said in ((waits, "User denied: Go?"), (hangs, "hook `hangs` failed: gave no answer within 200ms")):
+            registry = HookRegistry()
+            registry.register("tool:pre", hook, timeout=0.2, on_error="deny")
+            for _ in range(2):
+                result = await asyncio.wait_for(registry.emit("tool:pre", {}), 10)
+            assert result.reason == said
+
+    asyncio.run(main())
+
+
+def test_a_hook_of_a_session_may_give_the_task_that_asks() -> None:
+    class Slow:
+        async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
+            await asyncio.sleep(10)
+            return "Deny"
+
+    other = SessionCoordinator(HookRegistry(), None, Slow())
+    ran: list[str] = []
+
+    def guard(event: str, data: dict[str, Any]) -> Awaitable[HookResult]:
+        return asyncio.ensure_future(other.handle_approval_request(HookResult(action="ask_user", approval_prompt="Go?")))
+
+    async def main() -> None:
+        hooks = HookRegistry()
+        hooks.register("tool:pre", guard, timeout=0.2)
+        async with Session(ScriptedProvider([]), hooks=hooks, tools=[Tool("work", lambda input: ran.append("work"))]) as session:
+            assert "User denied: Go?" in (await session.execute_tool("work")).output
+        assert ran == []
 
     simulated.run(main())
