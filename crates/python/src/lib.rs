@@ -91,12 +91,6 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        Bound::new(module.py(), WithDict)?;
         events::add_to(module)
     }
 }
-
-/// With the first object that has a `__dict__`, pyo3 finds out how this interpreter makes them, and lets other threads run meanwhile. The object
-/// is not whole then, so it must be one that no garbage collector looks into.
-#[pyclass(dict, frozen)]
-struct WithDict;

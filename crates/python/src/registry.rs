@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
 
 use crate::clock::LoopClock;
@@ -260,25 +261,38 @@ impl HookRegistry {
     }
 }
 
+/// With the first object that has a `__dict__`, pyo3 finds out how this interpreter makes them, and lets other threads run meanwhile. The object
+/// is not whole then, so it must be one that no garbage collector looks into.
+#[pyclass(dict, frozen)]
+struct WithDict;
+
+impl WithDict {
+    fn is_known(py: Python<'_>) -> PyResult<()> {
+        static MADE: PyOnceLock<Py<WithDict>> = PyOnceLock::new();
+        MADE.get_or_try_init(py, || Py::new(py, Self)).map(drop)
+    }
+}
+
 #[pymethods]
 impl HookRegistry {
     /// A registry without hooks. `parallel_observers` runs observers side by side; `strict` is for tests: hooks that change nested
     /// values in place are found out.
     #[new]
     #[pyo3(
-        signature = (*_args, parallel_observers=false, strict=false, **_named),
+        signature = (*args, parallel_observers=false, strict=false, **_named),
         text_signature = "(*, parallel_observers=False, strict=False)"
     )]
     fn new(
-        _args: &Bound<'_, PyTuple>,
+        args: &Bound<'_, PyTuple>,
         parallel_observers: bool,
         strict: bool,
         _named: Option<&Bound<'_, PyDict>>,
-    ) -> Self {
+    ) -> PyResult<Self> {
+        WithDict::is_known(args.py())?;
         let builder = amplifier_core::HookRegistry::builder().clock(LoopClock::new());
         let builder = if parallel_observers { builder.parallel_observers() } else { builder };
         let (base, sessions, book) = (Mutex::default(), Mutex::default(), Arc::default());
-        Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, sessions, book }
+        Ok(Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, sessions, book })
     }
 
     /// Refuses what `__new__` leaves to the `__init__` of a subclass, and takes what that passes on: the registry is there already.
