@@ -16,5 +16,5 @@ pub use session::{
     Exported, Orchestrator, Session, SessionBuilder, SessionError, SessionOptions, Store, StoreError, StoredSession,
 };
 pub use tokens::{Tokenizer, count_messages};
-pub use turn::{Refusal, ToolUse, TurnEnd};
+pub use turn::{DEEPEST_KEPT, Refusal, ToolUse, TurnEnd};
 pub use watch::{Silent, Watch};

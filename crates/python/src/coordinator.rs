@@ -45,14 +45,9 @@ impl Coordinator {
 impl Drop for Coordinator {
     fn drop(&mut self) {
         // That of a session ends with the session.
-        if self.owner.is_some() {
-            return;
+        if self.owner.is_none() {
+            self.hooks.get().release(self.kernel.session_id());
         }
-        let _ = Python::try_attach(|py| {
-            if let Err(error) = self.hooks.get().release(py, self.kernel.session_id()) {
-                error.write_unraisable(py, None);
-            }
-        });
     }
 }
 
@@ -142,13 +137,14 @@ impl Coordinator {
                 Err(_) => builder.audit(PyAudit(port(audit))),
             };
         }
-        let fields = PyDict::new(py);
+        hooks.get().reserve(py, session_id.as_deref())?;
+        let mut reserved = None;
         if let Some(id) = session_id {
+            let fields = PyDict::new(py);
             fields.set_item("session_id", &id)?;
+            reserved = Some(fields.unbind());
             builder = builder.session_id(id);
         }
-        hooks.get().reserve_if_free(&fields)?;
-        let reserved = (!fields.is_empty()).then(|| fields.unbind());
         Ok(Self { kernel: builder.build(), hooks, reserved, ports, owner: None })
     }
 

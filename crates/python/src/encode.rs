@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use amplifier_agent::DEEPEST_KEPT;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,8 +16,6 @@ use serde_json::{Map, Number, Value};
 
 /// A little more than a digest accepts, so that the kernel says what is too deep.
 const DEEPEST: usize = 130;
-/// More than this cannot be read again from where conversations are kept.
-const DEEPEST_KEPT: usize = 100;
 
 /// The dict as JSON. What is too deep has no digest either: nobody reads it.
 pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {

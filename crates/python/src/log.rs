@@ -18,7 +18,7 @@ const KERNEL: &str = "amplifier_core";
 /// A hook failed: with the traceback, the hook's name and the event. Never with the event's data.
 pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError, cause: Option<&PyErr>) {
     let log = || -> PyResult<()> {
-        let options = cause.map_or_else(|| Ok(PyDict::new(py)), |cause| with_traceback(py, cause))?;
+        let options = with_traceback(py, cause)?;
         let extra = PyDict::new(py);
         extra.set_item("hook", hook)?;
         extra.set_item("event", event)?;
@@ -33,7 +33,7 @@ pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError,
 /// A part of a session failed, as the kernel calls it: with the traceback, if there is one.
 pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: Option<&PyErr>) {
     let log = || -> PyResult<()> {
-        let options = cause.map_or_else(|| Ok(PyDict::new(py)), |cause| with_traceback(py, cause))?;
+        let options = with_traceback(py, cause)?;
         let text = "A part of the session failed, its %s: %s";
         logger(py, COORDINATOR)?.call_method("error", (text, part, error.to_string()), Some(&options))?;
         Ok(())
@@ -45,7 +45,7 @@ pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: 
 pub(crate) fn tool_raised(py: Python<'_>, tool: &str, cause: &PyErr) {
     if is_loaded(py) {
         let log = || -> PyResult<()> {
-            let options = with_traceback(py, cause)?;
+            let options = with_traceback(py, Some(cause))?;
             logger(py, SESSION)?.call_method("debug", ("The tool '%s' raised an exception", tool), Some(&options))?;
             Ok(())
         };
@@ -53,9 +53,12 @@ pub(crate) fn tool_raised(py: Python<'_>, tool: &str, cause: &PyErr) {
     }
 }
 
-fn with_traceback<'py>(py: Python<'py>, cause: &PyErr) -> PyResult<Bound<'py, PyDict>> {
+/// What a call of `logging` takes to show a traceback, if there is one.
+fn with_traceback<'py>(py: Python<'py>, cause: Option<&PyErr>) -> PyResult<Bound<'py, PyDict>> {
     let options = PyDict::new(py);
-    options.set_item("exc_info", (cause.get_type(py), cause.value(py), cause.traceback(py)))?;
+    if let Some(cause) = cause {
+        options.set_item("exc_info", (cause.get_type(py), cause.value(py), cause.traceback(py)))?;
+    }
     Ok(options)
 }
 

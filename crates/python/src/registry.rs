@@ -210,19 +210,22 @@ impl HookRegistry {
         Ok(Emitting::new(Order::new(slf.clone().unbind(), event, data, purpose, None)?))
     }
 
-    /// Notes that a session uses the registry: `fields` has its id. It ends with [`release`](Self::release).
-    pub(crate) fn reserve_if_free(&self, fields: &Bound<'_, PyDict>) -> PyResult<()> {
-        let id = fields.get_item(SESSION_ID)?.map(|id| id.extract::<String>()).transpose()?;
-        self.change_sessions(fields.py(), |sessions| sessions.begin(id.as_deref()))
+    /// Notes that a session uses the registry. It ends with [`release`](Self::release).
+    pub(crate) fn reserve(&self, py: Python<'_>, id: Option<&str>) -> PyResult<()> {
+        self.change_sessions(py, |sessions| sessions.begin(id))
     }
 
     /// Notes that a session uses the registry no more.
-    pub(crate) fn release(&self, py: Python<'_>, id: Option<&str>) -> PyResult<()> {
-        self.change_sessions(py, |sessions| sessions.end(id))
+    pub(crate) fn release(&self, id: Option<&str>) {
+        let _ = Python::try_attach(|py| {
+            if let Err(error) = self.change_sessions(py, |sessions| sessions.end(id)) {
+                error.write_unraisable(py, None);
+            }
+        });
     }
 
     /// Events that hooks emit here belong to the session that uses the registry, as long as it is the only one.
-    pub(crate) fn change_sessions(&self, py: Python<'_>, change: impl FnOnce(&mut Sessions)) -> PyResult<()> {
+    fn change_sessions(&self, py: Python<'_>, change: impl FnOnce(&mut Sessions)) -> PyResult<()> {
         let sole = |sessions: &Sessions| sessions.sole().map(str::to_owned);
         let (before, now) = {
             let mut sessions = lock(&self.sessions);

@@ -143,11 +143,7 @@ impl AgentSession {
 
     /// Leaves the registry to other sessions.
     fn leave(&self, running: &Running) {
-        let _ = Python::try_attach(|py| {
-            if let Err(error) = self.hooks.get().release(py, Some(running.session.id())) {
-                error.write_unraisable(py, None);
-            }
-        });
+        self.hooks.get().release(Some(running.session.id()));
     }
 
     /// Something that the session does when it is its turn, unless it has ended by then.
@@ -342,7 +338,7 @@ impl AgentSession {
             let running = Arc::new(Running { session: session.map_err(not_begun)?, servers: Mutex::new(started) });
             Python::attach(|py| {
                 let session = this.get();
-                session.hooks.get().reserve_if_free(reserved(py, running.session.id())?.bind(py))?;
+                session.hooks.get().reserve(py, Some(running.session.id()))?;
                 *session.state() = State::Running(running);
                 Ok(py.None())
             })

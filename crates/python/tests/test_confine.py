@@ -379,7 +379,7 @@ def test_a_new_version_cannot_name_a_program_that_tools_could_have_written(gover
     run(main())
 
 
-@pytest.mark.skipif(not is_possible(), reason="there are no user namespaces")
+@needs_namespaces
 def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "guard.sh").write_text("#!/bin/sh\nexit 2\n")

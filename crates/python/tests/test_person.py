@@ -19,14 +19,15 @@ Ask = Callable[[], Awaitable[HookResult]]
 
 
 class Person:
-    """Needs three seconds, and says no."""
+    """Needs some seconds, and says no."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 3) -> None:
         self.asked = 0
+        self.seconds = seconds
 
     async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
         self.asked += 1
-        await asyncio.sleep(3)
+        await asyncio.sleep(self.seconds)
         return "Deny"
 
 
@@ -185,12 +186,7 @@ def test_a_hook_of_a_session_may_ask_in_a_task(way: Callable[[Ask], Awaitable[Ho
 
 
 def test_a_question_on_the_loop_of_another_thread_stops_the_time_and_no_longer() -> None:
-    class Slow:
-        async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
-            await asyncio.sleep(0.4)
-            return "Deny"
-
-    session = SessionCoordinator(HookRegistry(), None, Slow())
+    session = SessionCoordinator(HookRegistry(), None, Person(0.4))
 
     def asks() -> HookResult:
         return asyncio.run(session.handle_approval_request(HookResult(action="ask_user", approval_prompt="Go?")))
@@ -215,12 +211,7 @@ def test_a_question_on_the_loop_of_another_thread_stops_the_time_and_no_longer()
 
 
 def test_a_hook_of_a_session_may_give_the_task_that_asks() -> None:
-    class Slow:
-        async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
-            await asyncio.sleep(10)
-            return "Deny"
-
-    other = SessionCoordinator(HookRegistry(), None, Slow())
+    other = SessionCoordinator(HookRegistry(), None, Person(10))
     ran: list[str] = []
 
     def guard(event: str, data: dict[str, Any]) -> Awaitable[HookResult]:

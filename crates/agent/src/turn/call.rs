@@ -176,8 +176,8 @@ async fn attempts(session: &Core, request: Request, is_live: bool) -> Result<Ans
 
 /// More than this is no answer.
 const LARGEST_ANSWER: usize = 8 << 20;
-/// More than this cannot be read again from where conversations are kept.
-const DEEPEST_INPUT: usize = 100;
+/// How many levels deep something in a conversation may be: more cannot be read again from where conversations are kept.
+pub const DEEPEST_KEPT: usize = 100;
 
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
@@ -240,8 +240,8 @@ fn size(chunk: &Chunk) -> usize {
 
 /// Whether a call can be kept; why not, if not.
 pub(super) fn must_be_shallow(call: &ToolCall) -> Result<(), String> {
-    if is_deeper(&call.input, DEEPEST_INPUT) {
-        return Err(format!("the input of `{}` is nested deeper than {DEEPEST_INPUT} levels", call.name));
+    if is_deeper(&call.input, DEEPEST_KEPT) {
+        return Err(format!("the input of `{}` is nested deeper than {DEEPEST_KEPT} levels", call.name));
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use amplifier_core::{
 };
 use serde_json::{Value, json};
 
+pub use self::call::DEEPEST_KEPT;
 pub(crate) use self::call::{Asking, ask};
 pub use self::tools::ToolUse;
 pub(crate) use self::tools::use_one;
