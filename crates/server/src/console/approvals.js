@@ -35,7 +35,7 @@ function open() {
     fill(list, all.slice(0, 200).map((one) => el('li', { class: 'card question-card' },
       el('div', { class: 'grow' },
         el('p', { class: 'strong' }, shown(one.prompt, { limit: 200, more: false })),
-        el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one.session_name), { limit: 60, more: false }), ' · ', ago(one.asked_at), summary(one) ? ' · ' : null, summary(one))),
+        el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one), { limit: 60, more: false }), ' · ', ago(one.asked_at), summary(one) ? ' · ' : null, summary(one))),
       el('span', { class: 'num countdown-text', 'data-deadline': one.deadline }, clock(Date.parse(one.deadline) - serverNow())),
       el('button', { type: 'button', class: 'primary', onclick: () => openQuestions(one.id) }, may('approver') ? 'Look and answer' : 'Look'))),
     all.length > 200 ? el('li', { class: 'faint' }, `${count(all.length - 200)} more`) : null,

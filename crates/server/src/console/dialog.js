@@ -251,7 +251,7 @@ function draw() {
   fill(byId('question-head'),
     el('div', { class: 'asker' },
       el('span', { class: 'hook-name' }, icon('hooks'), shown(approval.hook, { limit: 80, more: false })),
-      el('span', { class: 'faint' }, ' asks in '), el('a', { href: `#/sessions/${encodeURIComponent(approval.session)}`, onclick: () => dialog.close() }, shown(sessionName(approval.session, approval.session_name), { limit: 60, more: false }))),
+      el('span', { class: 'faint' }, ' asks in '), el('a', { href: `#/sessions/${encodeURIComponent(approval.session)}`, onclick: () => dialog.close() }, shown(sessionName(approval.session, approval), { limit: 60, more: false }))),
     outcome ? null : el('div', { class: 'countdown', role: 'timer', 'aria-label': 'Time left' }, circle.root, left));
   fill(byId('question-title'), shown(approval.prompt, { limit: 600 }));
   fill(body,

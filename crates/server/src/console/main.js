@@ -49,12 +49,17 @@ function route() {
   }
   document.body.classList.remove('outside');
   view = routed();
-  setTitle(`${view.title} · Amplifier`);
+  name(view);
   fill(main, view.root);
   window.scrollTo(0, 0);
   if (!isFirst) /** @type {HTMLElement | null} */ (main.querySelector('h1'))?.focus({ preventScroll: true });
   isFirst = false;
   nav();
+}
+
+/** @param {View} of */
+function name(of) {
+  setTitle(`${of.title} · Amplifier`);
 }
 
 /** What somebody sees whom the server does not know. */
@@ -183,7 +188,11 @@ on('again', (wasLost) => {
 });
 on('busy', nav);
 on('me', nav);
-on('sessions', nav);
+on('sessions', () => {
+  // What a session is called may be heard after its page is open.
+  if (view) name(view);
+  nav();
+});
 on('approvals', nav);
 on('audit', nav);
 setInterval(() => {

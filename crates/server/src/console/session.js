@@ -4,7 +4,7 @@ import { get, post, Refused, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, count, short, span } from './format.js';
 import { confirmed, empty, ended, failed, isOther, perFrame, stateBadge } from './parts.js';
-import { may, on, sessionName, store, watch } from './store.js';
+import { acceptSession, may, on, sessionName, store, watch } from './store.js';
 import { plain, shown } from './text.js';
 import { asked, denied, drawEntry, isOpen, Timeline, turnLine } from './timeline.js';
 
@@ -210,7 +210,7 @@ export function sessionView(id) {
     fillHead(head, known);
     box.show(known);
   }
-  else get(`/api/sessions/${encodeURIComponent(id)}`).then((session) => { store.sessions.set(id, session); drawHead(); }, (error) => {
+  else get(`/api/sessions/${encodeURIComponent(id)}`).then(acceptSession, (error) => {
     fill(head, el('h1', { tabindex: -1 }, 'Session'));
     fill(below, failed(words(error)));
     filters.hidden = true;
@@ -248,7 +248,7 @@ export function sessionView(id) {
   });
   grows.observe(root);
   return {
-    title: plain(sessionName(id), 60),
+    get title() { return plain(sessionName(id), 60); },
     root,
     close() {
       isClosed = true;

@@ -237,12 +237,17 @@ export function queue() {
 /**
  * A session's name, or what stands for it.
  * @param {string} id
- * @param {string} [name]
+ * @param {Approval} [asked] a question of the session, which may be here before it
  */
-export function sessionName(id, name) {
+export function sessionName(id, asked) {
   const session = store.sessions.get(id);
   // Ids begin with the time, so those of one morning differ at their ends only.
-  return name || session?.name || `${folderName(session?.workspace) || 'session'} · ${id.slice(-6)}`;
+  return asked?.session_name || session?.name || `${folderName(session?.workspace ?? asked?.workspace) || 'session'} · ${id.slice(-6)}`;
+}
+
+/** @param {Session} session */
+export function acceptSession(session) {
+  hear({ type: 'session', session });
 }
 
 /** @param {AuditStatus} audit */

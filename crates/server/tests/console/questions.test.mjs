@@ -28,6 +28,21 @@ describe('questions', () => {
     assert.equal(await page.locator('#favicon').getAttribute('href'), '/console/favicon.svg');
   });
 
+  test('a question that is here before its session says whose it is, and leads there', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const known = mock.state.sessions.find((one) => one.id === 's-harbour');
+    const session = { ...known, id: 's-fresh-abcdef', name: undefined, prompt: undefined, state: 'waiting' };
+    const asked = question(7, { id: 's-fresh-abcdef.7', session: session.id, session_name: undefined });
+    // The page hears of the question only; the server knows more when it is asked.
+    mock.ask(asked);
+    mock.state.sessions.push(session);
+    mock.state.timelines[session.id] = [];
+    await dialog(page).getByRole('link', { name: 'harbour · abcdef' }).click();
+    await page.getByRole('heading', { name: 'harbour · abcdef' }).waitFor();
+    await page.waitForFunction(() => document.title === '(1) harbour · abcdef · Amplifier');
+  });
+
   test('a button answers as the key does', async (t) => {
     const { page, mock } = await visit(t, { mock: { open: 1 } });
     await dialog(page).waitFor();
