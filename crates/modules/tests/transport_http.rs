@@ -158,9 +158,11 @@ async fn every_action_can_be_answered_over_one_connection() {
 
 #[tokio::test]
 async fn no_content_and_an_empty_body_go_on() {
-    let server = Server::new([Reply::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()), ok(""), ok(" \n")]).await;
+    let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_vec();
+    let none = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
+    let server = Server::new([Reply::Bytes(none), ok(""), ok(" \n"), Reply::Bytes(chunked)]).await;
     let hook = server.hook();
-    for _ in 0..3 {
+    for _ in 0..4 {
         assert_eq!(ask(&hook).await, Ok(HookResult::proceed()));
     }
 }
@@ -231,6 +233,9 @@ async fn hostile_servers_cannot_hurt_the_agent() {
         ),
         (Reply::Flood(b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'x'; 65536]), "error sending request"),
         (Reply::Cut(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_vec()), "error decoding response body"),
+        (Reply::Cut(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), "the connection ended before an answer"),
+        (Reply::Cut(b"HTTP/1.0 200 OK\r\n\r\n \n".to_vec()), "the connection ended before an answer"),
+        (Reply::Cut(b"HTTP/1.1 200 OK\r\n\r\n{".to_vec()), "the answer is no JSON"),
         (Reply::Cut(b"HTTP/1.1 200".to_vec()), "error sending request"),
         (Reply::Cut(Vec::new()), "error sending request"),
         (Reply::Cut(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()), "error sending request"),

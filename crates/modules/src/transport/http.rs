@@ -6,9 +6,9 @@ use std::io;
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Response, StatusCode, Url, Version};
 use tokio::time::timeout;
 
 use super::protocol::{self, PROTOCOL, Request};
@@ -74,8 +74,9 @@ impl fmt::Debug for HttpOptions {
 
 /// A hook that posts every event to a server, over a connection that is kept.
 ///
-/// An answer with a status of 200 to 299 counts; an empty one is "go on". Redirections are not followed: they would carry the event to whoever they
-/// name. If the connection is refused or reset before there is a response, the request is made once more.
+/// An answer with a status of 200 to 299 counts; an empty one is "go on" if the server says that it is (204, or a length of 0). Redirections
+/// are not followed: they would carry the event to whoever they name. If the connection is refused or reset before there is a response, the
+/// request is made once more.
 ///
 /// ```
 /// use amplifier_core::{HookRegistry, TOOL_PRE};
@@ -134,8 +135,22 @@ impl HttpHook {
             return Err(HookError::Failed(format!("the server answered with status {}{hint}{said}", status.as_u16())));
         }
         is_whole?;
+        // A server that dies after its headers has the same nothing to say as one that lets something pass.
+        if body.trim_ascii().is_empty() && !says_its_end(&response) {
+            return Err(HookError::Failed(
+                "the connection ended before an answer; one that is empty on purpose has status 204".to_owned(),
+            ));
+        }
         protocol::read(&body)
     }
+}
+
+/// Whether the end of the body is told, rather than that of the connection.
+fn says_its_end(response: &Response) -> bool {
+    let told = [CONTENT_LENGTH, TRANSFER_ENCODING];
+    response.status() == StatusCode::NO_CONTENT
+        || response.version() >= Version::HTTP_2
+        || told.iter().any(|header| response.headers().contains_key(header))
 }
 
 impl Hook for HttpHook {
