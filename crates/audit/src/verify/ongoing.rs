@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use super::{Check, Known, Verifier, without_segments};
+use super::check::Check;
+use super::{Known, Verifier, without_segments};
 use crate::error::{AuditError, Doing};
 use crate::note::{Checkpoint, Note, split_notes};
 use crate::read::segments;

@@ -1,0 +1,517 @@
+//! One pass over the records of a log, and what is wrong with them.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use super::Known;
+use crate::Hash;
+use crate::error::{AuditError, Doing};
+use crate::keys::PublicKey;
+use crate::merkle::Frontier;
+use crate::note::{Checkpoint, Note, split_notes};
+use crate::read::lines;
+use crate::record::{Blob, Kind, Malformed, Record, blob_file};
+use crate::report::{Finding, Problem, Report, Trust};
+use crate::retention::Change;
+use crate::sessions::{Seen, Sessions};
+use crate::storage::Storage;
+use crate::tail::{CheckpointBody, EVERY, Genesis, KeyRotation, Segment, Stand, segment_file, uncovered_after};
+use crate::words::{counted, not_covered, too_few};
+
+/// More findings than this say nothing new.
+const MOST_FINDINGS: usize = 100;
+
+/// How many checkpoints that were passed are remembered, for notes that are kept beside the log a little later.
+const MOST_PLACES: usize = 1024;
+
+/// How long a writer may take for the second half of a line.
+const WRITING: Duration = Duration::from_millis(20);
+
+#[derive(Clone)]
+pub(super) struct Check {
+    key: Option<PublicKey>,
+    pub(super) known: Vec<Known>,
+    /// How many of `known` were dealt with.
+    pub(super) passed: usize,
+    /// The chain; nothing before the first record.
+    pub(super) chain: Option<Chain>,
+    pub(super) report: Report,
+    sessions: Sessions,
+    /// Whether the key in force is the one that was given, or one that it signed for.
+    is_trusted: bool,
+    /// Whether such a key signed something.
+    key_seen: bool,
+    pub(super) first_segment: u64,
+    /// The segments before this one were removed, as a signed record says.
+    removed_before: u64,
+    /// Blobs that are as they should be.
+    pub(super) blobs: HashSet<Hash>,
+    /// The last checkpoints that were passed: what each covers, and the head and the root there.
+    pub(super) passed_places: VecDeque<(u64, Hash, Hash)>,
+    pub(super) segment: u64,
+    pub(super) line: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct Chain {
+    pub(super) log: String,
+    pub(super) size: u64,
+    /// The hash of the record before; none if that is not a whole record.
+    head: Option<Hash>,
+    frontier: Frontier,
+    /// Whether the frontier is that of the log as written: not after records are missing or too many.
+    is_whole: bool,
+    uncovered: u64,
+    every: u64,
+    /// The key in force; none if the log does not say which.
+    key: Option<PublicKey>,
+}
+
+impl Chain {
+    pub(super) fn has_signed(&self, note: &Note) -> bool {
+        self.key.is_some_and(|key| note.is_signed_by(&Checkpoint::origin(&self.log), &key))
+    }
+}
+
+impl Check {
+    pub(super) fn new(key: Option<PublicKey>) -> Self {
+        Self {
+            key,
+            known: Vec::new(),
+            passed: 0,
+            chain: None,
+            report: Report::default(),
+            sessions: Sessions::default(),
+            is_trusted: false,
+            key_seen: false,
+            first_segment: 1,
+            removed_before: 1,
+            blobs: HashSet::new(),
+            passed_places: VecDeque::new(),
+            segment: 0,
+            line: 0,
+        }
+    }
+
+    pub(super) fn find(&mut self, problem: Problem, segment: u64, line: u64, text: String) {
+        let seq = self.chain.as_ref().map_or(0, |chain| chain.size);
+        self.find_at(problem, segment, line, seq, text);
+    }
+
+    pub(super) fn find_at(&mut self, problem: Problem, segment: u64, line: u64, seq: u64, text: String) {
+        self.report.is_unsound |= problem != Problem::Unreadable;
+        if self.report.findings.len() >= MOST_FINDINGS {
+            self.report.more_findings += 1;
+            return;
+        }
+        let file = (segment > 0).then(|| segment_file(segment));
+        self.report.findings.push(Finding { problem, file, line: (line > 0).then_some(line), seq, text });
+    }
+
+    pub(super) fn here(&mut self, problem: Problem, text: impl Into<String>) {
+        self.find(problem, self.segment, self.line, text.into());
+    }
+
+    /// Takes the checkpoints that are kept beside the log.
+    pub(super) fn beside(&mut self, storage: &dyn Storage, known: &mut Vec<Known>) -> Result<(), AuditError> {
+        if storage.size("checkpoints").doing("read")?.is_none() {
+            return Ok(());
+        }
+        let mut bytes = storage.read("checkpoints", 0).doing("read")?;
+        for _ in 0..5 {
+            if split_notes(&bytes).1.is_empty() {
+                break;
+            }
+            std::thread::sleep(WRITING);
+            bytes = storage.read("checkpoints", 0).doing("read")?;
+        }
+        let (notes, rest) = split_notes(&bytes);
+        if !rest.is_empty() {
+            self.find(Problem::Unreadable, 0, 0, "the file `checkpoints` ends in a note that is not whole".to_owned());
+        }
+        for text in notes {
+            let note = Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note)));
+            match note {
+                Ok((checkpoint, note)) => known.push(Known { note, checkpoint, is_beside: true }),
+                Err(error) => self.find(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn segment(
+        &mut self,
+        storage: &dyn Storage,
+        segment: u64,
+        is_last: bool,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<(), AuditError> {
+        self.segment = segment;
+        self.line = 0;
+        self.report.segments += 1;
+        let file = segment_file(segment);
+        let mut text = storage.read(&file, 0).doing("read")?;
+        // A log that is being written to may end in half a line at one moment and not at the next.
+        for _ in 0..5 {
+            if !is_last || text.ends_with(b"\n") {
+                break;
+            }
+            std::thread::sleep(WRITING);
+            text = storage.read(&file, 0).doing("read")?;
+        }
+        if text.is_empty() {
+            self.here(Problem::Unreadable, "the segment is empty");
+        }
+        let mut bytes = 0;
+        for line in lines(&text) {
+            self.line += 1;
+            bytes += line.len() as u64 + 1;
+            if bytes > text.len() as u64 {
+                let unfinished = "the log ends in a line without an end: a crash left it, or it is being written";
+                self.here(Problem::Unreadable, unfinished);
+                break;
+            }
+            self.parse(storage, line)?;
+            if self.line.is_multiple_of(4096) {
+                progress(self.report.records, bytes);
+            }
+        }
+        progress(self.report.records, text.len() as u64);
+        Ok(())
+    }
+
+    pub(super) fn parse(&mut self, storage: &dyn Storage, line: &[u8]) -> Result<(), AuditError> {
+        match Record::parse(line) {
+            Ok(record) => self.record(storage, &record)?,
+            Err(Malformed::Edited) => self.broken(Problem::Edited, Malformed::Edited.to_string()),
+            Err(error) => self.broken(Problem::Unreadable, error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn broken(&mut self, problem: Problem, text: String) {
+        self.here(problem, text);
+        self.pass_known();
+        // Whatever stands there is in the place of one record.
+        if let Some(chain) = &mut self.chain {
+            chain.is_whole = false;
+            chain.size = chain.size.saturating_add(1);
+            chain.head = None;
+        }
+    }
+
+    fn record(&mut self, storage: &dyn Storage, record: &Record<'_>) -> Result<(), AuditError> {
+        self.report.records += 1;
+        *self.report.kinds.entry(record.kind).or_default() += 1;
+        if record.seg != self.segment {
+            self.here(Problem::Misplaced, format!("the record says that it belongs to segment {}", record.seg));
+        }
+        if self.chain.is_none() {
+            self.begin(record);
+        } else {
+            self.link(record);
+        }
+        self.pass_known();
+        let is_first = self.line == 1;
+        match record.kind {
+            Kind::Genesis if record.seq > 0 || self.segment > 1 || !is_first => {
+                self.here(Problem::Misplaced, "a log begins only once");
+            }
+            Kind::Segment if !is_first => self.here(Problem::Misplaced, "a segment begins only once"),
+            Kind::Genesis => {}
+            kind if is_first && kind != Kind::Segment => {
+                self.here(Problem::Deleted, "the segment's first record is missing");
+            }
+            Kind::Segment => self.segment_begins(record),
+            Kind::Checkpoint => self.checkpoint(record),
+            Kind::KeyRotation => self.rotation(record),
+            Kind::Breach => self.report.breaches += 1,
+            Kind::Gap => self.report.gaps += 1,
+            Kind::Recovery => self.report.recoveries += 1,
+            Kind::PolicyChange => {
+                if let Ok(Change::Retention { before, note, .. }) = record.body() {
+                    self.removal(record, before, &note);
+                }
+            }
+            _ => {}
+        }
+        // What a gap or retention took away was counted by its seal, too.
+        let may_lack = self.report.gaps > 0 || self.report.first > 0;
+        if let Err((problem, text)) = self.sessions.see(record, may_lack) {
+            self.here(problem, text);
+        }
+        self.blob(storage, record)?;
+        let Some(chain) = &mut self.chain else { return Ok(()) };
+        chain.size = record.seq.saturating_add(1);
+        chain.head = Some(record.h);
+        chain.frontier.push(record.h);
+        let before = chain.uncovered;
+        chain.uncovered = uncovered_after(record.kind, before, chain.every);
+        if chain.uncovered > chain.every && before <= chain.every {
+            let text = format!("more than {} records without a checkpoint", chain.every);
+            self.here(Problem::MissingCheckpoint, text);
+        }
+        self.report.last_time.clear();
+        self.report.last_time.push_str(&record.time);
+        Ok(())
+    }
+
+    /// The first record of what is there.
+    fn begin(&mut self, record: &Record<'_>) {
+        let mut chain = Chain {
+            log: record.log.to_string(),
+            size: record.seq,
+            head: Some(record.prev),
+            frontier: Frontier::new(),
+            is_whole: true,
+            uncovered: 0,
+            every: *EVERY.end(),
+            key: None,
+        };
+        let mut problem = None;
+        match record.kind {
+            Kind::Genesis => match record.body::<Genesis>() {
+                Ok(body) if record.seq == 0 && record.prev == Hash::ZERO => {
+                    (chain.key, chain.every) = (Some(body.public_key), body.every);
+                    if body.format != crate::appender::FORMAT {
+                        problem = Some((Problem::Unreadable, format!("its format is `{}`", body.format)));
+                    }
+                }
+                Ok(_) => problem = Some((Problem::Misplaced, "the first record does not begin a log".to_owned())),
+                Err(error) => problem = Some((Problem::Unreadable, error.to_string())),
+            },
+            // What was before was removed by retention: the signed frontier stands for it.
+            Kind::Segment => match record.body::<Segment>() {
+                Ok(body) => {
+                    (chain.key, chain.every) = (Some(body.public_key), body.every);
+                    self.is_trusted = self.key.is_some_and(|key| leads_to(&record.log, key, &body));
+                    match Frontier::from_nodes(record.seq, body.frontier) {
+                        Some(frontier) => chain.frontier = frontier,
+                        None => problem = Some((Problem::Checkpoint, "the frontier does not fit".to_owned())),
+                    }
+                }
+                Err(error) => problem = Some((Problem::Unreadable, error.to_string())),
+            },
+            _ => problem = Some((Problem::Deleted, "the beginning of the log is missing".to_owned())),
+        }
+        if !EVERY.contains(&chain.every) {
+            problem = Some((
+                Problem::MissingCheckpoint,
+                format!("it has a checkpoint after {}", counted(chain.every, "record")),
+            ));
+            chain.every = *EVERY.end();
+        }
+        chain.is_whole = problem.is_none();
+        self.report.log = chain.log.clone();
+        self.report.first = record.seq;
+        self.is_trusted |= self.key.is_some() && self.key == chain.key;
+        self.chain = Some(chain);
+        if let Some((problem, text)) = problem {
+            self.here(problem, text);
+        }
+    }
+
+    fn link(&mut self, record: &Record<'_>) {
+        let Some(chain) = &mut self.chain else { return };
+        let problem = if record.log != chain.log {
+            Some((Problem::Replaced, format!("the record belongs to another log, `{}`", record.log)))
+        } else if record.seq > chain.size {
+            Some((
+                Problem::Deleted,
+                match record.seq - 1 {
+                    last if last == chain.size => format!("record {last} is missing"),
+                    last => format!("records {} to {last} are missing", chain.size),
+                },
+            ))
+        } else if record.seq < chain.size {
+            Some((Problem::Misplaced, format!("record {} stands where record {} belongs", record.seq, chain.size)))
+        } else if chain.head.is_some_and(|head| head != record.prev) {
+            Some((Problem::Rewritten, "it does not follow the record before it".to_owned()))
+        } else {
+            None
+        };
+        if let Some((problem, text)) = problem {
+            chain.is_whole = false;
+            self.here(problem, text);
+        }
+    }
+
+    fn segment_begins(&mut self, record: &Record<'_>) {
+        let body = match record.body::<Segment>() {
+            Ok(body) => body,
+            Err(error) => return self.here(Problem::Unreadable, error.to_string()),
+        };
+        let Some(chain) = &self.chain else { return };
+        if chain.is_whole && (chain.frontier.nodes() != body.frontier || chain.key != Some(body.public_key)) {
+            self.here(Problem::Checkpoint, "the segment does not continue the tree or the key before it");
+        }
+        self.signed(record, &body.note);
+    }
+
+    fn checkpoint(&mut self, record: &Record<'_>) {
+        match record.body::<CheckpointBody>() {
+            Ok(body) => self.signed(record, &body.note),
+            Err(error) => self.here(Problem::Unreadable, error.to_string()),
+        }
+    }
+
+    /// A checkpoint in a record: it covers what is before it.
+    fn signed(&mut self, record: &Record<'_>, note: &str) {
+        let Some(chain) = &self.chain else { return };
+        let Some(key) = &chain.key else { return };
+        let stand = Stand { log: &chain.log, key, seq: record.seq, prev: record.prev };
+        match stand.checkpoint(note, chain.is_whole.then(|| chain.frontier.root())) {
+            Err(wrong) => self.here(Problem::Checkpoint, wrong),
+            Ok(checkpoint) => {
+                self.key_seen |= self.is_trusted;
+                self.report.checkpoints += 1;
+                self.report.covered = checkpoint.size;
+                self.report.covered_at = Some(checkpoint.time);
+                self.passed_places.push_back((checkpoint.size, checkpoint.head, checkpoint.root));
+                if self.passed_places.len() > MOST_PLACES {
+                    self.passed_places.pop_front();
+                }
+            }
+        }
+    }
+
+    fn rotation(&mut self, record: &Record<'_>) {
+        let body = match record.body::<KeyRotation>() {
+            Ok(body) => body,
+            Err(error) => return self.here(Problem::Unreadable, error.to_string()),
+        };
+        let Some(chain) = &mut self.chain else { return };
+        let Some(key) = &chain.key else { return };
+        let stand = Stand { log: &chain.log, key, seq: record.seq, prev: record.prev };
+        if stand.has_rotated(&body) {
+            // A key vouches for those after it. That somebody signed for the key that was given says nothing: it has to sign.
+            self.is_trusted |= self.key == Some(body.public_key);
+            chain.key = Some(body.public_key);
+            self.report.rotations += 1;
+        } else {
+            self.here(Problem::Key, "the new key is not signed with the old one");
+        }
+    }
+
+    fn removal(&mut self, record: &Record<'_>, before: u64, note: &str) {
+        let Some(Chain { log, key: Some(key), .. }) = &self.chain else { return };
+        let stand = Stand { log, key, seq: record.seq, prev: record.prev };
+        if stand.has_removed(before, note) {
+            self.removed_before = self.removed_before.max(before);
+        } else {
+            self.here(Problem::Key, "a removal of segments is not signed with the key in force");
+        }
+    }
+
+    /// Compares with the checkpoints that cover exactly the records so far.
+    fn pass_known(&mut self) {
+        while let Some(known) = self.known.get(self.passed) {
+            let Some(chain) = &self.chain else { return };
+            let size = known.checkpoint.size;
+            if size > chain.size {
+                return;
+            }
+            self.passed += 1;
+            let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
+            if known.checkpoint.log != chain.log {
+                let text = format!("a checkpoint {place} is of another log, `{}`", known.checkpoint.log);
+                self.find(Problem::Replaced, 0, 0, text);
+            } else if size < chain.size {
+                // Only before the first record that is there, or after a break.
+                if size >= self.report.first {
+                    let text = format!("the checkpoint {place} over {} cannot be compared", counted(size, "record"));
+                    self.find(Problem::Replaced, 0, 0, text);
+                }
+            } else if chain.head.is_some_and(|head| head != known.checkpoint.head)
+                || (chain.is_whole && known.checkpoint.root != chain.frontier.root())
+            {
+                let text = not_covered(size, place);
+                self.find(Problem::Replaced, 0, 0, text);
+            } else if known.is_beside && !chain.has_signed(&known.note) {
+                // One from elsewhere counts because of where it was kept.
+                let size = counted(size, "record");
+                let text = format!("the checkpoint {place} over {size} is not signed with the key in force");
+                self.find(Problem::Checkpoint, 0, 0, text);
+            } else if !known.is_beside {
+                self.report.anchored = Some(size);
+                self.report.anchored_at = Some(known.checkpoint.time.clone());
+            }
+        }
+    }
+
+    fn blob(&mut self, storage: &dyn Storage, record: &Record<'_>) -> Result<(), AuditError> {
+        if !record.body.get().starts_with("{\"blob\":") {
+            return Ok(());
+        }
+        let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) else {
+            self.here(Problem::Unreadable, "its body is neither there nor a blob");
+            return Ok(());
+        };
+        let file = blob_file(&hash);
+        if self.blobs.contains(&hash) {
+            self.report.blobs += 1;
+        } else if storage.size(&file).doing("read")?.is_none() {
+            self.report.blobs_erased += 1;
+        } else if Hash::of(&storage.read(&file, 0).doing("read")?) == hash {
+            self.blobs.insert(hash);
+            self.report.blobs += 1;
+        } else {
+            self.here(Problem::Edited, format!("the blob `{file}` does not have the content that was recorded"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Report {
+        self.pass_known();
+        if let Some(chain) = &self.chain {
+            self.report.size = chain.size;
+            self.report.head = chain.head;
+            self.report.root = chain.is_whole.then(|| chain.frontier.root());
+            self.report.public_key = chain.key;
+        }
+        for known in std::mem::take(&mut self.known).drain(..).skip(self.passed) {
+            let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
+            let (covers, there) = (known.checkpoint.size, self.report.size);
+            self.find(Problem::Truncated, 0, 0, too_few(place, covers, there));
+        }
+        if self.key.is_some() && !self.key_seen {
+            let has = self.report.public_key.map(|key| key.to_string()).unwrap_or_default();
+            let text = format!("nothing is signed with the key that was given; the log's key is `{has}`");
+            self.find(Problem::Key, 0, 0, text);
+        }
+        // Whoever cannot sign could remove the beginning, but not sign for it.
+        if self.first_segment > self.removed_before {
+            let text = format!(
+                "the segments before {} are missing, and no signed record says that they were removed",
+                self.first_segment
+            );
+            self.find(Problem::Deleted, 0, 0, text);
+        }
+        if self.report.breaches > 0 {
+            let text = match self.report.breaches {
+                1 => "the writer found a breach and recorded it".to_owned(),
+                breaches => format!("the writer found {breaches} breaches and recorded them"),
+            };
+            self.find(Problem::Breach, 0, 0, text);
+        }
+        self.report.trust = if self.key.is_some() { Trust::KeyKnown } else { Trust::KeyFromLog };
+        let Seen { sealed, unsealed, in_doubt } = self.sessions.finish();
+        (self.report.sealed, self.report.unsealed, self.report.in_doubt) = (sealed, unsealed, in_doubt);
+        self.report
+    }
+}
+
+/// Whether the key is the segment's, or leads to it by rotations whose records are gone.
+fn leads_to(log: &str, mut key: PublicKey, segment: &Segment) -> bool {
+    for text in &segment.rotations {
+        let Ok(note) = Note::parse(text) else { return false };
+        let new = note.text().lines().nth(4).and_then(|line| line.parse().ok());
+        if note.is_signed_by(&Checkpoint::origin(log), &key)
+            && note.text().lines().nth(1) == Some("rotate")
+            && let Some(new) = new
+        {
+            key = new;
+        }
+    }
+    key == segment.public_key
+}
