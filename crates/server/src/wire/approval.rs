@@ -1,0 +1,302 @@
+//! Questions: what is asked, what it is about, and what became of it.
+
+use amplifier_core::Answerer;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Scope;
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Approval {
+    /// The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
+    pub id: String,
+    /// The session that asks.
+    pub session: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// The folder that it works in.
+    pub workspace: String,
+    /// The hook that asks.
+    pub hook: String,
+    /// The event at which it asks.
+    pub event: String,
+    /// The question.
+    pub prompt: String,
+    /// The reason that the hook gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What can be answered.
+    pub options: Vec<Choice>,
+    /// When it was asked.
+    #[schema(value_type = String, format = DateTime)]
+    pub asked_at: Timestamp,
+    /// When the kernel stops waiting.
+    #[schema(value_type = String, format = DateTime)]
+    pub deadline: Timestamp,
+    /// How long the kernel waits in all, in seconds.
+    pub timeout_s: f64,
+    /// What counts when nobody answers: `allow` or `deny`.
+    pub default: String,
+    /// The digest of what will run.
+    pub digest: String,
+    /// What will run.
+    pub action: Action,
+    /// Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// To be given back with the answer, so that nobody answers what was not shown. Left out on the link: the server makes it.
+    #[serde(default)]
+    pub nonce: String,
+}
+
+/// A longer question is listed without the lines of its action.
+const BRIEF: usize = 16 << 10;
+
+/// Up to so many bytes of a text.
+fn beginning(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(most)])
+}
+
+/// The id of a question: of a session, of one run of it, by its number.
+pub(crate) fn question_id(session: &str, run: &str, number: u64) -> String {
+    format!("{session}.{run}.{number}")
+}
+
+/// The effects of options that last.
+pub(crate) const ALLOW_ALWAYS: &str = "allow_always";
+const DENY_ALWAYS: &str = "deny_always";
+
+impl Approval {
+    /// Whether the question can be answered for longer than once: with a yes, or with a no. One that stands for more than it shows offers none.
+    pub(crate) fn lasts(&self, allows: bool) -> bool {
+        let lasting = if allows { ALLOW_ALWAYS } else { DENY_ALWAYS };
+        self.options.iter().any(|option| option.effect == lasting)
+    }
+
+    /// How much room it takes, about, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        let Action { title, target, about, notes, body, fields } = &self.action;
+        let texts = [&self.prompt, &self.hook, &self.workspace, title].into_iter().chain(&self.reason).chain(target);
+        let texts: usize = texts.chain(about).chain(notes).map(|text| text.len() + 32).sum();
+        let options: usize = self.options.iter().map(|option| option.label.len() + 64).sum();
+        let fields: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 64).sum();
+        body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + fields + 512
+    }
+
+    /// As it is listed and told: one that is long without the lines of its action.
+    pub(crate) fn brief(&self) -> Self {
+        if self.weight() <= BRIEF {
+            return self.clone();
+        }
+        let Action { title, target, about, notes, fields, .. } = &self.action;
+        let (title, target, about) = (title.clone(), target.clone(), about.clone());
+        let mut notes: Vec<String> = notes.iter().take(10).map(|note| beginning(note, 500)).collect();
+        notes.push("it is too long for a list: look at the whole question before you answer it".to_owned());
+        let fields = fields.iter().take(10);
+        let fields =
+            fields.map(|field| Field { name: beginning(&field.name, 100), value: beginning(&field.value, 500) });
+        let action = Action { title, target, about, notes, body: Vec::new(), fields: fields.collect() };
+        Self { action, cut: true, ..self.without_action() }
+    }
+
+    /// All but what will run.
+    pub(crate) fn without_action(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            session: self.session.clone(),
+            session_name: self.session_name.clone(),
+            workspace: self.workspace.clone(),
+            hook: self.hook.clone(),
+            event: self.event.clone(),
+            prompt: self.prompt.clone(),
+            reason: self.reason.clone(),
+            options: self.options.clone(),
+            default: self.default.clone(),
+            digest: self.digest.clone(),
+            action: Action::default(),
+            nonce: self.nonce.clone(),
+            ..*self
+        }
+    }
+
+    /// As it is kept where there is no room for all of it. It can be denied, and is allowed where all of it is seen.
+    pub(crate) fn withheld(&self) -> Self {
+        let note = "there is no room for all of this question here: it can be denied here, or answered at its terminal";
+        let Action { title, target, about, .. } = &self.action;
+        let (title, target) = (beginning(title, 500), target.as_ref().map(|target| beginning(target, 500)));
+        let notes = vec![note.to_owned()];
+        let action = Action { title, target, about: about.clone(), notes, ..Action::default() };
+        let mut withheld = Self { action, prompt: beginning(&self.prompt, 500), ..self.without_action() };
+        withheld.reason = self.reason.as_ref().map(|reason| beginning(reason, 500));
+        withheld.options.retain(|option| !option.effect.starts_with("allow"));
+        withheld
+    }
+
+    /// Whether it is the same question, asked once.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        let parts = |one: &Self| (one.hook.clone(), one.event.clone(), one.digest.clone(), one.asked_at);
+        parts(self) == parts(other) && self.prompt == other.prompt && self.options == other.options
+    }
+
+    /// Why an answer is none that was offered.
+    pub(crate) fn refuses(&self, label: &str, scope: Option<Scope>) -> Option<String> {
+        let Some(option) = self.options.iter().find(|option| option.label == label) else {
+            let offered =
+                self.options.iter().map(|option| format!("`{}`", option.label)).collect::<Vec<_>>().join(", ");
+            return Some(format!("`{label}` is none of {offered}"));
+        };
+        match scope {
+            None => None,
+            Some(Scope::Session | Scope::Person) => Some("an answer holds once, or for the project".to_owned()),
+            Some(Scope::Project) if !self.lasts(option.effect.starts_with("allow")) => {
+                Some("the question offers no such answer that lasts; answer for once".to_owned())
+            }
+            Some(Scope::Project) if self.prompt.contains('*') => Some(
+                "the question has a `*` in it, which would stand for any text in a rule; answer for once".to_owned(),
+            ),
+            Some(Scope::Project) => None,
+        }
+    }
+}
+
+/// One possible answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Choice {
+    /// Its label, which is what is answered.
+    pub label: String,
+    /// What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
+    pub effect: String,
+}
+
+/// What will run if the person agrees, told from the action itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Action {
+    /// What it is: a tool, a prompt, an agent.
+    pub title: String,
+    /// On what: a file, a pattern, an agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What it comes to: a new file, so many lines more and less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// What the person should know about it.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// All of it, line by line: a command, a diff, a task.
+    #[serde(default)]
+    pub body: Vec<Row>,
+    /// What goes with it: a time limit, a range.
+    #[serde(default)]
+    pub fields: Vec<Field>,
+}
+
+/// One line of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Row {
+    /// What the line is.
+    pub kind: RowKind,
+    /// The line, without its end.
+    pub text: String,
+    /// Its number before the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<usize>,
+    /// Its number after the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<usize>,
+}
+
+impl Row {
+    /// A line without a number.
+    pub fn new(kind: RowKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), old: None, new: None }
+    }
+}
+
+/// What a line of an action is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RowKind {
+    /// A line that is no part of a diff.
+    Plain,
+    /// A line that stays.
+    Context,
+    /// A line that is added.
+    Added,
+    /// A line that is removed.
+    Removed,
+    /// Lines are left out; the text says where it goes on.
+    Gap,
+    /// Something about the line before it.
+    Note,
+}
+
+/// A named value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Field {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// A question that was decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Decided {
+    /// `SESSION.RUN.N`; none if nobody had to be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The session.
+    pub session: String,
+    /// The hook that asked.
+    pub hook: String,
+    /// The event at which it asked.
+    pub event: String,
+    /// The question.
+    pub prompt: String,
+    /// Whether the operation may run.
+    pub granted: bool,
+    /// What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
+    pub basis: String,
+    /// The same in words.
+    pub reason: String,
+    /// Who answered, where somebody did and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Person>)]
+    pub by: Option<Answerer>,
+    /// When it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<String>,
+    /// When it was decided.
+    pub decided_at: String,
+    /// The number of the record that says so; 0 if that is not read yet.
+    #[serde(default)]
+    pub seq: u64,
+}
+
+/// Who answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Person {
+    /// The name.
+    pub name: String,
+    /// From where: `terminal`, `console`, `api`.
+    pub via: String,
+}
+
+/// Too many questions in a short time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Busy {
+    /// How many were asked.
+    pub asked: u64,
+    /// In how many seconds.
+    pub seconds: u64,
+    /// By which hook.
+    pub hook: String,
+    /// A rule that would answer them.
+    pub pattern: String,
+}
