@@ -101,6 +101,23 @@ struct File {
     mcp: BTreeMap<String, McpServer>,
 }
 
+impl File {
+    /// INVARIANT: names in the file begin at its folder. Begun at the one that is current, they would be what an agent works on, and that
+    /// must not decide what the agent may do.
+    fn beside(self, folder: &Path) -> Result<Self> {
+        // Nothing stays nothing.
+        let place = |named: PathBuf| if named.as_os_str().is_empty() { named } else { folder.join(named) };
+        Ok(Self {
+            script: self.script.map(place),
+            workspace: self.workspace.map(place),
+            bundle: self.bundle.map(place),
+            anchors: self.anchors.into_iter().map(|anchor| anchor.beside(folder)).collect::<Result<_>>()?,
+            mcp: self.mcp.into_iter().map(|(name, server)| (name, server.beside(folder))).collect(),
+            ..self
+        })
+    }
+}
+
 /// What was asked for cannot be done as it was asked for: the exit code is 2.
 #[derive(Debug)]
 pub struct Usage(String);
@@ -267,11 +284,7 @@ impl Config {
         let orchestrator =
             settings.choose("orchestrator", &flags.orchestrator, &file.orchestrator, Orchestrator::default().as_str());
         let audit = settings.choose("audit", &flags.audit, &file.audit, "group");
-        // Not the folder that a session begins in: all of them have to mean the same files.
-        let beside =
-            std::path::absolute(&path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let anchors: Result<Vec<_>> = file.anchors.into_iter().map(|anchor| anchor.beside(&beside)).collect();
-        let anchors = anchors.with_context(|| format!("the configuration `{}`", path.display()))?;
+        let anchors = file.anchors;
         if !anchors.is_empty() {
             let names: Vec<_> = anchors.iter().map(ToString::to_string).collect();
             settings.0.push(Setting { name: "anchors", value: names.join(", "), source: Source::File });
@@ -430,7 +443,10 @@ fn read(path: &Path, is_named: bool) -> Result<File> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(File::default()),
         Err(error) => return Err(anyhow!(error).context(format!("the configuration `{}`", path.display()))),
     };
-    toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))
+    let file: File =
+        toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))?;
+    let folder = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
+    file.beside(&folder).with_context(|| format!("the configuration `{}`", path.display()))
 }
 
 pub(crate) fn audit_word(level: Durability) -> &'static str {

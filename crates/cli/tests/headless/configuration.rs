@@ -53,6 +53,20 @@ fn a_variable_that_is_set_to_nothing_is_as_good_as_none() {
 }
 
 #[test]
+fn names_in_the_file_begin_at_its_folder_and_not_at_what_the_agent_works_on() {
+    let place =
+        Place::with(json!([{ "tools": [{ "name": "Bash", "input": { "command": "true" } }] }, { "text": "Done." }]));
+    place.write("home/config.toml", "bundle = \"guards.yaml\"\nscript = \"play.json\"\n");
+    place.write("home/guards.yaml", "hooks: [{ rule: mine, on: tool:pre, deny: not today }]");
+    place.write("home/play.json", &place.read("script.json"));
+    place.write("workspace/guards.yaml", "hooks: [{ command: touch ran, on: session:start }]");
+    place.write("workspace/play.json", &json!({ "answers": [{"text": "Not this one."}] }).to_string());
+    let Ran { out, .. } = place.amplifier(&["run", "--json", "Go"]);
+    assert!(out.contains("not today") && out.contains("Done."), "{out}");
+    assert!(!place.at("workspace/ran").exists() && !out.contains("Not this one."), "{out}");
+}
+
+#[test]
 fn a_broken_file_is_named_with_the_line() {
     let place = Place::with(json!([]));
     let file = place.at("home/config.toml").display().to_string();

@@ -407,11 +407,7 @@ fn add_text(
     let place = loaded.base.join(file);
     let folder = place.parent().unwrap_or(Path::new("/"));
     let mut tools = bundle.tools;
-    for server in tools.mcp.values_mut().filter(|server| server.command.contains('/')) {
-        // Without the dots that stand in it.
-        let program: PathBuf = folder.join(&server.command).components().collect();
-        server.command = program.to_string_lossy().into_owned();
-    }
+    tools.mcp = tools.mcp.into_iter().map(|(name, server)| (name, server.beside(folder))).collect();
     loaded.tools.join(tools);
     let providers = bundle.providers.into_iter().map(|provider| {
         let script = provider.script.map(|script| folder.join(script).to_string_lossy().into_owned());

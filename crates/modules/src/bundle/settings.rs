@@ -1,6 +1,7 @@
 //! What a bundle says about the session: limits, the loop, the record, tools and models.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use amplifier_audit::Durability;
 use amplifier_core::{OverBudget, SessionConfig};
@@ -79,7 +80,7 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServer {
-    /// The program; one with a path is looked for from the folder of the bundle.
+    /// The program; one with a path is looked for from the folder of the file that names it.
     pub command: String,
     /// Its arguments.
     #[serde(default)]
@@ -87,6 +88,19 @@ pub struct McpServer {
     /// What is added to its environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+}
+
+impl McpServer {
+    /// The same with a program that begins at that folder, if it has a path that is not whole. A name alone is looked for where programs are.
+    #[must_use]
+    pub fn beside(mut self, folder: &Path) -> Self {
+        if self.command.contains('/') {
+            // Without the dots that stand in it.
+            let program: PathBuf = folder.join(&self.command).components().collect();
+            self.command = program.to_string_lossy().into_owned();
+        }
+        self
+    }
 }
 
 /// A model that can be used.
