@@ -122,9 +122,12 @@ fn a_bundle_that_is_gone_or_empty_for_a_moment_stays_in_force() {
     let (place, ran) = meanwhile(GUARD, gone);
     assert!(ran.error.contains("bundle.yaml: it is gone; to do without it, start a new session"), "{ran:?}");
     assert!(!place.at("workspace/made").exists(), "{ran:?}");
-    let (place, ran) = while_it_runs(GUARD, "");
-    assert!(ran.error.contains("bundle.yaml: it is empty; write `hooks: []` if it is to have no hooks"), "{ran:?}");
-    assert!(!place.at("workspace/made").exists(), "{ran:?}");
+    for (saved, what) in [("", "it is empty"), ("# Guards:\n", "it is empty"), ("hooks:\n", "its hooks are gone")] {
+        let (place, ran) = while_it_runs(GUARD, saved);
+        let expected = format!("bundle.yaml: {what}; write `hooks: []` if it is to have no hooks");
+        assert!(ran.error.contains(&expected), "{ran:?}");
+        assert!(!place.at("workspace/made").exists(), "{ran:?}");
+    }
     let (place, ran) = while_it_runs(GUARD, "hooks: []\n");
     assert!(place.at("workspace/made").exists(), "{ran:?}");
 }

@@ -71,6 +71,9 @@ def test_reload_says_what_came_of_it(file: pathlib.Path) -> None:
         ("hooks: [{rule: x, on: 'no event', deny: no}]", "bundle.yaml:1:19: "),
         ("hooks: [{module: no_such_module_here}]", "there is no module `no_such_module_here`"),
         ("", "it is empty; write `hooks: []`"),
+        ("# Soon.\n", "it is empty; write `hooks: []`"),
+        ("hooks:\n", "its hooks are gone; write `hooks: []`"),
+        ("session: {}\n", "its hooks are gone; write `hooks: []`"),
         (None, "it cannot be read"),
     ],
 )

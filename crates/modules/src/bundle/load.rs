@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use amplifier_core::{EventName, HookRole, catalog};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
 use sha2::{Digest as _, Sha256};
 
@@ -37,7 +38,7 @@ pub struct Loaded {
     /// The folder from which relative names were looked for: the one that was current when it was loaded.
     base: PathBuf,
     /// What was in each of them; nothing for a text that is in no file.
-    digests: Vec<Option<Digest>>,
+    told: Vec<Option<(Digest, Said)>>,
     /// How often a file was included.
     includes: usize,
     /// Every name under `tools: only`, with the place that it comes from.
@@ -79,6 +80,38 @@ pub(super) struct Content {
     /// Where it is, whatever folder is current by now.
     pub(super) place: PathBuf,
     digest: Digest,
+    said: Said,
+}
+
+/// What a file says about hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// Nothing, nor about anything else.
+    Blank,
+    /// Nothing.
+    Nothing,
+    /// That there are none.
+    NoHooks,
+    /// Which there are.
+    Hooks,
+}
+
+impl Said {
+    fn by(bundle: &Bundle, text: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Listed {
+            hooks: Option<Vec<IgnoredAny>>,
+        }
+        if !bundle.hooks.is_empty() {
+            return Self::Hooks;
+        }
+        // An empty text is no YAML.
+        match serde_saphyr::from_str::<Option<Listed>>(text) {
+            Ok(Some(Listed { hooks: Some(_) })) => Self::NoHooks,
+            Ok(Some(Listed { hooks: None })) => Self::Nothing,
+            Ok(None) | Err(_) => Self::Blank,
+        }
+    }
 }
 
 fn digest_of(text: &[u8]) -> Digest {
@@ -136,9 +169,12 @@ impl Loaded {
 
     /// The files that were read, and what was in them.
     pub(super) fn contents(&self) -> Vec<Content> {
-        let all = self.files.iter().zip(self.places()).zip(&self.digests);
-        all.filter_map(|((file, place), digest)| Some(Content { file: file.clone(), place, digest: (*digest)? }))
-            .collect()
+        let all = self.files.iter().zip(self.places()).zip(&self.told);
+        all.filter_map(|((file, place), told)| {
+            let (digest, said) = (*told)?;
+            Some(Content { file: file.clone(), place, digest, said })
+        })
+        .collect()
     }
 
     /// Where the files are that were read, whatever folder is current by now.
@@ -156,7 +192,7 @@ impl Loaded {
 
     /// Whether there is a file that can change: a text that includes nothing has none.
     pub fn has_files(&self) -> bool {
-        self.digests.iter().any(Option::is_some)
+        self.told.iter().any(Option::is_some)
     }
 
     /// Whether its files are as they were read.
@@ -164,8 +200,8 @@ impl Loaded {
         are_current(&self.contents())
     }
 
-    /// Fails if a file of it is empty that was not so before: some editors empty a file before they write it, and for that moment, the guards in it must not
-    /// be gone.
+    /// Fails if a file of it had hooks before and says nothing about any now, or is empty and was not so before: some editors empty a file before they write it,
+    /// or write a part first, and for that moment the guards in it must not be gone.
     ///
     /// # Errors
     /// Names the file.
@@ -182,11 +218,18 @@ pub(super) fn are_current(contents: &[Content]) -> bool {
 
 /// See [`Loaded::refuse_emptied`].
 pub(super) fn refuse_emptied(now: Vec<Content>, before: &[Content]) -> Result<(), BundleError> {
-    let nothing = digest_of(&[]);
-    match now.into_iter().find(|now| now.digest == nothing && !before.contains(now)) {
-        None => Ok(()),
-        Some(now) => Err(BundleError::whole(&now.file, "it is empty; write `hooks: []` if it is to have no hooks")),
+    for now in now {
+        let before = before.iter().find(|before| before.place == now.place);
+        let had_hooks = before.is_some_and(|before| before.said == Said::Hooks);
+        let what = match now.said {
+            Said::Blank if before.is_none_or(|before| before.said != Said::Blank) => "it is empty",
+            Said::Nothing if had_hooks => "its hooks are gone",
+            _ => continue,
+        };
+        let problem = format!("{what}; write `hooks: []` if it is to have no hooks");
+        return Err(BundleError::whole(&now.file, problem));
     }
+    Ok(())
 }
 
 /// A hook, and where it stands.
@@ -311,7 +354,7 @@ fn load_from(base: PathBuf, source: Source<'_>, reading: Reading) -> Result<Load
         Source::Text(text, file) => {
             let mut above = vec![loaded.base.join(file)];
             add_text(&mut loaded, text, file, &mut above, reading)?;
-            if let Some(own) = loaded.digests.last_mut() {
+            if let Some(own) = loaded.told.last_mut() {
                 *own = None;
             }
         }
@@ -392,6 +435,7 @@ fn add_text(
         }
         add(loaded, &path, above, reading)?;
     }
+    let said = Said::by(&bundle, text);
     let source: Arc<str> = text.into();
     if bundle.tools.only.is_some() {
         let places: ToolPlaces = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
@@ -424,6 +468,6 @@ fn add_text(
     }));
     loaded.tests.extend(bundle.tests.into_iter().map(|case| (file.to_owned(), case.value)));
     loaded.files.push(file.to_owned());
-    loaded.digests.push(Some(digest_of(text.as_bytes())));
+    loaded.told.push(Some((digest_of(text.as_bytes()), said)));
     Ok(())
 }
