@@ -81,7 +81,9 @@ impl<'a> Verifier<'a> {
         // A note that a crash tore does not take away what the others prove.
         let mut torn = NoteError::Nothing;
         let before = self.known.len();
-        for text in split_notes(text).0 {
+        // One that was kept alone may be without the empty line.
+        let ended = [text, if text.ends_with(b"\n") { b"\n" } else { b"" }].concat();
+        for text in split_notes(&ended).0 {
             match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
                 Ok((checkpoint, note)) => self.known.push(Known { note, checkpoint, is_beside: false }),
                 Err(error) => torn = error,

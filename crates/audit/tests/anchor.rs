@@ -1,6 +1,8 @@
 //! Anchors, with real files, real processes and a real server.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod common;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +13,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{Anchor, AnchorError, CommandAnchor, FileAnchor, HttpAnchor};
+use amplifier_audit::{Anchor, AnchorError, CommandAnchor, FileAnchor, HttpAnchor, Log, Problem, Verifier};
+use common::message;
 
 /// Longer than anything here takes, so that only what hangs fails.
 const LONG: Duration = Duration::from_secs(60);
@@ -112,8 +115,32 @@ mod command {
         let path = folder.path().join("note");
         for script in ["cat > \"$0\"", "cat /dev/stdin > \"$0\"; echo fine > /dev/stderr"] {
             shell(script, &path).keep(NOTE).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), NOTE);
+            assert_eq!(fs::read_to_string(&path).unwrap(), format!("{NOTE}\n"));
             fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_program_was_given_can_be_compared_with_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for text in ["one", "two"] {
+            let log = Log::at(at("log"), at("key")).anchor(shell("cat >> \"$0\"", &at("kept"))).open().unwrap();
+            log.take(&message("s", text)).unwrap();
+            log.close().unwrap();
+        }
+        let kept = fs::read(at("kept")).unwrap();
+        let all = String::from_utf8(kept.clone()).unwrap();
+        let last = all.trim_end().rsplit_once("\n\n").unwrap().0.rsplit_once("\n\n").unwrap().0.len() + 2;
+        // All of them, and the last one alone, without its empty line.
+        for kept in [&kept[..], &kept[last..kept.len() - 1]] {
+            let report = Verifier::new().checkpoints(kept).unwrap().folder(at("log")).unwrap();
+            assert!(report.is_sound(), "{report}");
+        }
+        fs::write(at("log/seg-000001.jsonl"), "").unwrap();
+        for kept in [&kept[..], &kept[last..kept.len() - 1]] {
+            let report = Verifier::new().checkpoints(kept).unwrap().folder(at("log")).unwrap();
+            assert!(report.findings.iter().any(|finding| finding.problem == Problem::Truncated), "{report}");
         }
     }
 
@@ -278,12 +305,12 @@ mod http {
         anchor.keep(NOTE).unwrap();
         let request = requests.recv_timeout(LONG).unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
-        assert_eq!(body, NOTE);
+        assert_eq!(body, format!("{NOTE}\n"));
         let mut lines: Vec<_> = head.lines().collect();
         assert_eq!(lines.remove(0), "post /secret-path?token=secret-query http/1.1");
         lines.sort_unstable();
         let host = format!("host: {address}");
-        let length = format!("content-length: {}", NOTE.len());
+        let length = format!("content-length: {}", body.len());
         let expected = [
             "accept: */*",
             "authorization: bearer secret-header",
@@ -296,7 +323,7 @@ mod http {
         assert_eq!(anchor.name(), format!("http://{address}"));
         // The server has closed the connection, so this needs a new one.
         anchor.keep("again").unwrap();
-        assert!(requests.recv_timeout(LONG).unwrap().ends_with("\r\n\r\nagain"));
+        assert!(requests.recv_timeout(LONG).unwrap().ends_with("\r\n\r\nagain\n\n"));
     }
 
     #[test]

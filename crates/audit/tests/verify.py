@@ -240,7 +240,9 @@ def main(folder, checkpoints="-", key=""):
     beside = pathlib.Path(folder) / "checkpoints"
     try:
         notes = split_notes(beside.read_bytes()) if beside.exists() else []
-        elsewhere = split_notes(pathlib.Path(checkpoints).read_bytes()) if checkpoints != "-" else []
+        kept = pathlib.Path(checkpoints).read_bytes() if checkpoints != "-" else b""
+        if kept.endswith(b"\n") and not kept.endswith(b"\n\n"): kept += b"\n"  # one that was kept alone
+        elsewhere = split_notes(kept)
         demand(elsewhere or checkpoints == "-", f"there is no checkpoint in {checkpoints!r}", ValueError)
         log = Log(pathlib.Path(folder), notes + elsewhere, unbase64(key, 32) if key else None)
         log.verify()

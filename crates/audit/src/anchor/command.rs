@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use super::{Anchor, AnchorError, Limit, TIME_LIMIT, printable};
+use super::{Anchor, AnchorError, Limit, TIME_LIMIT, ended, printable};
 
 /// Runs a program for every checkpoint, with the note on its stdin.
 ///
@@ -99,7 +99,7 @@ impl fmt::Debug for CommandAnchor {
 fn run(child: &mut Child, note: &str, limit: &Limit) -> io::Result<(Option<ExitStatus>, Stderr)> {
     let stderr = Stderr::gather(child.stderr.take())?;
     if let Some(mut stdin) = child.stdin.take() {
-        let note = note.to_owned();
+        let note = ended(note);
         // A thread, because a program that does not read must not hold us up. Nor need it read: its exit code is what counts.
         thread::Builder::new().name("audit-stdin".into()).spawn(move || stdin.write_all(note.as_bytes()))?;
     }

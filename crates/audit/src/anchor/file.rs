@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use super::{Anchor, AnchorError};
+use super::{Anchor, AnchorError, ended};
 
 /// Appends checkpoints to a file, best on another disk or machine.
 ///
@@ -37,11 +37,7 @@ impl FileAnchor {
     fn append(&self, note: &str) -> io::Result<()> {
         let mut file = self.open()?;
         let mut text = missing_line_ends(&file)?.to_owned();
-        text.push_str(note);
-        if !note.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push('\n');
+        text.push_str(&ended(note));
         // One write, so that the notes of two processes do not mix.
         file.write_all(text.as_bytes())?;
         file.sync_data()

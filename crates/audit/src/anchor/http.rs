@@ -8,7 +8,7 @@ use ureq::Agent;
 use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use super::{Anchor, AnchorError, TIME_LIMIT, printable};
+use super::{Anchor, AnchorError, TIME_LIMIT, ended, printable};
 
 /// Posts every checkpoint to a server, as `text/plain`; any 2xx answer says that it is kept.
 ///
@@ -78,7 +78,7 @@ impl Anchor for HttpAnchor {
         if let Some(fault) = &self.fault {
             return Err(AnchorError::Setup(fault.clone()));
         }
-        let mut request = Request::new(note);
+        let mut request = Request::new(ended(note));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = self.headers.clone();

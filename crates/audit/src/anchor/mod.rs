@@ -21,6 +21,11 @@ pub use http::HttpAnchor;
 /// How long an anchor may take for a checkpoint, unless its user says otherwise.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
+/// A note as files of them have it: ended by an empty line, so that those that are kept one after another can be told apart.
+fn ended(note: &str) -> String {
+    format!("{}\n\n", note.trim_end_matches('\n'))
+}
+
 /// A second place for checkpoints.
 ///
 /// ```
