@@ -265,6 +265,18 @@ async fn messages_tell_what_a_lost_session_json_told() {
 }
 
 #[tokio::test]
+async fn a_session_of_which_nothing_is_left_hides_no_other() {
+    let place = Place::new();
+    let id = stored(&place).await;
+    let lost = place.file("lost", "session.json");
+    fs::create_dir(lost.parent().unwrap()).unwrap();
+    fs::write(&lost, "").unwrap();
+    let mut listed: Vec<_> = place.store().list().unwrap().into_iter().map(|one| (one.id, one.turns)).collect();
+    listed.sort();
+    assert_eq!(listed, [(id, 2), ("lost".to_owned(), 0)]);
+}
+
+#[tokio::test]
 async fn a_crash_between_a_message_and_the_count_loses_no_turn() {
     let place = Place::new();
     let id = stored(&place).await;

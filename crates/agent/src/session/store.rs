@@ -327,8 +327,12 @@ impl Store {
     /// What messages tell about a session of which nothing else is known any more.
     fn rebuilt(&self, id: &str) -> Result<Meta, StoreError> {
         let path = self.folder.join(id).join(MESSAGES);
-        let text = fs::read(&path).map_err(|error| failed(&path, error))?;
-        let modified = fs::metadata(&path).and_then(|about| about.modified()).map_err(|error| failed(&path, error))?;
+        let (text, place) = match fs::read(&path) {
+            // Nothing was said yet: one such session must not hide the others.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), self.folder.join(id)),
+            text => (text.map_err(|error| failed(&path, error))?, path),
+        };
+        let modified = fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| failed(&place, error))?;
         let modified = Timestamp::try_from(modified).unwrap_or_default();
         // Damaged lines are an error where they count: when the session goes on.
         let lines: Vec<Line> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
