@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::bridge::{Alarm, WakeUp};
-use crate::person::Asked;
+use crate::person::{self, Asked};
 use crate::timer::{running_loop, seconds};
 
 /// A clock whose waits end on the event loop that runs when they begin.
@@ -34,8 +34,7 @@ impl Clock for LoopClock {
     }
 
     fn sleep_nanos(&self) -> u64 {
-        let time = Python::attach(|py| running_loop(py)?.call_method0(intern!(py, "time")).ok()?.extract::<f64>().ok());
-        time.map_or_else(|| self.nanos(), |seconds| (seconds * 1e9) as u64)
+        loop_nanos().unwrap_or_else(|| self.nanos())
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -51,6 +50,16 @@ impl Clock for LoopClock {
             }
         })
     }
+
+    fn held_up_nanos(&self) -> u64 {
+        person::held_up_nanos()
+    }
+}
+
+/// The time of the loop that runs.
+pub(crate) fn loop_nanos() -> Option<u64> {
+    let time = Python::attach(|py| running_loop(py)?.call_method0(intern!(py, "time")).ok()?.extract::<f64>().ok());
+    time.map(|seconds| (seconds * 1e9) as u64)
 }
 
 /// Waits on the loop. Without one, it waits for ever: then nothing else can be waited for, either.

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::bridge::{Pending, awaited, interrupt, uninterrupted};
-use crate::person::Mark;
+use crate::person::Marked;
 use crate::run::in_strict;
 use crate::{answer, encode, log, threads, trace};
 
@@ -92,13 +92,13 @@ impl Hook for PyHook {
             }
             // Also around the call: it may make tasks, and give one.
             let call = || Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?);
-            Mark::around(mark.insert(Mark::new(py)?), py, call)?
+            mark.insert(Marked::new(py)?).around(py, call)?
         });
         let (mut waiting, mut question) = (pin!(awaited(called)), None);
         let answered = poll_fn(|context| {
             let polled = waiting.as_mut().poll(context);
             if let (Poll::Pending, Some(mark)) = (&polled, &mark) {
-                mark.get().tell(context, &mut question);
+                mark.tell(context, &mut question);
             }
             polled
         });

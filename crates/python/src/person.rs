@@ -4,6 +4,9 @@
 //! which are nearly all, setting it would cost more than calling them. So a hook is marked before it is called if it has ever waited,
 //! and the first time when it begins to wait: the tasks that it has made by then have not begun.
 
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
@@ -12,6 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::clock::loop_nanos;
 use crate::timer::Timer;
 
 /// One call of a hook that waits, in the context of what it runs.
@@ -19,6 +23,8 @@ use crate::timer::Timer;
 pub(crate) struct Mark {
     /// That of the hook inside of which this one runs.
     around: Option<Py<Mark>>,
+    /// Whether the call has ended. What it began may go on, and begin more: nobody waits for that by this mark.
+    has_ended: AtomicBool,
     // A std lock: nothing calls Python while it is held.
     state: Mutex<State>,
 }
@@ -41,31 +47,55 @@ impl State {
     }
 }
 
-impl Mark {
+/// The mark of a call, for as long as that lasts.
+pub(crate) struct Marked(Py<Mark>);
+
+impl Marked {
     /// The mark of a call that begins now.
-    pub(crate) fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { around: Self::current(py)?, state: Mutex::default() })
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
+        let mut around = Mark::current(py)?;
+        // A task that a hook made may emit, and the hooks of that make tasks, for ever: what has ended is not kept.
+        while let Some(ended) = around.take_if(|mark| mark.get().has_ended.load(Ordering::Relaxed)) {
+            around = ended.get().around.as_ref().map(|around| around.clone_ref(py));
+        }
+        Ok(Self(Py::new(py, Mark { around, has_ended: AtomicBool::default(), state: Mutex::default() })?))
     }
 
     /// The mark of a call that has begun to wait, for the tasks that it has made so far.
-    pub(crate) fn late(py: Python<'_>) -> PyResult<Py<Self>> {
-        let mark = Self::new(py)?;
-        py.import("amplifier_core._tasks")?.call_method1("mark", (variable(py)?, &mark))?;
-        Ok(mark)
-    }
-
-    fn current(py: Python<'_>) -> PyResult<Option<Py<Self>>> {
-        Ok(variable(py)?.call_method1(intern!(py, "get"), (py.None(),))?.extract()?)
+    pub(crate) fn late(py: Python<'_>) -> PyResult<Self> {
+        let marked = Self::new(py)?;
+        py.import("amplifier_core._tasks")?.call_method1("mark", (variable(py)?, &marked.0))?;
+        Ok(marked)
     }
 
     /// Runs a piece of the hook with its mark.
-    pub(crate) fn around<T>(slf: &Py<Self>, py: Python<'_>, piece: impl FnOnce() -> T) -> PyResult<T> {
+    pub(crate) fn around<T>(&self, py: Python<'_>, piece: impl FnOnce() -> T) -> PyResult<T> {
         let variable = variable(py)?;
-        let token = variable.call_method1(intern!(py, "set"), (slf,))?;
+        let token = variable.call_method1(intern!(py, "set"), (&self.0,))?;
         let done = piece();
         // What runs in this context before the next piece is not the hook's.
         variable.call_method1(intern!(py, "reset"), (token,))?;
         Ok(done)
+    }
+}
+
+impl Deref for Marked {
+    type Target = Mark;
+
+    fn deref(&self) -> &Mark {
+        self.0.get()
+    }
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        self.0.get().has_ended.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Mark {
+    fn current(py: Python<'_>) -> PyResult<Option<Py<Self>>> {
+        Ok(variable(py)?.call_method1(intern!(py, "get"), (py.None(),))?.extract()?)
     }
 
     /// Says by which timer the hook's time runs, and whether the hook itself waits for a person. Gives whether a person is waited for.
@@ -136,6 +166,24 @@ fn variable(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
         Ok(py.import("contextvars")?.call_method1("ContextVar", ("amplifier_core.hook",))?.unbind())
     });
     made.map(|made| made.bind(py))
+}
+
+thread_local! {
+    static HELD_UP: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How long people have blocked this thread so far.
+pub(crate) fn held_up_nanos() -> u64 {
+    HELD_UP.get()
+}
+
+/// Asks a person in a way that may block the thread, and its loop.
+pub(crate) fn holding_up<T>(ask: impl FnOnce() -> T) -> T {
+    let since = loop_nanos();
+    let asked = ask();
+    let took = since.zip(loop_nanos()).map_or(0, |(since, now)| now.saturating_sub(since));
+    HELD_UP.set(HELD_UP.get().saturating_add(took));
+    asked
 }
 
 /// A question that is open, for the hooks that wait for it.

@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::approval::ApprovalRequest;
 use crate::bridge::{Pending, ask, note_interrupt};
 use crate::hook::failure;
+use crate::person::holding_up;
 use crate::{encode, log, threads, trace};
 
 /// An object of Python that the kernel uses.
@@ -121,14 +122,14 @@ impl ApprovalSystem for PyApprovals {
             let system = self.0.object(py)?;
             let question = ApprovalRequest(request.clone());
             if self.0.takes_one {
-                return Pending::of(system.call_method1("ask", (question,))?);
+                return Pending::of(holding_up(|| system.call_method1("ask", (question,)))?);
             }
             let fields = PyDict::new(py);
             fields.set_item("prompt", &request.prompt)?;
             fields.set_item("options", request.options.iter().map(|option| &option.label).collect::<Vec<_>>())?;
             fields.set_item("timeout", request.timeout.as_secs_f64())?;
             fields.set_item("default", question.default())?;
-            Pending::of(system.call_method("request_approval", (), Some(&fields))?)
+            Pending::of(holding_up(|| system.call_method("request_approval", (), Some(&fields)))?)
         });
         let answer = asked.await;
         Python::attach(|py| match answer {

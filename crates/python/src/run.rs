@@ -21,7 +21,7 @@ use crate::emitting::{Order, Purpose, SessionOf};
 use crate::hook::SharedHook;
 use crate::native::{self, NativeAnswer};
 use crate::outcome::{self, Outcome, may_be_collected};
-use crate::person::Mark;
+use crate::person::Marked;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
 use crate::step::{Awaiting, Input, Step};
@@ -51,7 +51,7 @@ pub(crate) struct Run {
     /// When the last hook began, where times are asked for.
     since: Option<Instant>,
     /// The last hook that was called with a mark.
-    marked: Option<(usize, Py<Mark>)>,
+    marked: Option<(usize, Marked)>,
 }
 
 /// What is waited for.
@@ -61,7 +61,7 @@ struct Waiting {
     timer: Option<Arc<Timer>>,
     questions: Questions,
     /// What its context has, if it is a hook of Python.
-    mark: Option<Py<Mark>>,
+    mark: Option<Marked>,
 }
 
 enum Who {
@@ -239,7 +239,7 @@ impl Run {
         };
         let call = || contain(|| then(send::call(shared.handler.bind(py), told, &view)?));
         if shared.waits.load(Ordering::Relaxed) {
-            return match Mark::new(py).and_then(|mark| Ok((Mark::around(&mark, py, call)?, mark))) {
+            return match Marked::new(py).and_then(|mark| Ok((mark.around(py, call)?, mark))) {
                 Ok((called, mark)) => {
                     self.marked = Some((index, mark));
                     called
@@ -251,14 +251,14 @@ impl Run {
     }
 
     /// The mark of a hook that has begun to wait.
-    fn mark_of(&mut self, py: Python<'_>, index: usize) -> PyResult<Option<Py<Mark>>> {
+    fn mark_of(&mut self, py: Python<'_>, index: usize) -> PyResult<Option<Marked>> {
         let Some(shared) = self.emission.hook(index).downcast_ref::<SharedHook>() else { return Ok(None) };
         if let Some((_, mark)) = self.marked.take_if(|(marked, _)| *marked == index) {
             return Ok(Some(mark));
         }
         shared.waits.store(true, Ordering::Relaxed);
         // Without a loop there are no tasks.
-        running_loop(py).map(|_| Mark::late(py)).transpose()
+        running_loop(py).map(|_| Marked::late(py)).transpose()
     }
 
     /// The data for a hook that is not written in Python.
@@ -283,7 +283,7 @@ impl Run {
             _ => {
                 let resume = || contain(|| waiting.awaiting.resume(py, input));
                 let resumed = match &waiting.mark {
-                    Some(mark) => Mark::around(mark, py, resume)?,
+                    Some(mark) => mark.around(py, resume)?,
                     None => resume(),
                 };
                 match resumed {
@@ -337,7 +337,7 @@ impl Run {
     fn keep_time(&self, py: Python<'_>, waiting: &mut Waiting) -> PyResult<()> {
         let Some(timer) = &waiting.timer else { return Ok(()) };
         let is_asking = waiting.questions.is_one_open();
-        let is_one_open = waiting.mark.as_ref().map_or(is_asking, |mark| mark.get().is_one_open(timer, is_asking));
+        let is_one_open = waiting.mark.as_ref().map_or(is_asking, |mark| mark.is_one_open(timer, is_asking));
         if timer.has_fired() {
             timer.rearm_after_firing();
             timer.arm(py)

@@ -225,3 +225,62 @@ def test_a_hook_of_a_session_may_give_the_task_that_asks() -> None:
         assert ran == []
 
     simulated.run(main())
+
+
+class Blocking:
+    """Holds up the loop until the person has answered, as `input()` does."""
+
+    def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
+        asyncio.get_running_loop()._simulated.passed += 3  # type: ignore[attr-defined]
+        return "Deny"
+
+
+def test_a_person_who_holds_up_the_loop_is_not_counted_in_a_session_either() -> None:
+    async def main() -> None:
+        hooks, spent = HookRegistry(), [0.5, 0.5, 3600]
+        tools = [Tool("Deploy", lambda input: "deployed")]
+        async with Session(ScriptedProvider([]), hooks=hooks, approval_system=Blocking(), tools=tools) as session:
+
+            @hooks.register("tool:pre", timeout=1, on_error="deny")
+            async def guard(event: str, data: dict[str, Any]) -> HookResult:
+                await asyncio.sleep(0.25)
+                said = await session.coordinator.handle_approval_request(QUESTION)
+                await asyncio.sleep(spent.pop(0))
+                return said
+
+            for reason in ("User denied: Deploy?", "User denied: Deploy?", "gave no answer within 1s"):
+                result = await session.execute_tool("Deploy", {})
+                assert not result.success
+                assert reason in str(result.output)
+
+    simulated.run(main())
+
+
+def test_hooks_whose_tasks_emit_for_ever_leave_nothing_behind() -> None:
+    registry, left = HookRegistry(), [20_000]
+
+    async def main() -> None:
+        done = asyncio.Event()
+
+        async def again() -> None:
+            await registry.emit("my:tick", {})
+
+        tasks = set[asyncio.Task[None]]()
+
+        @registry.register("my:tick")
+        async def tick(event: str, data: dict[str, Any]) -> None:
+            left[0] -= 1
+            await asyncio.sleep(0)
+            if left[0] == 0:
+                done.set()
+            elif left[0] > 0:
+                task = asyncio.ensure_future(again())
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+
+        await again()
+        await done.wait()
+
+    # The marks of so many calls, each held by the next, would not fit on the stack when they go.
+    simulated.run(main())
+    assert left == [0]

@@ -27,6 +27,11 @@ pub trait Clock: Send + Sync + 'static {
     fn person_is_asked(&self) -> Option<Box<dyn Send>> {
         None
     }
+
+    /// How long people have held up everything on this thread so far, where an approval system may block it. That time counts for no hook.
+    fn held_up_nanos(&self) -> u64 {
+        0
+    }
 }
 
 impl<T: Clock + ?Sized> Clock for Arc<T> {
@@ -48,6 +53,10 @@ impl<T: Clock + ?Sized> Clock for Arc<T> {
 
     fn person_is_asked(&self) -> Option<Box<dyn Send>> {
         T::person_is_asked(self)
+    }
+
+    fn held_up_nanos(&self) -> u64 {
+        T::held_up_nanos(self)
     }
 }
 

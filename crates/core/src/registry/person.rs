@@ -73,25 +73,50 @@ impl Questions {
 pub(super) struct Timer<'a> {
     clock: &'a dyn Clock,
     left: Duration,
-    /// When it was armed, and what it waits for.
-    armed: Option<(u64, BoxFuture<'static, ()>)>,
+    armed: Option<Armed>,
+}
+
+struct Armed {
+    /// When, and how much had been held up by then.
+    since: (u64, u64),
+    sleep: BoxFuture<'static, ()>,
+}
+
+impl Armed {
+    fn new(clock: &dyn Clock, left: Duration) -> Self {
+        Self { since: (clock.sleep_nanos(), clock.held_up_nanos()), sleep: clock.sleep(left) }
+    }
+
+    /// How long a person has held up everything since.
+    fn held_up(&self, clock: &dyn Clock) -> u64 {
+        clock.held_up_nanos().saturating_sub(self.since.1)
+    }
+
+    fn used(&self, clock: &dyn Clock) -> Duration {
+        Duration::from_nanos(clock.sleep_nanos().saturating_sub(self.since.0).saturating_sub(self.held_up(clock)))
+    }
 }
 
 impl<'a> Timer<'a> {
     pub(super) fn new(clock: &'a dyn Clock, limit: Duration) -> Self {
-        Self { clock, left: limit, armed: Some((clock.sleep_nanos(), clock.sleep(limit))) }
+        Self { clock, left: limit, armed: Some(Armed::new(clock, limit)) }
     }
 
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let (clock, left) = (self.clock, self.left);
-        let (_, sleep) = self.armed.get_or_insert_with(|| (clock.sleep_nanos(), clock.sleep(left)));
-        sleep.as_mut().poll(context)
+        let armed = self.armed.get_or_insert_with(|| Armed::new(clock, left));
+        match armed.sleep.as_mut().poll(context) {
+            Poll::Ready(()) if armed.held_up(clock) > 0 => {
+                self.pause();
+                self.poll(context)
+            }
+            polled => polled,
+        }
     }
 
     pub(super) fn pause(&mut self) {
-        if let Some((since, _)) = self.armed.take() {
-            let used = Duration::from_nanos(self.clock.sleep_nanos().saturating_sub(since));
-            self.left = self.left.saturating_sub(used);
+        if let Some(armed) = self.armed.take() {
+            self.left = self.left.saturating_sub(armed.used(self.clock));
         }
     }
 }
