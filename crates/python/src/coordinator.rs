@@ -172,7 +172,7 @@ impl Coordinator {
                     let emitted = routed.emitted.bind(py);
                     let counts = if observed { emitted } else { routed.kernel.data.current.bind(py) };
                     let id = emitted.get_item("tool_call_id")?.and_then(|id| id.extract().ok());
-                    Ok((encode::to_map(counts)?.into(), id))
+                    Ok((encode::to_cut_map(counts)?.into(), id))
                 })?;
                 kernel.route_outcome_of(&routed.kernel, data, tool_call_id).await
             } else {
@@ -207,7 +207,7 @@ impl Coordinator {
         data: &Bound<'_, PyDict>,
     ) -> PyResult<Driven> {
         let event = event_name(event)?;
-        let data = EventData::from(encode::to_map(data)?);
+        let data = EventData::from(encode::to_cut_map(data)?);
         let py = slf.py();
         let flat = result.borrow().to_flat(py).and_then(|flat| {
             let stands_beside = matches!(flat.action, FlatAction::Deny | FlatAction::AskUser);

@@ -17,9 +17,17 @@ use serde_json::{Map, Number, Value};
 /// A little more than a digest accepts, so that the kernel says what is too deep.
 const DEEPEST: usize = 130;
 
-/// The dict as JSON. What is too deep has no digest either: nobody reads it.
+/// The dict as JSON.
+///
+/// # Errors
+/// If it is too deep.
 pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
     map(data, &mut Above::of(data.as_any()))
+}
+
+/// The dict as JSON, without what is too deep, for the kernel to say so: it has no digest either.
+pub(crate) fn to_cut_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
+    map(data, &mut Above { is_cut: true, ..Above::of(data.as_any()) })
 }
 
 /// The dict as JSON, for a conversation, which is kept.
@@ -27,7 +35,7 @@ pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
 /// # Errors
 /// If it is too deep.
 pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    map(data, &mut Above { is_kept: true, ..Above::of(data.as_any()) })
+    map(data, &mut Above { deepest: DEEPEST_KEPT, ..Above::of(data.as_any()) })
 }
 
 /// The value as Python's `json` writes it: the same as JSON, with the order of keys kept.
@@ -35,19 +43,27 @@ pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Valu
 /// # Errors
 /// If it is too deep.
 pub(crate) fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    plain_at(value, &mut Above { inside: Vec::new(), is_kept: false })
+    plain_at(value, &mut Above::default())
 }
 
 /// What a value is inside of.
 struct Above {
     /// By the places of these in memory.
     inside: Vec<usize>,
-    is_kept: bool,
+    deepest: usize,
+    /// Whether what is too deep is left out.
+    is_cut: bool,
+}
+
+impl Default for Above {
+    fn default() -> Self {
+        Self { inside: Vec::new(), deepest: DEEPEST, is_cut: false }
+    }
 }
 
 impl Above {
     fn of(value: &Bound<'_, PyAny>) -> Self {
-        Self { inside: vec![value.as_ptr() as usize], is_kept: false }
+        Self { inside: vec![value.as_ptr() as usize], ..Self::default() }
     }
 
     /// Goes into a value that may hold others, unless it is inside of itself, or too deep.
@@ -60,7 +76,7 @@ impl Above {
         if self.inside.contains(&place) {
             return Ok(Entered::HoldsItself);
         }
-        if self.inside.len() >= self.deepest() {
+        if self.inside.len() >= self.deepest {
             return Ok(Entered::TooDeep);
         }
         self.inside.push(place);
@@ -69,12 +85,8 @@ impl Above {
         gone.map(Entered::Done)
     }
 
-    fn deepest(&self) -> usize {
-        if self.is_kept { DEEPEST_KEPT } else { DEEPEST }
-    }
-
     fn too_deep(&self) -> PyErr {
-        PyValueError::new_err(format!("the data is more than {} levels deep", self.deepest()))
+        PyValueError::new_err(format!("the data is more than {} levels deep", self.deepest))
     }
 }
 
@@ -85,14 +97,18 @@ enum Entered<T> {
 }
 
 fn map(data: &Bound<'_, PyDict>, above: &mut Above) -> PyResult<Map<String, Value>> {
-    let mut others = other_texts(data)?;
-    let fields = data.iter().map(|(key, value)| Ok((key_of(&key, &mut others)?, json(&value, above)?)));
-    fields.collect()
+    entries(data)?.into_iter().map(|(text, (_, value))| Ok((text, json(&value, above)?))).collect()
 }
 
-/// The text of a key: its own, or the next of the others.
-fn key_of(key: &Bound<'_, PyAny>, others: &mut Option<std::vec::IntoIter<String>>) -> PyResult<String> {
-    others.as_mut().and_then(Iterator::next).map_or_else(|| key_text(key), Ok)
+type Entry<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The entries of a dict, each with the text that its key is in JSON.
+///
+/// All of them first: an object that says what it is may change the dict that it is in.
+pub(crate) fn entries<'py>(data: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Entry<'py>)>> {
+    let entries: Vec<Entry<'py>> = data.iter().collect();
+    let texts = key_texts(entries.iter().map(|(key, _)| key))?;
+    Ok(texts.into_iter().zip(entries).collect())
 }
 
 /// The key, if it is a text that JSON can have.
@@ -100,17 +116,18 @@ fn exact(key: &Bound<'_, PyAny>) -> Option<String> {
     key.cast::<PyString>().ok()?.to_str().ok().map(str::to_owned)
 }
 
-/// The keys as texts that differ, where some might be the same: none hides another. A key that is that very text has it.
-fn other_texts(data: &Bound<'_, PyDict>) -> PyResult<Option<std::vec::IntoIter<String>>> {
-    if data.iter().all(|(key, _)| key.cast::<PyString>().is_ok_and(|text| text.to_str().is_ok())) {
-        return Ok(None);
+/// The keys as texts that differ: none hides another. A key that is that very text has it.
+fn key_texts<'a, 'py: 'a>(keys: impl Iterator<Item = &'a Bound<'py, PyAny>> + Clone) -> PyResult<Vec<String>> {
+    let exact_texts: Vec<_> = keys.clone().map(exact).collect();
+    if exact_texts.iter().all(Option::is_some) {
+        return Ok(exact_texts.into_iter().flatten().collect());
     }
-    let mut taken: HashSet<String> = data.keys().iter().filter_map(|key| exact(&key)).collect();
-    let differs = |key: Bound<'_, PyAny>| {
-        if let Some(text) = exact(&key) {
+    let mut taken: HashSet<String> = exact_texts.iter().flatten().cloned().collect();
+    let differs = |(key, exact): (&Bound<'py, PyAny>, Option<String>)| {
+        if let Some(text) = exact {
             return Ok(text);
         }
-        let (text, kind) = (key_text(&key)?, key.get_type().name()?);
+        let (text, kind) = (key_text(key)?, key.get_type().name()?);
         let others = std::iter::once(format!("{text} ({kind})"));
         let mut others = others.chain((2_u64..).map(|number| format!("{text} ({kind} {number})")));
         let free = Some(text.clone()).filter(|text| !taken.contains(text));
@@ -118,13 +135,16 @@ fn other_texts(data: &Bound<'_, PyDict>) -> PyResult<Option<std::vec::IntoIter<S
         taken.insert(free.clone());
         Ok(free)
     };
-    data.keys().iter().map(differs).collect::<PyResult<Vec<_>>>().map(|texts| Some(texts.into_iter()))
+    keys.zip(exact_texts).map(differs).collect()
 }
 
 fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
     let text = match key.cast::<PyString>() {
         Ok(text) => text.clone(),
-        Err(_) => text_of(key)?,
+        Err(_) => match member_value(key)? {
+            Some(value) => text_of(&value)?,
+            None => text_of(key)?,
+        },
     };
     Ok(text.to_string_lossy().into_owned())
 }
@@ -163,8 +183,8 @@ fn json(value: &Bound<'_, PyAny>, above: &mut Above) -> PyResult<Value> {
     Ok(match entered {
         Entered::Done(value) => value,
         Entered::HoldsItself => Value::String(again(value).to_owned()),
-        Entered::TooDeep if above.is_kept => return Err(above.too_deep()),
-        Entered::TooDeep => Value::Null,
+        Entered::TooDeep if above.is_cut => Value::Null,
+        Entered::TooDeep => return Err(above.too_deep()),
     })
 }
 
@@ -177,9 +197,8 @@ fn plain_at<'py>(value: &Bound<'py, PyAny>, above: &mut Above) -> PyResult<Bound
     let entered = above.enter(value, |above| {
         if let Ok(data) = value.cast::<PyDict>() {
             let plain = PyDict::new(py);
-            let mut others = other_texts(data)?;
-            for (key, value) in data {
-                plain.set_item(key_of(&key, &mut others)?, plain_at(&value, above)?)?;
+            for (key, (_, value)) in entries(data)? {
+                plain.set_item(key, plain_at(&value, above)?)?;
             }
             return Ok(plain.into_any());
         }
@@ -231,7 +250,13 @@ fn replaced<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     if let Some(fields) = kind.getattr_opt(intern!(py, "__dataclass_fields__"))? {
         return unless_failed(shown(value, &fields));
     }
-    let members = kind.getattr_opt(intern!(py, "__members__"))?;
+    member_value(value)
+}
+
+/// What a member of an enum stands for.
+fn member_value<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = value.py();
+    let members = value.get_type().getattr_opt(intern!(py, "__members__"))?;
     if members.is_some() { value.getattr_opt(intern!(py, "value")) } else { Ok(None) }
 }
 

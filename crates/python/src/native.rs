@@ -63,11 +63,7 @@ impl NativeAnswer {
 
 /// The new data. What the hook left as it was stays what it is in Python, too, at any depth: a tuple, a date, a number that JSON does not have.
 fn replaced(current: &Bound<'_, PyDict>, before: Option<&EventData>, data: &Map) -> PyResult<Py<PyDict>> {
-    let changed = PyDict::new(current.py());
-    for (key, now) in data {
-        changed.set_item(key, field(current, before, key, now)?)?;
-    }
-    Ok(changed.unbind())
+    merged_dict(current, |key| before?.get(key), data).map(Bound::unbind)
 }
 
 /// The same data with another value for a field.
@@ -98,16 +94,13 @@ fn merged<'py>(current: &Bound<'py, PyAny>, before: &Value, now: &Value) -> PyRe
     match (before, now) {
         (Value::Object(before), Value::Object(now)) => {
             if let Ok(current) = current.cast::<PyDict>() {
-                return merged_dict(current, before, now).map(Bound::into_any);
+                return merged_dict(current, |key| before.get(key), now).map(Bound::into_any);
             }
         }
-        (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {
+        (Value::Array(before), Value::Array(now)) => {
             let is_ordered = current.is_instance_of::<PyList>() || current.is_instance_of::<PyTuple>();
-            if is_ordered && current.len()? == now.len() {
-                let items = current.try_iter()?.zip(before.iter().zip(now));
-                let items: Vec<_> =
-                    items.map(|(item, (before, now))| merged(&item?, before, now)).collect::<PyResult<_>>()?;
-                return PyList::new(py, items).map(Bound::into_any);
+            if is_ordered && current.len()? == before.len() {
+                return merged_items(current, before, now);
             }
         }
         _ => {}
@@ -115,20 +108,43 @@ fn merged<'py>(current: &Bound<'py, PyAny>, before: &Value, now: &Value) -> PyRe
     encode::to_python(py, now)
 }
 
-fn merged_dict<'py>(current: &Bound<'py, PyDict>, before: &Map, now: &Map) -> PyResult<Bound<'py, PyDict>> {
+/// The same for what has an order. Where items came or went, those before and after them are known.
+fn merged_items<'py>(current: &Bound<'py, PyAny>, before: &[Value], now: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+    let py = current.py();
+    let items: Vec<_> = current.try_iter()?.collect::<PyResult<_>>()?;
+    let same = |pairs: &mut dyn Iterator<Item = (&Value, &Value)>| pairs.take_while(|(a, b)| a == b).count();
+    let head = same(&mut before.iter().zip(now));
+    let tail = same(&mut before[head..].iter().rev().zip(now[head..].iter().rev()));
+    let was = head..before.len() - tail;
+    let is = head..now.len() - tail;
+    let mut merged_items = items[..head].to_vec();
+    for (place, now) in now[is.clone()].iter().enumerate() {
+        let known = (was.len() == is.len()).then(|| (&items[head + place], &before[head + place]));
+        merged_items.push(match known {
+            Some((item, before)) => merged(item, before, now)?,
+            None => encode::to_python(py, now)?,
+        });
+    }
+    merged_items.extend_from_slice(&items[was.end..]);
+    if current.is_exact_instance_of::<PyTuple>() {
+        return Ok(PyTuple::new(py, merged_items)?.into_any());
+    }
+    Ok(PyList::new(py, merged_items)?.into_any())
+}
+
+fn merged_dict<'py, 'a>(
+    current: &Bound<'py, PyDict>,
+    before: impl Fn(&str) -> Option<&'a Value>,
+    now: &Map,
+) -> PyResult<Bound<'py, PyDict>> {
     let py = current.py();
     // In JSON, keys are text.
-    let mut own = HashMap::new();
-    for (key, value) in current {
-        if let Ok(text) = key.str() {
-            own.insert(text.to_string_lossy().into_owned(), (key, value));
-        }
-    }
+    let mut own: HashMap<_, _> = encode::entries(current)?.into_iter().collect();
     let changed = PyDict::new(py);
-    for (key, now) in now {
-        match (own.remove(key), before.get(key)) {
+    for (text, now) in now {
+        match (own.remove(text), before(text)) {
             (Some((key, current)), Some(before)) => changed.set_item(key, merged(&current, before, now)?)?,
-            _ => changed.set_item(key, encode::to_python(py, now)?)?,
+            _ => changed.set_item(text, encode::to_python(py, now)?)?,
         }
     }
     Ok(changed)

@@ -224,12 +224,13 @@ impl Run {
         let py = view.py();
         let hook = self.emission.hook(index);
         let Some(shared) = hook.downcast_ref::<SharedHook>() else {
-            let call = match self.as_json(&view) {
-                Ok(data) => native::call(self.emission.hook(index).clone(), data),
-                Err(error) => return Ok(Err(error)),
-            };
-            return contain(|| then(Bound::new(py, call)?.into_any()));
+            return contain(|| {
+                let data = self.as_json(&view)?;
+                then(Bound::new(py, native::call(self.emission.hook(index).clone(), data))?.into_any())
+            });
         };
+        // It may change nested values in place, and what runs is what is judged.
+        self.json = None;
         let other;
         let told = if hook.told() == self.emission.event() {
             self.event.bind(py)
@@ -469,7 +470,7 @@ impl Run {
     /// The record of the session says what the hooks had said by then.
     fn give_up(&self, py: Python<'_>) {
         let Some(session) = &self.session else { return };
-        match encode::to_map(self.emission.data().current.bind(py)) {
+        match encode::to_cut_map(self.emission.data().current.bind(py)) {
             Ok(data) => session.get().kernel.record_given_up(&self.emission, &data.into()),
             Err(error) => error.write_unraisable(py, None),
         }

@@ -98,6 +98,59 @@ def test_so_do_the_neighbours_of_what_a_rule_changes() -> None:
     assert (given["timeout"], given[1]) == (1, "uno")
 
 
+@pytest.mark.parametrize(
+    ("given", "change", "changed"),
+    [
+        ({"x": 1, "1": b"text", 1: "number"}, "set: {/tool_input/x: 5}", {"x": 5, "1": b"text", 1: "number"}),
+        ({"l": [b"x", (1, 2)]}, "set: {/tool_input/l/-: 1}", {"l": [b"x", (1, 2), 1]}),
+        ({"l": ["x", b"k", b"k"]}, "remove: [/tool_input/l/0]", {"l": [b"k", b"k"]}),
+        ({"t": (1, b"k")}, "set: {/tool_input/t/0: 2}", {"t": (2, b"k")}),
+    ],
+)
+def test_no_neighbour_is_taken_for_another(given: dict[Any, Any], change: str, changed: dict[Any, Any]) -> None:
+    result = emit(f"hooks: [{{rule: set, on: 'tool:pre', modify: {{{change}}}}}]", "tool:pre", {"tool_input": given})
+    assert result.data is not None
+    assert result.data["tool_input"] == changed
+
+
+def test_what_is_too_deep_to_be_judged_does_not_pass() -> None:
+    rule = "hooks: [{rule: secrets, on: 'tool:pre', when: has_secret(tool_input), deny: caught}]"
+    for levels in (100, 200):
+        data: dict[str, Any] = {"password": "hunter2hunter2"}
+        for _ in range(levels):
+            data = {"n": data}
+        result = emit(rule, "tool:pre", {"tool_input": data})
+        assert result.action == "deny"
+        assert ("caught" in str(result.reason)) == (levels == 100)
+    assert "the data is more than 130 levels deep" in str(result.reason)
+
+
+@pytest.mark.parametrize("earlier", [[], ["{rule: early, on: 'tool:pre', when: 'tool_name == \"other\"', deny: no}"]])
+def test_what_a_hook_changed_in_place_is_judged_as_it_is(earlier: list[str]) -> None:
+    late = "{rule: late, priority: 10, on: 'tool:pre', when: 'tool_input.command == \"rm\"', deny: caught}"
+
+    async def main() -> None:
+        registry = HookRegistry()
+        registry.register("tool:pre", lambda event, data: data["tool_input"].update(command="rm"), priority=5)
+        async with await mount(registry, parse(f"hooks: [{', '.join([*earlier, late])}]")):
+            assert (await registry.emit("tool:pre", bash("ls"))).action == "deny"
+
+    run(main())
+
+
+def test_an_object_that_changes_what_it_is_in_is_no_panic() -> None:
+    data: dict[str, Any] = {}
+
+    class Lazy:
+        def __str__(self) -> str:
+            data["cached"] = "x"
+            return "x"
+
+    data.update(lazy=Lazy(), other=1)
+    rule = "hooks: [{rule: all, on: 'tool:pre', when: 'tool_input.lazy == \"x\"', deny: seen}]"
+    assert emit(rule, "tool:pre", {"tool_input": data}).reason == "seen"
+
+
 def test_a_rule_that_fails_denies() -> None:
     rule = "hooks: [{rule: careful, on: 'tool:pre', when: 'tool_input.n > 3', deny: too many}]"
     denied = emit(rule, "tool:pre", {"tool_input": {"n": "three"}})
