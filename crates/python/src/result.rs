@@ -190,6 +190,23 @@ macro_rules! properties {
                 }
             )+
 
+            /// Subclasses may give fields other defaults.
+            #[classmethod]
+            #[pyo3(signature = (**_options))]
+            fn __init_subclass__(class: &Bound<'_, PyType>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+                let own = class.getattr(intern!(class.py(), "__dict__"))?;
+                let mut fields = Vec::new();
+                for field in FIELDS {
+                    if own.contains(field)? {
+                        fields.push(field);
+                    }
+                }
+                if !fields.is_empty() {
+                    class.py().import("amplifier_core._results")?.call_method1("take_defaults", (class, fields))?;
+                }
+                Ok(())
+            }
+
             /// The fields as a dict. With `mode="json"` every value is one that JSON has.
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(signature = (*, mode="python", include=None, exclude=None, exclude_unset=false, exclude_defaults=false, exclude_none=false))]
@@ -284,12 +301,12 @@ macro_rules! properties {
                 class: &Bound<'py, PyType>,
                 json_data: &Bound<'py, PyAny>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                Self::model_validate(class, &class.py().import("json")?.call_method1("loads", (json_data,))?)
+                Self::model_validate(class, &class.py().import("amplifier_core._results")?.call_method1("loads", (json_data,))?)
             }
 
             /// A copy, with some fields changed; `deep` copies what `data` holds, too.
             #[pyo3(signature = (*, update=None, deep=false))]
-            fn model_copy<'py>(
+            pub(crate) fn model_copy<'py>(
                 slf: &Bound<'py, Self>,
                 update: Option<&Bound<'py, PyDict>>,
                 deep: bool,

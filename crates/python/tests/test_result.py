@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import datetime
@@ -169,6 +170,42 @@ def test_results_are_subclassed() -> None:
     for other in (copy.copy(made), pickle.loads(pickle.dumps(made)), Mine.model_validate(made.model_dump())):
         assert isinstance(other, Mine)
         assert other.is_denial()
+
+
+class Refusal(HookResult):
+    """A denial, unless it is something else."""
+
+    action: Any = "deny"
+    reason = "never"
+    severity = 3
+
+
+class Mild(Refusal):
+    reason = "not now"
+
+
+def test_a_subclass_may_give_fields_other_defaults() -> None:
+    made = Refusal()
+    for other in (made, copy.copy(made), pickle.loads(pickle.dumps(made)), Refusal.model_validate({})):
+        assert (type(other), other.action, other.reason, other.severity) == (Refusal, "deny", "never", 3)
+        assert other.model_dump()["action"] == "deny"
+    assert (Refusal(action="continue").action, Mild().reason, Mild().action) == ("continue", "not now", "deny")
+    registry = HookRegistry()
+    registry.register("tool:pre", lambda event, data: Mild())
+    result = asyncio.run(registry.emit("tool:pre", {}))
+    assert (result.action, result.reason) == ("deny", "not now")
+
+
+def test_a_subclass_cannot_hide_a_field() -> None:
+    with pytest.raises(TypeError, match="`Hiding.action` would hide the field"):
+        type("Hiding", (HookResult,), {"action": property(lambda self: "deny")})
+    with pytest.raises(ValueError, match="`action` must be"):
+        type("Odd", (HookResult,), {"action": "refuse"})
+
+
+def test_json_with_a_key_twice_is_not_read() -> None:
+    with pytest.raises(ValueError, match="it has a key twice"):
+        HookResult.model_validate_json('{"action": "deny", "action": "continue"}')
 
 
 def test_dumps_leave_out_what_is_asked() -> None:
