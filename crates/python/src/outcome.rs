@@ -28,7 +28,8 @@ impl Outcome {
 /// Whether anybody asks for outcomes of emissions that somebody else begins.
 static IS_ASKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// Where outcomes of emissions that somebody else begins are collected: a list, or nothing, in the context of whoever asks for them.
+/// Where outcomes of emissions that somebody else begins are collected: a list that holds another, which they are appended to, or nothing, in the
+/// context of whoever asks for them. Tasks that begin meanwhile share the context, so whoever has asked takes the inner list away.
 pub(crate) fn collector(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static COLLECTOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     IS_ASKED_FOR.store(true, Ordering::Relaxed);
@@ -46,11 +47,14 @@ pub(crate) fn may_be_collected() -> bool {
     IS_ASKED_FOR.load(Ordering::Relaxed)
 }
 
-/// Collects an outcome, with what its emission gives.
+/// Collects an outcome, with what its emission gives, and a copy of that: whoever gets it may change it.
 pub(crate) fn collect(outcome: Bound<'_, Outcome>, flat: &Bound<'_, HookResult>) -> PyResult<()> {
     let asked = collector(outcome.py())?.call_method0("get")?;
-    if let Ok(asked) = asked.cast::<PyList>() {
-        asked.append((outcome, flat))?;
+    if let Ok(asked) = asked.cast::<PyList>()
+        && let Ok(collected) = asked.get_item(0)
+    {
+        let copy = HookResult::model_copy(flat, None, false)?;
+        collected.cast::<PyList>()?.append((outcome, flat, copy))?;
     }
     Ok(())
 }

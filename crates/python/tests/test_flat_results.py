@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import AsyncMock, patch
 
@@ -130,3 +134,79 @@ def test_an_emit_that_only_delegates_loses_nothing_of_what_hooks_say(kind: type[
     assert run(SessionCoordinator(registry, None, ScriptedApprovals("Allow"), approval_rules={"two:*": "deny"}, session_id="C")).reason == "Denied by rule: Go?"
     assert seen == ["A", "C"]
     del other
+
+
+class Changing(HookRegistry):
+    """Changes what its hooks' answers came to, as a subclass may."""
+
+    def __init__(self, change: Callable[[HookResult], Any]) -> None:
+        super().__init__()
+        self.change = change
+
+    def __new__(cls, change: Callable[[HookResult], Any]) -> Changing:
+        return super().__new__(cls)
+
+    async def emit(self, event: str, data: dict[str, Any]) -> Any:
+        return self.change(await super().emit(event, data))
+
+
+def tightened(result: HookResult) -> HookResult:
+    result.action, result.reason = "deny", "never"
+    return result
+
+
+def with_other_data(result: HookResult) -> HookResult:
+    result.data = {"n": 2}
+    return result
+
+
+def test_an_emit_may_change_the_result_in_place() -> None:
+    assert run(SessionCoordinator(Changing(tightened))).reason == "never"
+    assert run(SessionCoordinator(Changing(with_other_data)), data={"n": 1}).data == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    "change", [lambda result: None, HookResult.model_copy, lambda result: result.model_copy(deep=True), HookResult.model_dump]
+)
+def test_an_emit_that_gives_nothing_or_a_copy_loses_nothing_of_what_hooks_say(change: Callable[[HookResult], Any]) -> None:
+    registry = Changing(change)
+    for name in ("one", "two"):
+        registry.register("tool:pre", lambda event, data: HookResult(action="ask_user", approval_prompt="Go?"), name=name)
+    person = ScriptedApprovals("Allow", "Deny")
+    assert run(SessionCoordinator(registry, None, person)).action == "deny"
+    assert [request.hook for request in person.requests] == ["one", "two"]
+    registry.register("tool:pre", lambda event, data: DENY)
+    assert run(SessionCoordinator(registry, None, ScriptedApprovals("Allow", "Allow"))).reason == "no"
+
+
+def test_a_spy_around_emit_gives_what_that_gives() -> None:
+    registry = hooks(DENY)
+    with patch.object(registry, "emit", AsyncMock(wraps=registry.emit)) as emit:
+        assert run(SessionCoordinator(registry)).reason == "no"
+    emit.assert_awaited_once()
+
+
+def test_what_a_hook_began_is_not_kept_by_an_emit_of_a_subclass() -> None:
+    class Payload: ...
+
+    kept = list[weakref.ref[Payload]]()
+
+    async def main() -> None:
+        registry, may_go_on = Traced(), asyncio.Event()
+
+        async def goes_on() -> None:
+            await may_go_on.wait()
+            for _ in range(3):
+                payload = Payload()
+                kept.append(weakref.ref(payload))
+                await registry.emit("my:event", {"payload": payload})
+
+        tasks = list[asyncio.Task[None]]()
+        registry.register("tool:pre", lambda event, data: tasks.append(asyncio.ensure_future(goes_on())))
+        await SessionCoordinator(registry).execute_with_hooks("tool:pre", {})
+        may_go_on.set()
+        await tasks[0]
+        gc.collect()
+        assert [one() for one in kept] == [None] * 3
+
+    simulated.run(main())

@@ -138,20 +138,30 @@ class SessionCoordinator:
 
     async def _emit_by_another(self, event: str, data: dict[str, Any]) -> Verdict:
         """Emits by the ``emit`` of a subclass, or one that a test has put in its place: what it gives counts, and nothing else. If that is what the
-        registry's own gave it, everything that hooks said counts."""
+        registry's own gave it, everything that hooks said counts, and so it does if nothing is given."""
         if self._session_id is not None:
             data = {**data, "session_id": self._session_id}
-        collected: list[tuple[Outcome, HookResult]] = []
+        collected: list[tuple[Outcome, HookResult, HookResult]] = []
         collector = self._kernel.collector()
-        token = collector.set(collected)
+        asked = [collected]
+        token = collector.set(asked)
         try:
             given = await self.hooks.emit(event, data)
+            # A spy that wraps ``emit`` gives what that gives.
+            if inspect.isawaitable(given):
+                given = await given
         finally:
             collector.reset(token)
-        for outcome, flat in collected:
-            if flat is given:
-                return await self._route(outcome)
-        result = HookResult.model_validate(given or {})
+            asked.clear()
+        if given is None:
+            outcomes = [outcome for outcome, *_ in collected if outcome.event == event]
+            result = HookResult()
+        else:
+            result = HookResult.model_validate(given)
+            same = [outcome for outcome, flat, as_given in collected if flat is given and as_given == result]
+            outcomes = same or [one for one, _, as_given in collected if one.event == event and as_given == result]
+        if outcomes:
+            return await self._route(outcomes[-1])
         counts = data if result.data is None else result.data
         by, reason = await self._kernel.process(result, event, "composite", counts) or (None, None)
         if by is not None:
