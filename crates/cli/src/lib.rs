@@ -12,6 +12,7 @@ pub mod hosting;
 pub mod rules;
 pub mod serving;
 pub mod shown;
+pub mod signals;
 pub mod terminal;
 pub mod trust;
 pub mod words;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
     APPROVAL_REQUIRED, Answer, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookError, HookRegistry,
-    HookResult, Map, MemoryAudit, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict, approval_channel,
-    data,
+    HookResult, Map, MemoryAudit, OnError, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict,
+    approval_channel, data,
 };
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -181,6 +181,24 @@ fn an_emission_that_is_dropped_while_a_person_is_asked_is_on_the_record_once() {
         "user:notification continue, n = null",
     ];
     assert_eq!(record, expected);
+}
+
+#[test]
+fn hooks_that_are_given_up_have_failed_and_their_on_error_decides() {
+    let (hooks, notes) = (HookRegistry::builder().clock(ManualClock::new()).build(), Notes::default());
+    waiting(&hooks, &notes, false);
+    noting(&hooks, &notes, "later");
+    let mut emission = begun(hooks.emit(TOOL_PRE, tool_pre()));
+    hooks.give_up();
+    let outcome = (&mut emission).now_or_never().unwrap();
+    assert_eq!((notes.take(), outcome.denial()), (vec!["waiting", "dropped", "later"], None));
+    let error = outcome.reports().next().unwrap().error.cloned();
+    assert_eq!(error, Some(HookError::failed("was given up, because the program has to end")));
+
+    // It holds for what comes later, too.
+    hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(|_| pending::<()>());
+    let outcome = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+    assert_eq!(outcome.denial().map(|denial| &*denial.by), Some("guard"));
 }
 
 // ---- questions ---------------------------------------------------------------------------------------------------

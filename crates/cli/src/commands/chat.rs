@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::os::unix::fs::OpenOptionsExt;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,11 +20,12 @@ use reedline::{
     FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, Signal,
 };
 
-use super::run::{report, stop_on_ctrl_c, stop_when_told, told_to_end};
+use super::run::report;
 use crate::agent::{self, Prepared, Watcher};
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::serving::{Obeying, Reach, Serving};
+use crate::signals::{Told, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::Screen;
 use crate::words::counted;
 
@@ -72,11 +72,11 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let cancel = Cancel::default();
     let hooks = HookRegistry::new();
     let reach = Reach::Socket { takes_prompts: true };
-    let prepared = agent::prepare(&config, home, hooks, &screen, &cancel, &reach).await?;
+    let prepared = agent::prepare(&config, home, hooks.clone(), &screen, &cancel, &reach).await?;
     let Prepared { builder, watcher, log, servers, serving } = prepared;
     stop_on_ctrl_c(&cancel, &screen);
-    stop_when_told(&cancel)?;
-    let told_to_end = told_to_end()?;
+    stop_when_told(&cancel, &hooks)?;
+    let told = Told::listen()?;
     let session = match begin {
         Begin::New => builder.start().await?,
         Begin::Resume(id) => builder.resume(&id).await?,
@@ -87,7 +87,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     }
     let remote = Remote::listen(serving, &cancel);
     screen.note(&format!("session {}; /help shows what you can do, Ctrl-D ends it", session.id()));
-    let result = talk(&session, &screen, &watcher, &remote, home, told_to_end).await;
+    let result = talk(&session, &screen, &watcher, &remote, home, told).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
     remote.bye(reason).await;
     session.end(reason).await?;
@@ -103,7 +103,7 @@ async fn talk(
     watcher: &Watcher,
     remote: &Remote,
     home: &Home,
-    told_to_end: impl Future<Output = ()>,
+    mut told: Told,
 ) -> Result<()> {
     let history = line_history(home).context("the line history")?;
     let is_colourful = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
@@ -112,7 +112,6 @@ async fn talk(
         true => editor.with_break_signal(remote.shared.interrupts.clone()),
         false => editor,
     };
-    let mut told_to_end = pin!(told_to_end);
     loop {
         match remote.next() {
             Some(Wanted::End) => return Ok(()),
@@ -131,7 +130,7 @@ async fn talk(
         });
         let (returned, signal) = tokio::select! {
             biased;
-            () = &mut told_to_end => {
+            () = told.to_end() => {
                 // The editor still reads, and would have given the terminal back afterwards. If it is gone, so is the need.
                 let _ = crossterm::terminal::disable_raw_mode();
                 return Ok(());

@@ -19,9 +19,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
-use super::run::{exit_code, report, stop_on_ctrl_c};
+use super::run::{exit_code, report};
 use crate::agent::Watcher;
 use crate::shown::Shown;
+use crate::signals::{stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
 use crate::words::counted;
 
@@ -59,8 +60,11 @@ impl Demo {
         let within = Workspace::new(&workspace)?;
         let cancel = Cancel::default();
         let watcher = Watcher::new(screen.clone());
+        let hooks = hooks(&screen, &seen)?;
+        stop_on_ctrl_c(&cancel, &screen);
+        stop_when_told(&cancel, &hooks)?;
         let builder = Session::builder(Arc::new(Scripted::new(script(pace))))
-            .hooks(hooks(&screen, &seen)?)
+            .hooks(hooks)
             .tools(standard(&within))
             .display(TerminalDisplay::new(screen.clone()))
             .watch(watcher.clone())
@@ -73,7 +77,6 @@ impl Demo {
         };
         screen.heading("TASK", TASK);
         let session = builder.start().await?;
-        stop_on_ctrl_c(&cancel, &screen);
         let end = session.prompt(TASK).await;
         watcher.end_turn()?;
         session.end("complete").await?;

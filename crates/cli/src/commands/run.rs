@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_audit::Log;
@@ -10,12 +9,12 @@ use amplifier_core::HookRegistry;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Prepared};
 use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::serving::Reach;
+use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{Look, Screen};
 use crate::words::reasons;
 
@@ -55,7 +54,7 @@ impl Run {
         }
         let cancel = Cancel::default();
         stop_on_ctrl_c(&cancel, &screen);
-        stop_when_told(&cancel)?;
+        stop_when_told(&cancel, &hooks)?;
         let reach = Reach::Socket { takes_prompts: false };
         let done = async {
             let prepared = tokio::select! {
@@ -173,83 +172,13 @@ pub fn exit_code(end: &TurnEnd) -> ExitCode {
         TurnEnd::Answered(_) => ExitCode::SUCCESS,
         TurnEnd::Failed(_) => ExitCode::from(1),
         TurnEnd::Refused(_) => ExitCode::from(3),
-        TurnEnd::Interrupted => ExitCode::from(130),
+        TurnEnd::Interrupted => ExitCode::from(INTERRUPTED),
     }
 }
 
 /// The word for the end of a turn. Unlike the one in events, it tells a refusal from a failure, as the exit code does.
 fn result(end: &TurnEnd) -> &'static str {
     if matches!(end, TurnEnd::Refused(_)) { "refused" } else { end.status() }
-}
-
-/// From now on, Ctrl-C stops the turn, and not the program.
-pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
-    let (cancel, screen) = (cancel.clone(), screen.clone());
-    // Listened for at once and all the time, so that no second one is missed while the first is dealt with.
-    let mut interrupts = match signal(SignalKind::interrupt()) {
-        Ok(interrupts) => interrupts,
-        Err(error) => return screen.note(&format!("Ctrl-C ends the program at once: {error}")),
-    };
-    tokio::spawn(async move {
-        while interrupts.recv().await.is_some() {
-            match cancel.request() {
-                CancelLevel::Immediate => screen.note("stopping now"),
-                _ => screen.note("stopping when the running tool has finished; Ctrl-C again stops it now"),
-            }
-        }
-    });
-}
-
-/// How long the program may take to end in order once it is told to.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// From now on, the turn is stopped at once when the program is told to end or the terminal goes away: what a tool has begun ends with
-/// it, and the record has an end.
-///
-/// # Errors
-/// If the system does not let it listen.
-pub fn stop_when_told(cancel: &Cancel) -> Result<()> {
-    let cancel = cancel.clone();
-    let told = told_to_end()?;
-    tokio::spawn(async move {
-        told.await;
-        // The second time is at once.
-        cancel.request();
-        cancel.request();
-        tokio::time::sleep(GRACE).await;
-        // Something does not let go, such as a keyboard that is no longer there. The record then says that the session has no end.
-        std::process::exit(130);
-    });
-    Ok(())
-}
-
-/// Listens from now on for the program being told to end (SIGTERM), or its terminal going away (SIGHUP).
-///
-/// # Errors
-/// If the system does not let it listen.
-pub fn told_to_end() -> Result<impl Future<Output = ()> + Send + 'static> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    // Started with `nohup`, it is to go on.
-    let mut hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
-    Ok(async move {
-        let hung_up = async {
-            match &mut hangup {
-                Some(hangup) => _ = hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            () = hung_up => {}
-        }
-    })
-}
-
-/// Whether whoever started the program wants it to outlive its terminal.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 != 0)
 }
 
 #[cfg(test)]

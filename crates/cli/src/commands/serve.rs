@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::print_json;
-use super::run::told_to_end;
 use crate::agent::open_log;
 use crate::anchors;
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::hosting::Hosting;
+use crate::signals::Told;
 use crate::terminal::{Reading, visible};
 use crate::words::{counted, reasons};
 
@@ -163,7 +163,7 @@ impl Begin {
     async fn run(self, home: &Home) -> Result<ExitCode> {
         // Listened for before anything is begun that has to end in order.
         let mut interrupts = signal(SignalKind::interrupt())?;
-        let told = told_to_end()?;
+        let mut told = Told::listen()?;
         let (as_json, open) = (self.json, self.open);
         let owner = owner();
         let (running, door) = self.start(home, &owner).await?;
@@ -189,7 +189,7 @@ impl Begin {
         }
         tokio::select! {
             _ = interrupts.recv() => {}
-            () = told => {}
+            () = told.to_end() => {}
         }
         let _ = fs::remove_file(page);
         // What is being answered needs the sessions. After that, they wait for another server.

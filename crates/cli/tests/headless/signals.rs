@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::run::said;
 use crate::common::{Pipe, Place, Ran, Running};
@@ -67,6 +67,57 @@ fn being_told_to_end_ends_the_tool_and_all_it_began() {
     assert_eq!(running.end().code, 130);
     alive.check_closes();
     place.check_sealed(1);
+}
+
+/// A bundle whose hook, at that event, holds a pipe open and never answers.
+fn with_hanging_hook(place: &Place, event: &str) -> (String, Pipe) {
+    let alive = place.pipe("alive");
+    let command = format!("exec 3> {}; echo runs >&3; sleep 1000", place.at("alive").display());
+    place.write("hanging.yaml", &format!("hooks:\n  - command: '{command}'\n    on: {event}\n"));
+    (place.at("hanging.yaml").display().to_string(), alive)
+}
+
+#[test]
+fn a_hook_that_hangs_when_the_program_is_told_to_end_is_given_up_and_the_record_has_an_end() {
+    for (event, code, result) in
+        [("provider:response", 130, "interrupted"), ("prompt:complete", 0, "success"), ("session:end", 0, "success")]
+    {
+        let place = Place::with(json!([
+            { "tools": [{ "name": "Glob", "input": { "pattern": "*" } }] },
+            { "text": "Done." }
+        ]));
+        let (bundle, alive) = with_hanging_hook(&place, event);
+        let running = Running::start(place.scripted(&["run", "--json", "--bundle", &bundle, "Look"]));
+        assert_eq!(alive.line(), "runs");
+        running.signal("TERM");
+        running.signal("TERM");
+        let ran = running.end();
+        alive.check_closes();
+        let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+        assert_eq!((ran.code, &last["result"]), (code, &json!(result)), "{event}: {}", ran.error);
+        place.check_sealed(1);
+        let report: Value = serde_json::from_str(&place.amplifier(&["audit", "verify", "--json"]).fine()).unwrap();
+        assert_eq!(report["in_doubt"], json!([]), "{event}");
+    }
+}
+
+#[test]
+fn hooks_that_are_tried_or_tested_end_with_the_program() {
+    for (signal, command) in [("TERM", "try"), ("INT", "try"), ("HUP", "test")] {
+        let place = Place::with(json!([]));
+        let (bundle, alive) = with_hanging_hook(&place, "tool:pre");
+        let tests = "tests:\n  - { name: one, event: tool:pre, expect: { decision: continue } }\n";
+        place.write("hanging.yaml", &(place.read("hanging.yaml") + tests));
+        let arguments = match command {
+            "try" => vec!["hooks", "try", "tool:pre", "--bundle", &bundle],
+            _ => vec!["hooks", "test", &bundle],
+        };
+        let running = Running::start(place.command(&arguments));
+        assert_eq!(alive.line(), "runs");
+        running.signal(signal);
+        assert_eq!(running.end().code, 130, "{signal}");
+        alive.check_closes();
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::book::ListedHook;
@@ -17,6 +18,7 @@ use super::trace;
 
 use crate::event::EventData;
 use crate::guard;
+use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 use crate::result::{HookError, HookResult};
 
@@ -28,6 +30,8 @@ pub(super) struct Driver<'a> {
     /// The time limit of each hook, if not the hook's own.
     pub(super) limit: Option<Duration>,
     pub(super) parallel_observers: bool,
+    /// Whether nobody waits for hooks any more.
+    pub(super) given_up: &'a watch::Sender<bool>,
 }
 
 impl Driver<'_> {
@@ -143,7 +147,11 @@ impl Driver<'_> {
         let limit = self.limit.unwrap_or(hook.info().timeout);
         let mut timer = Timer::new(self.clock, limit);
         let mut questions = person::Questions::default();
+        let mut given_up = self.given_up();
         let reply = poll_fn(|context| match guarded(|| poll(running.as_mut(), context)) {
+            Poll::Pending if given_up.as_mut().poll(context).is_ready() => {
+                Poll::Ready(failed(HookError::failed("was given up, because the program has to end")))
+            }
             Poll::Pending if questions.is_one_open() => {
                 timer.pause();
                 Poll::Pending
@@ -160,6 +168,19 @@ impl Driver<'_> {
             Poll::Ready(panicked) => panicked,
             Poll::Pending => reply,
         }
+    }
+}
+
+impl Driver<'_> {
+    /// Returns when nobody waits for hooks any more. Boxed, so that it does not make every emission's future larger.
+    fn given_up(&self) -> BoxFuture<'static, ()> {
+        let mut given_up = self.given_up.subscribe();
+        Box::pin(async move {
+            // A registry that is gone has no hooks that could be given up.
+            if given_up.wait_for(|given_up| *given_up).await.is_err() {
+                std::future::pending().await
+            }
+        })
     }
 }
 

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::watch;
 
 use self::book::Book;
 use self::driver::Driver;
@@ -61,6 +62,8 @@ struct Shared {
     sessions: Mutex<Sessions>,
     clock: Arc<dyn Clock>,
     parallel_observers: bool,
+    /// Whether hooks that do not answer at once are given up.
+    given_up: watch::Sender<bool>,
 }
 
 /// Makes a [`HookRegistry`] that differs from the usual one.
@@ -88,9 +91,8 @@ impl HookRegistryBuilder {
         let Self { clock, parallel_observers } = self;
         // Made only if it is used: the machine's counter has to be measured once, which takes a while.
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        HookRegistry {
-            shared: Arc::new(Shared { book: Book::new(), sessions: Mutex::default(), clock, parallel_observers }),
-        }
+        let (book, sessions, given_up) = (Book::new(), Mutex::default(), watch::Sender::new(false));
+        HookRegistry { shared: Arc::new(Shared { book, sessions, clock, parallel_observers, given_up }) }
     }
 }
 
@@ -319,10 +321,17 @@ impl HookRegistry {
     }
 
     async fn run(&self, emission: &mut Emission, limit: Option<Duration>) {
-        let Shared { clock, parallel_observers, .. } = &*self.shared;
-        let driver = Driver { clock: &**clock, limit, parallel_observers: *parallel_observers };
+        let Shared { clock, parallel_observers, given_up, .. } = &*self.shared;
+        let driver = Driver { clock: &**clock, limit, parallel_observers: *parallel_observers, given_up };
         // Boxed, because what nobody watches should not make every emission's future larger.
         if trace::is_on() { Box::pin(trace::emission(driver, emission)).await } else { driver.run(emission).await }
+    }
+
+    /// Waits for no hook any more, for good: for a program that has to end and still owes its record an end. The hook that runs is
+    /// dropped and has failed, as if its time were up, and so has every hook from now on that does not answer at once; its
+    /// [`OnError`] decides. What is emitted then comes to its end without delay.
+    pub fn give_up(&self) {
+        self.shared.given_up.send_replace(true);
     }
 
     /// The hooks that would run if the event happened now. For drivers that call hooks in a way of their own.

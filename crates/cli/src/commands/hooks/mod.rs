@@ -31,6 +31,7 @@ use crate::bundles::{self, Bundles, State};
 use crate::config::{Config, Flags};
 use crate::guards;
 use crate::home::Home;
+use crate::signals::until_stopped;
 use crate::terminal::{Reading, visible};
 use crate::words::counted;
 
@@ -148,14 +149,14 @@ impl Hooks {
                 writeln!(std::io::stdout(), "{:#}", schema())?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Test(test) => test.run(home).await,
+            Command::Test(test) => until_stopped(test.run(home)).await,
             Command::Trust { file, yes, flags } => trust::trust(file, yes, &Config::load(&flags, home)?, home).await,
             Command::Untrust { file, flags } => trust::untrust(file, &Config::load(&flags, home)?, home),
             Command::Trusted { json } => trust::trusted(json, home),
             Command::New { kind, folder } => begin(kind, &folder),
-            Command::Try(try_out) => try_out.run(home).await,
+            Command::Try(try_out) => until_stopped(try_out.run(home)).await,
             Command::Trace(trace) => trace.run(home),
-            Command::Replay(replay) => replay.run(home).await,
+            Command::Replay(replay) => until_stopped(replay.run(home)).await,
         }
     }
 }
