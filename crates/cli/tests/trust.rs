@@ -5,10 +5,12 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
-use common::{Place, Ran};
+use common::{Place, Ran, Running};
 use serde_json::{Value, json};
 
 const BUNDLE: &str = "hooks:\n  - command: sh ./note.sh\n    name: note\n    on: prompt:submit\n";
@@ -281,4 +283,19 @@ fn a_bundle_to_begin_with_passes_its_tests_and_is_written_once() {
         bundle.trim_end_matches("/bundle.yaml")
     );
     place.amplifier(&["init"]).check_failed(&link);
+}
+
+#[test]
+fn a_project_whose_path_is_no_text_is_refused_for_that() {
+    let place = Place::with(json!([]));
+    let project = place.at("workspace").join(OsStr::from_bytes(b"proj\xff"));
+    fs::create_dir_all(project.join(".amplifier")).unwrap();
+    fs::write(project.join(".amplifier/bundle.yaml"), BUNDLE).unwrap();
+    for arguments in [vec!["hooks", "trust", "--yes"], vec!["hooks", "try", "prompt:submit"]] {
+        let mut command = place.command(&arguments);
+        command.current_dir(&project);
+        let error = Running::start(command).end().error;
+        assert!(error.contains("cannot be trusted: ") && error.contains("its path is no UTF-8 text"), "{error}");
+        assert!(!error.contains("trust store"), "{error}");
+    }
 }

@@ -47,7 +47,7 @@ impl Loaded {
     /// programs run only while these files are unchanged.
     ///
     /// # Errors
-    /// If a file cannot be pinned: it cannot be read, or is a pipe or a device.
+    /// If a file cannot be pinned: it cannot be read, is a pipe or a device, or has a path that is no text.
     pub fn pin(&mut self) -> Result<Pinned, TrustError> {
         let mut files = self.pins.clone();
         let bundle = self.places().last().unwrap_or_default();
@@ -57,6 +57,16 @@ impl Loaded {
         for placed in self.hooks.iter_mut().filter(|placed| placed.entry.enabled != Some(false)) {
             let held = hold(placed, workspace, &mut files)?;
             placed.held = Some(Arc::new(held));
+        }
+        for file in
+            [&bundle].into_iter().chain(files.iter().flat_map(|(file, pin)| [file].into_iter().chain(&pin.leads_to)))
+        {
+            if file.to_str().is_none() {
+                let why =
+                    "its path is no UTF-8 text, so trust in it cannot be written down; please rename it, or its folder";
+                let why = io::Error::new(ErrorKind::InvalidFilename, why);
+                return Err(TrustError::Pin { file: file.clone(), why });
+            }
         }
         Ok(Pinned { bundle, files })
     }
