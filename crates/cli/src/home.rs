@@ -35,6 +35,11 @@ impl Home {
         Self { data: folder.clone(), config: folder }
     }
 
+    /// For commands that can do without a home: a folder that is never there.
+    pub fn nowhere() -> Self {
+        Self::at("/nonexistent")
+    }
+
     /// Where things are kept.
     pub fn data(&self) -> &Path {
         &self.data

@@ -1,5 +1,6 @@
 //! `amplifier`: an agent with hooks around every step.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -15,16 +16,14 @@ use amplifier::commands::events::Events;
 use amplifier::commands::hooks::Hooks;
 use amplifier::commands::init::Init;
 use amplifier::commands::man::Man;
-use amplifier::commands::output::is_closed_pipe;
+use amplifier::commands::output::{fail, is_closed_pipe};
 use amplifier::commands::run::Run;
 use amplifier::commands::serve::Serve;
 use amplifier::commands::sessions::Sessions;
-use amplifier::config::{Config, Flags, Usage, Who};
+use amplifier::config::{Config, Flags, Who};
 use amplifier::home::Home;
-use amplifier::terminal::{Reading, visible};
-use amplifier::words::reasons;
 use anyhow::{Context, Result};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 /// An agent with hooks around every step: they observe, block, modify, inject, ask, and control output.
@@ -56,16 +55,29 @@ fn main() -> ExitCode {
     if let Some(code) = amplifier::confine::launch(std::env::args_os()) {
         return code;
     }
-    let Amplifier { command } = Amplifier::parse();
+    let matches = without_empty_variables(Amplifier::command()).get_matches();
+    let Amplifier { command } = Amplifier::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match command.map_or_else(begin, run) {
         Ok(code) => code,
         // Whoever reads has enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            let text = visible(&reasons(&error), Reading::Stream);
-            let _ = writeln!(std::io::stderr(), "amplifier: {text}");
-            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
-        }
+        Err(error) => fail(&error, wants_json(&matches)),
+    }
+}
+
+/// A variable of the environment that is set to nothing is as good as none. A flag that is given nothing is a mistake.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|arg| if arg.get_env().is_some_and(is_empty) { arg.env(None::<&str>) } else { arg })
+        .mut_subcommands(without_empty_variables)
+}
+
+/// Whether the command was called with `--json`.
+fn wants_json(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, command)) => wants_json(command),
+        None => matches.try_get_one::<bool>("json").is_ok_and(|json| json == Some(&true)),
     }
 }
 
@@ -93,10 +105,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Chat(chat) => awaited(chat.run(&home()?)),
         Command::Serve(serve) => awaited(serve.run(&home()?)),
         Command::Sessions(sessions) => awaited(sessions.run(&home()?)),
-        Command::Hooks(hooks) => awaited(hooks.run(&home()?)),
+        Command::Hooks(hooks) => awaited(hooks.run(home())),
         Command::Init(init) => init.run(&home()?),
-        Command::Events(events) => events.run(&home()?),
-        Command::Audit(audit) => audit.run(&home()?),
+        Command::Events(events) => events.run(),
+        Command::Audit(audit) => audit.run(home()),
         Command::Approvals(approvals) => approvals.run(&home()?),
         Command::Doctor(doctor) => doctor.run(&home()?),
         Command::Completions(completions) => completions.run(Amplifier::command()),

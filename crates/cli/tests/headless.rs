@@ -7,6 +7,8 @@ mod common;
 
 #[path = "headless/configuration.rs"]
 mod configuration;
+#[path = "headless/failures.rs"]
+mod failures;
 #[path = "headless/run.rs"]
 mod run;
 #[path = "headless/sessions.rs"]

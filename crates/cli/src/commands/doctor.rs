@@ -12,6 +12,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
+use super::output::unread_stdout;
 use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
 use crate::confine::Protection;
@@ -50,7 +51,7 @@ impl Doctor {
         let config = config.under(&levels);
         let findings = findings(&config, home, &config.who(&levels)?);
         let is_well = findings.iter().all(|finding| finding.is_well);
-        let mut out = std::io::stdout().lock();
+        let mut out = unread_stdout();
         if self.json {
             let settings = config.settings.iter().map(
                 |Setting { name, value, source }| json!({ "name": name, "value": value, "source": source.to_string() }),
@@ -76,6 +77,7 @@ impl Doctor {
                 writeln!(out, "  {} {what:<14} {about}", if *is_well { "✓" } else { "✗" })?;
             }
         }
+        out.flush()?;
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }

@@ -9,7 +9,6 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::output::{print, print_json};
-use crate::home::Home;
 
 /// Explain the events that hooks can listen to: when they happen, what they carry, and what an answer means there.
 #[derive(Args, Debug)]
@@ -26,7 +25,7 @@ impl Events {
     ///
     /// # Errors
     /// If there is no event of that name, or it cannot be written.
-    pub fn run(self, _home: &Home) -> anyhow::Result<ExitCode> {
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         match (self.name, self.json) {
             (None, false) => print(list()),
             (None, true) => print_json(&catalog().iter().map(to_json).collect::<Vec<_>>()),

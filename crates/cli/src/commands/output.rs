@@ -1,10 +1,13 @@
-//! Writing to the standard output, for people and for programs.
+//! Writing to the standard output, for people and for programs, and saying what went wrong.
 
+use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::ExitCode;
 
 use anstream::AutoStream;
+use serde_json::json;
 
+use crate::config::Usage;
 use crate::terminal::{Reading, visible};
 use crate::words::reasons;
 
@@ -14,6 +17,42 @@ pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
 /// The standard output. Colours are taken out unless it is a terminal that wants them.
 pub(crate) fn stdout() -> Out {
     BufWriter::new(AutoStream::auto(io::stdout().lock()))
+}
+
+/// The same for a command whose exit code is a verdict, or that has more to do than to print: whether or not anybody reads it to its end.
+pub(crate) fn unread_stdout() -> WhileRead<Out> {
+    WhileRead { out: stdout(), is_closed: false }
+}
+
+/// Writes as long as somebody reads. What comes later is thrown away, and that is no error.
+pub(crate) struct WhileRead<W> {
+    out: W,
+    is_closed: bool,
+}
+
+impl<W: Write> WhileRead<W> {
+    fn attempt<T>(&mut self, unread: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.is_closed {
+            return Ok(unread);
+        }
+        match write(&mut self.out) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(unread)
+            }
+            written => written,
+        }
+    }
+}
+
+impl<W: Write> Write for WhileRead<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(bytes.len(), |out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt((), W::flush)
+    }
 }
 
 /// How many columns the terminal has; none if the output goes elsewhere.
@@ -52,3 +91,42 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn complain(error: &anyhow::Error) -> io::Result<()> {
     writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), Reading::Exact))
 }
+
+/// Ends a command that has failed: says what went wrong on the standard error and, to a program that wants JSON, on the standard output.
+pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
+    let coded = error.downcast_ref::<Coded>();
+    if as_json {
+        let line = json!({ "result": "error", "text": reasons(error) });
+        // Whether anybody reads it or not, the exit code tells.
+        let _ = writeln!(io::stdout().lock(), "{line}");
+    }
+    // What a log says may come from anywhere; other errors have lines of their own.
+    let reading = if coded.is_some() { Reading::Exact } else { Reading::Stream };
+    let _ = writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), reading));
+    match coded {
+        Some(coded) => ExitCode::from(coded.code),
+        None if error.is::<Usage>() => ExitCode::from(2),
+        None => ExitCode::from(1),
+    }
+}
+
+/// A failure with an exit code of its own, of a command whose other codes are verdicts.
+#[derive(Debug)]
+pub(crate) struct Coded {
+    code: u8,
+    error: anyhow::Error,
+}
+
+impl Coded {
+    pub(crate) fn new(code: u8, error: anyhow::Error) -> Self {
+        Self { code, error }
+    }
+}
+
+impl fmt::Display for Coded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&reasons(&self.error))
+    }
+}
+
+impl std::error::Error for Coded {}

@@ -1,22 +1,23 @@
 //! `amplifier run`: one task.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
 use anyhow::{Context, Result};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::output::complain;
 use crate::agent::{self, Prepared};
 use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::serving::Reach;
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{Look, Screen};
-use crate::words::reasons;
 
 /// Do one task, and end.
 #[derive(Args, Debug)]
@@ -45,11 +46,11 @@ impl Run {
         let hooks = HookRegistry::new();
         let screen =
             if self.json { Screen::to(std::io::sink(), std::io::stderr(), Look::plain()) } else { Screen::new() };
+        let lines = Lines::default();
         if self.json {
-            hooks.hook("*").named("json").observer().priority(i64::MAX).run(|event| {
-                let line = json!({ "event": event.name.as_str(), "data": event.data });
-                // A reader that has gone away does not stop the agent: what it does is recorded all the same.
-                let _ = writeln!(std::io::stdout().lock(), "{line}");
+            let lines = lines.clone();
+            hooks.hook("*").named("json").observer().priority(i64::MAX).run(move |event| {
+                lines.print(&json!({ "event": event.name.as_str(), "data": event.data }));
             })?;
         }
         let cancel = Cancel::default();
@@ -64,20 +65,46 @@ impl Run {
             };
             one_turn(prepared, &screen, &cancel, &task).await
         };
-        let done = done.await;
+        let Done { end, session_id, left } = done.await?;
         if self.json {
-            let line = match &done {
-                Ok(Done { end, session_id, .. }) => {
-                    json!({ "result": result(end), "text": end.text(), "session_id": session_id })
-                }
-                Err(error) => json!({ "result": "error", "text": reasons(error), "session_id": null }),
-            };
-            // Whether anybody reads it or not, the exit code tells how it ended.
-            let _ = writeln!(std::io::stdout().lock(), "{line}");
+            lines.print(&json!({ "result": result(&end), "text": end.text(), "session_id": session_id }));
         }
-        let Done { end, left, .. } = done?;
-        left.map(|()| exit_code(&end))
+        match left.and(lines.all_written()) {
+            Ok(()) => Ok(exit_code(&end)),
+            // How it ended is told already, and this comes on top of it.
+            Err(error) => {
+                complain(&error)?;
+                Ok(ExitCode::from(1))
+            }
+        }
     }
+}
+
+/// Lines of JSON on the standard output. A handle: clones share what became of them.
+#[derive(Clone, Default)]
+struct Lines {
+    // A std lock: nothing awaits while it is held.
+    failure: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl Lines {
+    /// Prints a line. Nothing stops the agent: what it does is recorded all the same.
+    fn print(&self, line: &Value) {
+        if let Err(error) = unless_unread(writeln!(io::stdout().lock(), "{line}")) {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    /// Whether whoever reads them has got all of them.
+    fn all_written(&self) -> Result<()> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(Ok(()), Err).context("the events cannot be written to standard output")
+    }
+}
+
+/// A reader that has gone away has seen enough; the exit code tells how it ended.
+fn unless_unread(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
 /// What came of a task.
@@ -119,7 +146,7 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
         served.started(&session);
     }
     let end = session.prompt(task).await;
-    let shown = watcher.end_turn();
+    let shown = unless_unread(watcher.end_turn());
     report(screen, &end);
     if let Some(served) = served {
         served.bye(end.status()).await;

@@ -8,9 +8,10 @@ use amplifier_modules::trust::{Pinned, Verdict};
 use anyhow::{Result, bail};
 use serde_json::json;
 
+use super::output::unread_stdout;
 use crate::agent::open_log;
 use crate::bundles::{PROJECT_BUNDLE, Project, State, project_bundle};
-use crate::config::{Config, usage};
+use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::terminal::{Answer, Reading, Screen, visible};
 use crate::trust::{decision, record};
@@ -20,7 +21,8 @@ use crate::words::counted;
 ///
 /// # Errors
 /// If there is no such bundle, it cannot be trusted, or there is nobody to ask.
-pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Config, home: &Home) -> Result<ExitCode> {
+pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags, home: &Home) -> Result<ExitCode> {
+    let config = &Config::load(flags, home)?;
     let file = chosen(given.as_deref(), &config.workspace)?;
     let store = home.trust_store();
     let (bundle, pinned, verdict) = match Project::find(file, &store).state {
@@ -29,10 +31,11 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Conf
         State::Unusable(why) => bail!("it cannot be trusted: {why}"),
     };
     let shown = decision(&bundle, &pinned, &verdict);
-    let mut out = std::io::stdout().lock();
+    let mut out = unread_stdout();
     let path = visible(&pinned.bundle.to_string_lossy(), Reading::Exact);
     if verdict == Verdict::Trusted {
         writeln!(out, "{}\n\n{path} is trusted already, as it is.", shown.text())?;
+        out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
     if is_agreed {
@@ -41,6 +44,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Conf
         let screen = Screen::new();
         if !screen.can_ask() {
             writeln!(out, "{}\n", shown.text())?;
+            out.flush()?;
             return Err(usage(
                 "it is not trusted: there is no terminal to ask on; look at what is shown, and run this in a terminal, or with --yes to agree",
             ));
@@ -49,7 +53,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Conf
         if shown.ask(&screen, config.approval_timeout).await? != Answer::Yes {
             return Ok(ExitCode::from(3));
         }
-        out = std::io::stdout().lock();
+        out = unread_stdout();
     }
     // The record comes first: nothing is trusted that is not recorded.
     let log = open_log(config, home)?;
@@ -57,6 +61,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Conf
     store.trust(&pinned)?;
     log.close()?;
     writeln!(out, "{path} is trusted: {}", pinned.digest())?;
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -64,7 +69,8 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, config: &Conf
 ///
 /// # Errors
 /// If it was not trusted, or the store cannot be changed.
-pub(super) fn untrust(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<ExitCode> {
+pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Result<ExitCode> {
+    let config = &Config::load(flags, home)?;
     let file = named(given.as_deref(), &config.workspace)?;
     let path = visible(&file.to_string_lossy(), Reading::Exact);
     // Without a record, if need be: taking trust back must never fail for that.

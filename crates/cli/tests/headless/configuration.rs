@@ -47,7 +47,7 @@ fn a_variable_that_is_set_to_nothing_is_as_good_as_none() {
     let place = Place::with(json!([]));
     place.write("home/config.toml", "model = \"llama\"\n");
     let mut command = place.command(&["doctor", "--json"]);
-    command.env("AMPLIFIER_MODEL", "");
+    command.env("AMPLIFIER_MODEL", "").env("AMPLIFIER_BUNDLE", "").env("AMPLIFIER_CONFIG", "");
     let report = Running::start(command).end().out;
     assert_eq!(setting(&report, "model"), ("llama".to_owned(), "configuration file".to_owned()));
 }

@@ -47,9 +47,9 @@ enum Format {
 }
 
 impl Export {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let Self { place, filter, format, output, force } = self;
-        let reader = Reader::open(place.or_home(home))?;
+        let reader = Reader::open(place.or_home(home)?)?;
         match output {
             None => write(&mut stdout(), reader, &filter, format)?,
             Some(file) => to_file(&file, force, |out| write(out, reader, &filter, format))?,

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use super::output::{Coded, unless_closed};
 use crate::home::Home;
 
 /// Show, verify and prove what the audit log says; rotate its key.
@@ -49,18 +50,19 @@ struct Place {
 }
 
 impl Place {
-    fn or_home(self, home: &Home) -> PathBuf {
-        self.folder.unwrap_or_else(|| home.audit_folder())
+    /// The folder. There has to be a home only if none is given.
+    fn or_home(self, home: anyhow::Result<Home>) -> anyhow::Result<PathBuf> {
+        self.folder.map_or_else(|| Ok(home?.audit_folder()), Ok)
     }
 }
 
 impl Audit {
-    /// Does what was asked for, and says what is wrong on the standard error: the exit code must tell a log that cannot be read (3)
-    /// from one that was changed (1), whatever other commands use these codes for.
+    /// Does what was asked for.
     ///
     /// # Errors
-    /// If that cannot be said.
-    pub fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+    /// If something goes wrong, with an exit code of its own: it must tell a log that cannot be read (3) from one that was changed (1),
+    /// whatever other commands use these codes for.
+    pub fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let done = match *self.command {
             Command::Show(show) => show.run(home),
             Command::Tail(tail) => tail.run(home),
@@ -70,12 +72,6 @@ impl Audit {
             Command::Export(export) => export.run(home),
             Command::RotateKey(rotate) => rotate.run(home),
         };
-        match crate::commands::output::unless_closed(done) {
-            Ok(code) => Ok(code),
-            Err(error) => {
-                crate::commands::output::complain(&error)?;
-                Ok(ExitCode::from(3))
-            }
-        }
+        unless_closed(done).map_err(|error| Coded::new(3, error).into())
     }
 }

@@ -44,11 +44,11 @@ pub(crate) struct Prove {
 }
 
 impl Prove {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         if let Some(file) = &self.check {
             return self.checked(file);
         }
-        let folder = self.place.or_home(home);
+        let folder = self.place.or_home(home)?;
         let reader = Reader::open(folder.clone())?;
         match (self.record, self.from) {
             (Some(seq), _) => print_json(&Proof::of(&Folder::new(folder), seq)?),

@@ -45,15 +45,19 @@ struct Rotated {
 }
 
 impl RotateKey {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
-        // Opening would make a log where there is none.
-        Reader::open(self.folder.clone().unwrap_or_else(|| home.audit_folder()))?;
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
+        // Opening would make a log where there is none, so that it is read first.
         let log = match self.folder.zip(self.key_file) {
             Some((folder, key_file)) => {
+                Reader::open(folder.clone())?;
                 let context = format!("the audit log `{}`", folder.display());
                 Log::at(folder, key_file).open().context(context)?
             }
-            None => open_log(&Config::load(&Flags { config: self.config, ..Flags::default() }, home)?, home)?,
+            None => {
+                let home = home?;
+                Reader::open(home.audit_folder())?;
+                open_log(&Config::load(&Flags { config: self.config, ..Flags::default() }, &home)?, &home)?
+            }
         };
         let old = log.status();
         let new = SigningKey::generate()?;

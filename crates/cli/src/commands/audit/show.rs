@@ -31,11 +31,11 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let mut out = stdout();
         let form = Form::new(self.json);
         let mut lines = VecDeque::new();
-        Reader::open(self.place.or_home(home))?.read(|record| {
+        Reader::open(self.place.or_home(home)?)?.read(|record| {
             if !self.filter.fits(record) {
                 return Ok(());
             }

@@ -35,8 +35,8 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
-        let folder = self.place.or_home(home);
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
+        let folder = self.place.or_home(home)?;
         let bytes = size_on_disk(&folder).with_context(|| format!("`{}` cannot be read", folder.display()))?;
         let mut numbers = Numbers { bytes, ..Numbers::default() };
         Reader::open(folder)?.read(|record| {

@@ -38,12 +38,12 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         // Before anything is shown: whoever has seen the first line can rely on Ctrl-C.
         let interrupted = if self.follow { Some(interruption()?) } else { None };
         let form = Form::new(self.json);
         let mut out = stdout();
-        let mut reader = Reader::open(self.place.or_home(home))?;
+        let mut reader = Reader::open(self.place.or_home(home)?)?;
         for line in reader.last(self.last, |record| self.filter.fits(record).then(|| form.line(record)))? {
             writeln!(out, "{line}")?;
         }

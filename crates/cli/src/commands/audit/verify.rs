@@ -39,24 +39,27 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(crate) fn run(self, home: &Home) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let mut verifier = Verifier::new();
         if let Some(key) = self.key {
             verifier = verifier.key(key);
         }
         // Those of the configuration are of the person's own log. One that is missing or empty may have been made so, and is no reason to
         // go on without it.
-        let checkpoints = match self.checkpoints.is_empty() && self.place.folder.is_none() {
-            true => anchors::files(&Config::load(&Flags { config: self.config, ..Flags::default() }, home)?.anchors),
-            false => self.checkpoints,
+        let checkpoints = match &home {
+            Ok(home) if self.checkpoints.is_empty() && self.place.folder.is_none() => {
+                anchors::files(&Config::load(&Flags { config: self.config, ..Flags::default() }, home)?.anchors)
+            }
+            _ => self.checkpoints,
         };
+        let folder = self.place.or_home(home)?;
         for file in &checkpoints {
             let context = || format!("`{}`", file.display());
             let text = std::fs::read(file).with_context(context)?;
             ensure!(!text.is_empty(), "`{}`: it is empty", file.display());
             verifier = verifier.checkpoints(&text).with_context(context)?;
         }
-        let report = verified(verifier, &self.place.or_home(home))?;
+        let report = verified(verifier, &folder)?;
         print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
         // Whether or not anyone reads it to the end, the exit code tells.
         Ok(ExitCode::from(report.verdict().exit_code()))

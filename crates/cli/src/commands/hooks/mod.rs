@@ -25,6 +25,7 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) use self::test::tested;
 pub(crate) use self::try_out::tried;
 use super::audit::text::padded;
+use super::output::unread_stdout;
 use super::trust;
 use crate::agent;
 use crate::bundles::{self, Bundles, State};
@@ -123,42 +124,46 @@ impl Hooks {
     ///
     /// # Errors
     /// If the event's name is none, or there is a mistake in the bundle.
-    pub async fn run(self, home: &Home) -> Result<ExitCode> {
+    pub async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match *self.command {
-            Command::List { event, json, flags } => list(&Config::load(&flags, home)?, home, event.as_deref(), json),
-            Command::Validate { file, flags } => {
-                let config = Config::load(&flags, home)?;
-                let bundle = chosen(file, &config, home)?;
-                bundles::register_alone(&bundle, &config.workspace, home, &HookRegistry::new())?;
-                bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
-                let file = bundle.files.last().context("a bundle is a file")?;
-                let host = bundles::host(&config.workspace, home)?;
-                let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host)].concat();
-                for doubt in &doubts {
-                    writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
-                }
-                let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
-                let warnings = match doubts.len() {
-                    0 => String::new(),
-                    warned => format!(", {}", counted(warned, "warning")),
-                };
-                writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
-                Ok(ExitCode::SUCCESS)
-            }
+            Command::List { event, json, flags } => list(&flags, &home?, event.as_deref(), json),
+            Command::Validate { file, flags } => validate(file, &flags, home),
             Command::Schema => {
                 writeln!(std::io::stdout(), "{:#}", schema())?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Test(test) => until_stopped(test.run(home)).await,
-            Command::Trust { file, yes, flags } => trust::trust(file, yes, &Config::load(&flags, home)?, home).await,
-            Command::Untrust { file, flags } => trust::untrust(file, &Config::load(&flags, home)?, home),
-            Command::Trusted { json } => trust::trusted(json, home),
+            Command::Test(test) => until_stopped(test.run(&home?)).await,
+            Command::Trust { file, yes, flags } => trust::trust(file, yes, &flags, &home?).await,
+            Command::Untrust { file, flags } => trust::untrust(file, &flags, &home?),
+            Command::Trusted { json } => trust::trusted(json, &home?),
             Command::New { kind, folder } => begin(kind, &folder),
-            Command::Try(try_out) => until_stopped(try_out.run(home)).await,
+            Command::Try(try_out) => until_stopped(try_out.run(&home?)).await,
             Command::Trace(trace) => trace.run(home),
             Command::Replay(replay) => until_stopped(replay.run(home)).await,
         }
     }
+}
+
+/// Looks for mistakes in a bundle, and for what looks like one. Nothing of it runs: a bundle that is named needs no home.
+fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<ExitCode> {
+    let home = if file.is_some() { home.unwrap_or_else(|_| Home::nowhere()) } else { home? };
+    let config = Config::load(flags, &home)?;
+    let bundle = chosen(file, &config, &home)?;
+    bundles::register_alone(&bundle, &config.workspace, &home, &HookRegistry::new())?;
+    bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
+    let file = bundle.files.last().context("a bundle is a file")?;
+    let host = bundles::host(&config.workspace, &home)?;
+    let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host)].concat();
+    for doubt in &doubts {
+        writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
+    }
+    let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
+    let warnings = match doubts.len() {
+        0 => String::new(),
+        warned => format!(", {}", counted(warned, "warning")),
+    };
+    writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The bundle that is named, else the one that is configured, else that of the project if it is trusted, else that of the user.
@@ -203,8 +208,8 @@ fn warn(warning: Option<String>) -> Result<()> {
     Ok(warning.map_or(Ok(()), |warning| writeln!(std::io::stderr(), "warning: {warning}"))?)
 }
 
-fn list(config: &Config, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
-    let Registered { hooks, levels, warning, .. } = registered(config, home)?;
+fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
+    let Registered { hooks, levels, warning, .. } = registered(&Config::load(flags, home)?, home)?;
     warn(warning)?;
     bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
@@ -271,7 +276,7 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
     if let Some(path) = taken {
         bail!("`{}` is there already; please choose another folder", path.display());
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = unread_stdout();
     for file in files {
         let path = folder.join(file.name);
         let within = path.parent().unwrap_or(folder);
@@ -295,9 +300,10 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
             writeln!(out, "           this `amplifier` has no sandbox; `cargo install` it with `--features wasm`")?;
         }
         writeln!(out, "Try it:    amplifier hooks test {bundle}\nUse it:    amplifier chat --bundle {bundle}")?;
-        return Ok(ExitCode::SUCCESS);
+    } else {
+        writeln!(out, "Try it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
     }
-    writeln!(out, "Try it:  amplifier hooks test {bundle}\nUse it:  amplifier chat --bundle {bundle}")?;
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 

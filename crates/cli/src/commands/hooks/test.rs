@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{chosen, diff, said};
 use crate::bundles;
-use crate::commands::output::stdout;
+use crate::commands::output::unread_stdout;
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::terminal::{Reading, visible};
@@ -43,7 +43,7 @@ impl Test {
 
 /// Runs every test of a bundle, and prints what came of it.
 async fn test(bundle: &Loaded, workspace: &Path, home: &Home, json: bool) -> Result<ExitCode> {
-    let mut out = stdout();
+    let mut out = unread_stdout();
     let failed = run(bundle, workspace, home, |Tested { file, case, took, expected, found }| {
         let passed = expected == found;
         if json {

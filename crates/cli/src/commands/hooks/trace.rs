@@ -54,9 +54,14 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn run(self, home: &Home) -> Result<ExitCode> {
-        let store = self.log.is_none().then(|| home.sessions());
-        let log = self.log.clone().unwrap_or_else(|| home.audit_folder());
+    pub(super) fn run(self, home: Result<Home>) -> Result<ExitCode> {
+        let (log, store) = match &self.log {
+            Some(log) => (log.clone(), None),
+            None => {
+                let home = home?;
+                (home.audit_folder(), Some(home.sessions()))
+            }
+        };
         let sessions = Sessions::of(&log)?;
         let session = sessions.find(&self.session, store.as_ref())?;
         let folder = Folder::new(log.clone());

@@ -23,7 +23,7 @@ use super::session::Sessions;
 use crate::commands::audit::filter::{EventPattern, Moment};
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::verified;
-use crate::commands::output::complain;
+use crate::commands::output::Coded;
 use crate::config::Usage;
 use crate::guards;
 use crate::home::Home;
@@ -74,26 +74,24 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Does it, and says itself what went wrong: the exit code must tell a policy that changes something (1) from a log that nothing
-    /// can be concluded from (3).
-    pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
+    /// Does it. What goes wrong has an exit code of its own: it must tell a policy that changes something (1) from a log that nothing can be
+    /// concluded from (3).
+    pub(super) async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match self.replay(home).await {
-            Err(error) if !error.is::<Usage>() => {
-                complain(&error)?;
-                Ok(ExitCode::from(3))
-            }
+            Err(error) if !error.is::<Usage>() => Err(Coded::new(3, error).into()),
             done => done,
         }
     }
 
-    async fn replay(&self, home: &Home) -> Result<ExitCode> {
+    async fn replay(&self, home: Result<Home>) -> Result<ExitCode> {
         let candidate = self.policy(&self.bundle)?;
         let baseline = self.against.as_deref().map(|file| self.policy(file)).transpose()?;
-        let logs = if self.logs.is_empty() { vec![home.audit_folder()] } else { self.logs.clone() };
+        let home = if self.logs.is_empty() { Some(home?) } else { None };
+        let logs = home.as_ref().map_or_else(|| self.logs.clone(), |home| vec![home.audit_folder()]);
         if !self.no_verify {
             check(&logs)?;
         }
-        let store = self.logs.is_empty().then(|| home.sessions());
+        let store = home.map(|home| home.sessions());
         let session = self.session.as_deref().map(|id| Sessions::of_all(&logs)?.find(id, store.as_ref()));
         let policies = || [&candidate].into_iter().chain(&baseline);
         let mut counted: BTreeSet<String> = policies().flat_map(Policy::counted).collect();

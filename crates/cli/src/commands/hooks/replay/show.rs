@@ -14,7 +14,7 @@ use super::is_redacted;
 use crate::agent::excerpt;
 use crate::commands::audit::text::{harmless, padded};
 use crate::commands::hooks::subject::subject;
-use crate::commands::output::{Out, is_closed_pipe, stdout};
+use crate::commands::output::{Out, WhileRead, unread_stdout};
 use crate::words::counted;
 
 /// For whom it is written.
@@ -26,9 +26,8 @@ pub(super) enum Form {
 
 /// Lists changes as they are found, and counts everything.
 pub(super) struct Listing {
-    out: Out,
-    /// Whether nobody reads it any more. The exit code still tells.
-    is_closed: bool,
+    /// Whether or not anybody reads it to its end, the exit code tells.
+    out: WhileRead<Out>,
     form: Form,
     limit: Option<u64>,
     events: u64,
@@ -42,8 +41,7 @@ pub(super) struct Listing {
 impl Listing {
     pub(super) fn new(form: Form, limit: Option<u64>) -> Self {
         Self {
-            out: stdout(),
-            is_closed: false,
+            out: unread_stdout(),
             form,
             limit,
             events: 0,
@@ -70,22 +68,10 @@ impl Listing {
         if self.limit.is_some_and(|limit| self.changed > limit) {
             return Ok(());
         }
-        if self.is_closed {
-            return Ok(());
-        }
-        let written = match self.form {
+        match self.form {
             Form::Text => self.text(recorded, &was, &would_be),
             Form::Json => self.json(recorded, &was, &would_be),
-        };
-        self.unless_closed(written)
-    }
-
-    fn unless_closed(&mut self, written: Result<()>) -> Result<()> {
-        match written {
-            Err(error) if is_closed_pipe(&error) => self.is_closed = true,
-            written => return written,
         }
-        Ok(())
     }
 
     fn text(&mut self, recorded: &RecordedEmission, was: &Judgement, would_be: &Judgement) -> Result<()> {
@@ -135,14 +121,11 @@ impl Listing {
 
     /// Says what it all comes to.
     pub(super) fn finish(mut self, skipped: &[SkippedHook], verified: bool) -> Result<ExitCode> {
-        if !self.is_closed {
-            let written = match self.form {
-                Form::Text => self.summary(skipped, verified),
-                Form::Json => self.json_summary(skipped, verified),
-            };
-            let written = written.and_then(|()| Ok(self.out.flush()?));
-            self.unless_closed(written)?;
-        }
+        match self.form {
+            Form::Text => self.summary(skipped, verified),
+            Form::Json => self.json_summary(skipped, verified),
+        }?;
+        self.out.flush()?;
         Ok(ExitCode::from(u8::from(self.changed > 0)))
     }
 

@@ -1,0 +1,117 @@
+//! What goes wrong: who is told, in which form, and by which exit code.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, Ran, Running};
+
+/// A bundle with a test that does not hold.
+const FAILING: &str = "\
+hooks:
+  - rule: no
+    on: tool:pre
+    deny: No.
+tests:
+  - name: yes
+    event: tool:pre
+    expect: { decision: continue }
+";
+
+/// Runs it where nobody reads what it prints.
+fn unread(mut command: Command) -> Ran {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    Ran { code: output.status.code().unwrap(), out: String::new(), error }
+}
+
+/// The same program without a home.
+fn without_home(place: &Place, arguments: &[&str]) -> Ran {
+    let mut command = place.command(arguments);
+    command.env_remove("AMPLIFIER_HOME");
+    Running::start(command).end()
+}
+
+#[test]
+fn a_verdict_keeps_its_exit_code_when_nobody_reads_it() {
+    let place = Place::with(json!([{ "error": "rejected" }]));
+    place.write("failing.yaml", FAILING);
+    let bundle = place.at("failing.yaml").display().to_string();
+    for arguments in [vec!["hooks", "test", &bundle], vec!["hooks", "test", "--json", &bundle], vec!["doctor"]] {
+        assert_eq!(place.amplifier(&arguments).code, 1, "{arguments:?}");
+        assert_eq!(unread(place.command(&arguments)), Ran { code: 1, out: String::new(), error: String::new() });
+    }
+    assert_eq!(unread(place.scripted(&["run", "Greet me"])).code, 1);
+    place.answers(json!([{ "text": "Good morning." }]));
+    assert_eq!(unread(place.scripted(&["run", "Greet me"])).code, 0);
+    assert_eq!(unread(place.scripted(&["run", "--json", "Greet me"])).code, 0);
+}
+
+#[test]
+fn what_is_to_be_done_is_done_whether_or_not_anybody_reads_it() {
+    let place = Place::with(json!([]));
+    assert_eq!(unread(place.command(&["hooks", "new", "command", "new"])).code, 0);
+    assert!(place.at("workspace/new/bundle.yaml").exists());
+    std::fs::create_dir(place.at("workspace/.amplifier")).unwrap();
+    place.write("workspace/.amplifier/bundle.yaml", FAILING);
+    assert_eq!(unread(place.command(&["hooks", "trust", "--yes"])).code, 0);
+    assert!(place.amplifier(&["hooks", "trusted", "--json"]).fine().contains("\"is_trusted_now\":true"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn events_that_cannot_be_written_are_no_success() {
+    let place = Place::with(json!([{ "text": "Good morning." }]));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.scripted(&["run", "--json", "Greet me"]).stdout(full).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.starts_with("amplifier: the events cannot be written to standard output: "), "{error}");
+    place.check_sealed(1);
+}
+
+#[test]
+fn programs_read_what_went_wrong_as_json() {
+    let place = Place::with(json!([]));
+    let check = |arguments: &[&str], code: i32| {
+        let ran = place.amplifier(arguments);
+        let line: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{arguments:?}: {ran:?}"));
+        assert_eq!((ran.code, &line["result"]), (code, &json!("error")), "{arguments:?}");
+        assert_eq!(ran.error, format!("amplifier: {}\n", line["text"].as_str().unwrap()));
+    };
+    check(&["run", "--json", "Greet me"], 1);
+    check(&["run", "--json", ""], 2);
+    check(&["run", "--json", "--approvals", "allow", "Greet me"], 2);
+    for command in ["verify", "stats", "show"] {
+        check(&["audit", command, "--json", "/nonexistent"], 3);
+    }
+    check(&["hooks", "replay", "--json", "--bundle", "nowhere.yaml"], 3);
+    place.write("home/config.toml", "approvals = 3\n");
+    check(&["run", "--json", "Greet me"], 1);
+    check(&["doctor", "--json"], 1);
+}
+
+#[test]
+fn what_needs_no_home_does_without() {
+    let place = Place::with(json!([{ "text": "Good morning." }]));
+    place.run(&["Greet me"]).fine();
+    place.write("failing.yaml", FAILING);
+    let (log, bundle) = (place.at("home/audit").display().to_string(), place.at("failing.yaml").display().to_string());
+    for arguments in [
+        vec!["audit", "verify", &log],
+        vec!["audit", "show", &log],
+        vec!["hooks", "validate", &bundle],
+        vec!["hooks", "schema"],
+        vec!["hooks", "trace", "last", "--log", &log],
+        vec!["events"],
+    ] {
+        assert!(!without_home(&place, &arguments).fine().is_empty(), "{arguments:?}");
+    }
+    let missing = "amplifier: there is no home folder; please set HOME or AMPLIFIER_HOME\n";
+    for (arguments, code) in [(["audit", "verify"], 3), (["audit", "stats"], 3), (["hooks", "list"], 1)] {
+        let ran = without_home(&place, &arguments);
+        assert_eq!((ran.code, ran.error.as_str()), (code, missing), "{arguments:?}");
+    }
+}
