@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripted, Usage};
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
-use amplifier_audit::Log;
+use amplifier_audit::{AnchorState, Log};
 use amplifier_core::{HookRegistry, Level, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
@@ -186,6 +186,22 @@ pub fn open_log(config: &Config, home: &Home) -> Result<Log> {
     let options = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit);
     let options = config.anchors.iter().try_fold(options, |options, anchor| anchor.add_to(options))?;
     options.open().with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
+}
+
+/// Closes the audit log. The person is told, once, where its checkpoints are not kept as well: that does not undo what was done.
+///
+/// # Errors
+/// If something could not be kept.
+pub fn close_log(log: Log, screen: &Screen) -> Result<()> {
+    let closed = log.clone();
+    log.close().context("the audit log")?;
+    for AnchorState { name, failure, .. } in closed.status().anchors {
+        if let Some(failure) = failure {
+            let text = format!("the anchor `{name}` does not have its newest checkpoint: {failure}");
+            screen.message(Level::Warning, "audit log", &text);
+        }
+    }
+    Ok(())
 }
 
 fn provider(who: Who) -> Result<Arc<dyn Provider>> {

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::{Anchor, CommandAnchor, FileAnchor, HttpAnchor, LogOptions};
@@ -41,6 +44,7 @@ impl Anchored {
     /// If nothing can be kept there.
     pub(crate) fn beside(self, folder: &Path) -> Result<Self> {
         Ok(match self {
+            Self::File(file) if file.as_os_str().is_empty() => bail!("an anchor names no file"),
             Self::File(file) => Self::File(folder.join(file)),
             Self::Command { mut command } => {
                 let program = command.first_mut().filter(|program| !program.is_empty());
@@ -56,6 +60,18 @@ impl Anchored {
                 Self::Http { http, headers }
             }
         })
+    }
+
+    /// Looks whether checkpoints could be kept there, without keeping one. A server is not asked.
+    ///
+    /// # Errors
+    /// What is in the way.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::File(file) => check_file(file),
+            Self::Command { command } => check_program(command.first().map_or("", String::as_str)),
+            Self::Http { .. } => Ok(()),
+        }
     }
 
     /// The file that decides what is kept there: the one that it is kept in, or the program.
@@ -87,6 +103,32 @@ impl Anchored {
             }
         })
     }
+}
+
+fn check_file(file: &Path) -> Result<()> {
+    match OpenOptions::new().read(true).append(true).open(file) {
+        Ok(_) => Ok(()),
+        // The first checkpoint makes it, with its folders. An empty one would be taken for one that was emptied.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = file.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
+            let folder = folder.context("it has no folder")?;
+            tempfile::tempfile_in(folder).map(drop).with_context(|| format!("`{}`", folder.display()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check_program(program: &str) -> Result<()> {
+    let may_run = |file: &Path| file.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
+    let is_found = match program.contains('/') {
+        true => may_run(Path::new(program)),
+        false => std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|folder| may_run(&folder.join(program)))),
+    };
+    if !is_found {
+        bail!("there is no such program, or nobody may run it");
+    }
+    Ok(())
 }
 
 /// The server, if it can be posted to: whoever configures it is told at once, not when the first checkpoint comes.

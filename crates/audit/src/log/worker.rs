@@ -71,6 +71,8 @@ impl Worker {
         self.finish();
         self.anchoring.close(LAST_ANCHOR);
         let mut queue = self.shared.lock();
+        // What became of the last checkpoints is known only now.
+        queue.status.anchors = self.anchoring.kept();
         queue.is_closed = true;
         // Whoever still waits is told by the dropped channel.
         queue.jobs.clear();

@@ -92,7 +92,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     remote.bye(reason).await;
     session.end(reason).await?;
     drop(servers);
-    log.close().context("the audit log")?;
+    agent::close_log(log, &screen)?;
     result.map(|()| ExitCode::SUCCESS)
 }
 

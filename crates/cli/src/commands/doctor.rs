@@ -1,6 +1,7 @@
 //! `amplifier doctor`: what is configured, and what is missing.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use amplifier_agent::provider::Script;
@@ -8,11 +9,12 @@ use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
 use amplifier_modules::bundle::BundleLevel;
 use amplifier_server::client::Address;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 
 use super::output::unread_stdout;
+use crate::agent::open_log;
 use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
 use crate::confine::Protection;
@@ -109,6 +111,45 @@ fn bundles(config: &Config, home: &Home) -> Result<String> {
     Ok(visible(&all, Reading::Exact))
 }
 
+/// Whether something can be written there: a file without content may be made on a disk that is full.
+fn data(folder: &Path) -> Result<String, String> {
+    let written = std::fs::create_dir_all(folder).and_then(|()| {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&[0; 4096])?;
+        file.as_file().sync_all()
+    });
+    match written {
+        Ok(()) => Ok(format!("can be written to: {}", folder.display())),
+        Err(error) => Err(format!("`{}` cannot be written to: {error}", folder.display())),
+    }
+}
+
+/// Whether sessions can keep their record: the log is opened as they open it. One that is not there yet is not made.
+fn audit_log(config: &Config, home: &Home) -> Result<String> {
+    let (folder, key) = (home.audit_folder(), home.audit_key());
+    if [&folder, &key].into_iter().all(|place| place.symlink_metadata().is_err()) {
+        return Ok("there is none yet; the first session begins it".to_owned());
+    }
+    let log = open_log(config, home)?;
+    let breach = log.status().breach;
+    log.close()?;
+    match breach {
+        Some(what) => bail!("it was tampered with, or its disk is broken: {what}; `amplifier audit verify` says more"),
+        None => Ok(folder.display().to_string()),
+    }
+}
+
+/// Whether checkpoints of the audit log could be kept where they are to be kept as well.
+fn anchors(config: &Config) -> Result<String> {
+    for anchor in &config.anchors {
+        anchor.check().with_context(|| format!("`{anchor}` cannot keep checkpoints"))?;
+    }
+    Ok(match config.anchors.len() {
+        0 => "none".to_owned(),
+        anchors => counted(anchors, "place"),
+    })
+}
+
 /// What is known about the model.
 fn model(who: &Who) -> Result<String, String> {
     match who {
@@ -140,10 +181,6 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(reasons(&error)),
     };
-    let data = std::fs::create_dir_all(home.data())
-        .and_then(|()| tempfile::NamedTempFile::new_in(home.data()))
-        .map(|_| format!("can be written to: {}", home.data().display()))
-        .map_err(|error| format!("`{}` cannot be written to: {error}", home.data().display()));
     let bash = std::process::Command::new("bash").args(["-c", "exit 0"]).status();
     let bash = match bash {
         Ok(status) if status.success() => Ok("is there".to_owned()),
@@ -162,7 +199,9 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
     vec![
         finding("model", model),
         finding("workspace", workspace),
-        finding("data", data),
+        finding("data", data(home.data())),
+        finding("audit log", audit_log(config, home).map_err(|error| reasons(&error))),
+        finding("anchors", anchors(config).map_err(|error| reasons(&error))),
         finding("bundles", bundles(config, home).map_err(|error| reasons(&error))),
         finding("approvals", rules),
         finding("bash", bash),

@@ -151,21 +151,21 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
     if let Some(served) = served {
         served.bye(end.status()).await;
     }
-    let left = finish(session, &end, log).await;
+    let left = finish(session, &end, log, screen).await;
     drop(servers);
     let left = left.and(shown.context("the answer cannot be written to standard output"));
     Ok(Done { end, session_id: Some(id), left })
 }
 
 /// Ends the session, and its record.
-async fn finish(session: Session, end: &TurnEnd, log: Log) -> Result<()> {
+async fn finish(session: Session, end: &TurnEnd, log: Log, screen: &Screen) -> Result<()> {
     let reason = match end {
         TurnEnd::Answered(_) => "complete",
         TurnEnd::Interrupted => "user_exit",
         TurnEnd::Refused(_) | TurnEnd::Failed(_) => "error",
     };
     session.end(reason).await?;
-    log.close().context("the audit log")
+    agent::close_log(log, screen)
 }
 
 fn task(given: Option<String>) -> Result<String> {

@@ -115,3 +115,58 @@ fn what_needs_no_home_does_without() {
         assert_eq!((ran.code, ran.error.as_str()), (code, missing), "{arguments:?}");
     }
 }
+
+/// What `doctor` says about something, if it is not well.
+fn trouble(place: &Place, what: &str) -> Option<String> {
+    let mut command = place.scripted(&["doctor", "--json"]);
+    command.env("AMPLIFIER_CONFINEMENT", "off");
+    let ran = Running::start(command).end();
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == what).unwrap();
+    assert_eq!(ran.code, i32::from(report["ok"] != true), "{report}");
+    (found["ok"] != true).then(|| found["about"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_doctor_finds_an_audit_log_that_sessions_cannot_write_to() {
+    let place = Place::with(json!([{ "text": "Good morning." }]));
+    assert_eq!(trouble(&place, "audit log"), None);
+    assert!(!place.at("home/audit").exists() && !place.at("home/audit.key").exists());
+    place.run(&["Greet me"]).fine();
+    let before = place.amplifier(&["audit", "stats", "--json"]).fine();
+    assert_eq!(trouble(&place, "audit log"), None);
+    // Looking leaves nothing behind.
+    assert_eq!(place.amplifier(&["audit", "stats", "--json"]).fine(), before);
+    std::fs::rename(place.at("home/audit.key"), place.at("home/elsewhere")).unwrap();
+    assert_eq!(place.run(&["Greet me"]).code, 1);
+    assert!(trouble(&place, "audit log").unwrap().starts_with("the audit log "));
+}
+
+#[test]
+fn the_doctor_finds_anchors_that_cannot_work_and_sessions_say_so_once() {
+    let place = Place::with(json!([{ "text": "Good morning." }]));
+    let program = place.at("nowhere").display().to_string();
+    for (anchor, problem) in [
+        ("\"..\"".to_owned(), "Is a directory"),
+        ("{ command = [\"no-such-program\"] }".to_owned(), "there is no such program"),
+        (format!("{{ command = [{program:?}] }}"), "there is no such program"),
+    ] {
+        place.write("home/config.toml", &format!("anchors = [{anchor}]\n"));
+        let about = trouble(&place, "anchors").unwrap();
+        assert!(about.contains("cannot keep checkpoints") && about.contains(problem), "{about}");
+    }
+    place.write("home/config.toml", "anchors = [\"..\"]\n");
+    let Ran { code, out, error } = place.run(&["Greet me"]);
+    assert_eq!((code, out.as_str()), (0, "Good morning.\n"));
+    assert_eq!(error.matches("does not have its newest checkpoint").count(), 1, "{error}");
+
+    // One that works, and is not made by looking at it.
+    place.write("home/config.toml", "anchors = [\"deep/anchored\"]\n");
+    assert_eq!(trouble(&place, "anchors"), None);
+    assert!(!place.at("home/deep").exists());
+    place.write("home/config.toml", "anchors = [\"\"]\n");
+    place.amplifier(&["doctor"]).check_failed(&format!(
+        "amplifier: the configuration `{}`: an anchor names no file",
+        place.at("home/config.toml").display()
+    ));
+}
