@@ -264,3 +264,19 @@ fn a_tool_that_is_not_there_is_a_mistake() {
     std::fs::write(&file, "tools:\n  only: [Read, Task, mcp__files__list]\n").unwrap();
     place.amplifier(&["hooks", "validate", &file]).fine();
 }
+
+#[test]
+fn labels_that_yaml_takes_for_booleans_are_told_with_what_to_write() {
+    let (place, file) = place("hooks:\n  - rule: ask\n    on: tool:pre\n    ask: Go on?\n    options: [Yes, No]\n");
+    let ran = place.amplifier(&["hooks", "validate", &file]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.error.contains(r#"in YAML, yes and no need quotes to be labels: "Yes", "No""#), "{}", ran.error);
+}
+
+#[test]
+fn an_answer_for_want_of_another_that_does_not_count_is_pointed_out() {
+    let (place, file) = place("hooks:\n  - rule: ask\n    on: tool:pre\n    ask: Go on?\n    default: allow\n");
+    let ran = place.amplifier(&["hooks", "validate", &file]);
+    assert_eq!((ran.code, ran.out), (0, format!("{file}: 1 hook in 1 file, no mistakes, 1 warning\n")));
+    assert!(ran.error.contains(":5:5: `amplifier` allows nothing for want of an answer"), "{}", ran.error);
+}

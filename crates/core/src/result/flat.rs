@@ -67,7 +67,10 @@ pub enum FlatAction {
 
 /// An option of the flat form: a label, whose meaning is known, or a label with its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "an option is a label, or an object with `label` and `effect`")]
+#[serde(
+    untagged,
+    expecting = "an option is a label, or an object with `label` and `effect`; in YAML, yes and no need quotes to be labels: \"Yes\", \"No\""
+)]
 pub enum FlatOption {
     /// A label alone.
     Label(String),

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
-use amplifier_core::{Approval, Decision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
-use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, schema};
+use amplifier_core::{Approval, Decision, DefaultDecision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
+use amplifier_modules::bundle::{BundleError, BundleLevel, Levels, Loaded, Placed, load, schema};
 use amplifier_modules::{Host, Starter};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -153,7 +153,7 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
     let file = bundle.files.last().context("a bundle is a file")?;
     let host = bundles::host(&config.workspace, &home)?;
-    let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host)].concat();
+    let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), idle_defaults(&bundle)].concat();
     for doubt in &doubts {
         writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
     }
@@ -164,6 +164,17 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     };
     writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Answers for want of another that sessions of this command do not give.
+fn idle_defaults(bundle: &Loaded) -> Vec<BundleError> {
+    let allows = |placed: &&Placed| placed.entry.default == Some(DefaultDecision::Allow);
+    let idle = bundle.hooks.iter().filter(allows).map(|placed| {
+        let problem = "`amplifier` allows nothing for want of an answer: a question that is not answered in time is denied, \
+                       whatever `default` says; it counts where another program uses the bundle";
+        placed.problem_in("default", problem)
+    });
+    idle.collect()
 }
 
 /// The bundle that is named, else the one that is configured, else that of the project if it is trusted, else that of the user.
