@@ -55,7 +55,7 @@ export interface HookStats {
     p50_ns: number; p95_ns: number; max_ns: number; latency: number[]; recent: number[];
 }
 export type Message =
-    | { type: "hello"; me: Me; cursor: number; now: string; sessions: Session[]; approvals: Approval[]; pending: number; busy?: Busy; audit: AuditStatus }
+    | { type: "hello"; me: Me; cursor: number; now: string; sessions: Session[]; known: number; approvals: Approval[]; pending: number; busy?: Busy; audit: AuditStatus }
     | { type: "events"; events: Event[]; cursor: number }
     | { type: "session"; session: Session }
     | { type: "asked"; approval: Approval }

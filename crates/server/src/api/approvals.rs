@@ -2,12 +2,14 @@
 
 use axum::Json as Told;
 use axum::extract::{Path, State};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
+use super::lists;
 use super::reading::Reading;
 use crate::App;
 use crate::access::guard::Refusal;
@@ -16,7 +18,7 @@ use crate::action::masked;
 use crate::hub::Answering;
 use crate::wire::{Approval, Busy, Decided, Failure, Scope};
 
-/// How many decisions are listed unless more are asked for, and at most.
+/// How many decisions are listed unless more are asked for, and how many of them or of open questions at most.
 const LISTED: (usize, usize) = (100, 1000);
 
 /// The paths of questions.
@@ -24,12 +26,23 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(pending)).routes(routes!(history)).routes(routes!(one)).routes(routes!(answer))
 }
 
+/// Which questions are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct Open {
+    /// Only those that were asked after that time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    after: Option<Timestamp>,
+    /// How many: 1000 if not said, and at most; those that were asked at the same moment as the last one come with it.
+    limit: Option<usize>,
+}
+
 /// What waits for an answer.
 #[derive(Debug, Serialize, ToSchema)]
 struct Pending {
-    /// The questions, the oldest first: up to a thousand, and long ones without the lines of their actions.
+    /// The questions, the oldest first, and long ones without the lines of their actions.
     approvals: Vec<Approval>,
-    /// How many there are.
+    /// How many there are, listed or not.
     pending: usize,
     /// Whether there are too many in a short time.
     busy: Option<Busy>,
@@ -88,12 +101,19 @@ struct Answered {
 }
 
 /// Lists the questions that wait for an answer.
-#[utoipa::path(get, path = "/api/approvals", tag = "approvals",
+#[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(Open),
     responses((status = 200, body = Pending), (status = 401, body = Failure)))]
-async fn pending(Viewer(who): Viewer, State(app): State<App>) -> Told<Pending> {
-    let open = app.hub.pending_shared();
-    let approvals = open.iter().take(LISTED.1).map(|approval| app.hub.shown(approval, who.role).brief()).collect();
-    Told(Pending { approvals, pending: open.len(), busy: masked::busy(app.hub.busy(), who.role) })
+async fn pending(
+    Viewer(who): Viewer,
+    State(app): State<App>,
+    Query(Open { after, limit }): Query<Open>,
+) -> Told<Pending> {
+    let mut open = app.hub.pending_shared();
+    let pending = open.len();
+    open.retain(|approval| after.is_none_or(|after| approval.asked_at > after));
+    lists::cut(&mut open, limit.unwrap_or(LISTED.1).min(LISTED.1), |approval| approval.asked_at);
+    let approvals = open.iter().map(|approval| app.hub.shown(approval, who.role).brief()).collect();
+    Told(Pending { approvals, pending, busy: masked::busy(app.hub.busy(), who.role) })
 }
 
 /// Which decisions are listed.

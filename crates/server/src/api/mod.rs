@@ -5,6 +5,7 @@ mod audit;
 pub(crate) mod error;
 mod events;
 mod hooks;
+mod lists;
 mod me;
 mod metrics;
 mod openapi;

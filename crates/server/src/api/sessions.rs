@@ -16,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
+use super::lists;
 use crate::App;
 use crate::access::{Admin, Approver, Viewer};
 use crate::feed::SessionFacts;
@@ -50,7 +51,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 struct Listing {
     /// Only those that are in this state.
     state: Option<Doing>,
-    /// How many, at most.
+    /// How many: 100 if not said, 1000 at most; those that were last heard of at the same moment as the last one come with it.
     limit: Option<usize>,
     /// Only those that were last heard of before that time.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -240,7 +241,7 @@ async fn list(
     sessions.retain(|session| {
         state.is_none_or(|state| session.state == state) && before.is_none_or(|before| session.last_at < before)
     });
-    sessions.truncate(limit);
+    lists::cut(&mut sessions, limit, |session| session.last_at);
     Told(Sessions { sessions })
 }
 

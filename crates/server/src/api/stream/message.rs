@@ -21,8 +21,10 @@ pub(super) enum StreamMessage {
         /// The time at the server.
         #[schema(value_type = String, format = DateTime)]
         now: Timestamp,
-        /// The sessions last heard of.
+        /// The sessions last heard of, and all that are not over.
         sessions: Vec<Session>,
+        /// How many sessions there are.
+        known: u64,
         /// The questions that are open, the oldest first; not all if there are very many.
         approvals: Vec<Approval>,
         /// How many questions are open.

@@ -41,9 +41,10 @@ use crate::action::masked;
 use crate::feed::Filter;
 use crate::hub::Answering;
 use crate::server::Stopping;
-use crate::wire::{Explained, Failure, Me, Scope};
+use crate::wire::{Explained, Failure, Me, Scope, State as Doing};
 
-/// How many sessions and questions the first message has; `GET /api/sessions` and `GET /api/approvals` have all of them.
+/// How many questions the first message has, and how many sessions beside those that are not over; `GET /api/approvals` and
+/// `GET /api/sessions` have all of them.
 const FIRST_SESSIONS: usize = 200;
 const FIRST_APPROVALS: usize = 500;
 
@@ -361,7 +362,10 @@ impl Client<'_> {
     async fn hello(&mut self) -> Result<(), Over> {
         let mut sessions = joined(self.app);
         sessions.retain(|session| self.concerns(&session.id));
-        sessions.truncate(FIRST_SESSIONS);
+        let known = sessions.len() as u64;
+        let mut older = sessions.split_off(sessions.len().min(FIRST_SESSIONS));
+        older.retain(|session| !matches!(session.state, Doing::Ended | Doing::Gone));
+        sessions.append(&mut older);
         let mut open = self.app.hub.pending_shared();
         open.retain(|approval| self.concerns(&approval.session));
         let pending = open.len() as u64;
@@ -372,6 +376,7 @@ impl Client<'_> {
             cursor: self.cursor,
             now: Timestamp::now(),
             sessions,
+            known,
             approvals,
             pending,
             busy: masked::busy(self.app.hub.busy(), self.who.role),
