@@ -143,9 +143,9 @@ export function sessionView(id) {
         // A first reading of a long session draws its end only.
         if (!isLoaded && timeline.order.length > MOST) from = timeline.order.length - MOST;
         waiting.push(...[...fresh].filter((entry) => !waiting.includes(entry)));
-        const more = page.items.length >= PAGE && page.cursor > cursor;
-        cursor = more ? page.cursor : cursor;
-        if (!more) break;
+        const isMore = page.items.length >= PAGE && page.cursor > cursor;
+        cursor = page.cursor;
+        if (!isMore) break;
       }
       if (!isLoaded) {
         isLoaded = true;
@@ -163,9 +163,7 @@ export function sessionView(id) {
       if (!isClosed && !(error instanceof Refused && error.status >= 400 && error.status < 429)) soon(RETRY_MS);
     } finally {
       isReading = false;
-      // An item can still change while its operation runs, so the next reading begins there.
-      const since = timeline.since();
-      cursor = since > 0 ? since - 1 : 0;
+      cursor = timeline.since(cursor);
       if (again && !isClosed) {
         again = false;
         soon();

@@ -21,6 +21,9 @@ const SORTS = {
   'context:pre_compact': 'session', 'cancel:requested': 'session', 'user:notification': 'session',
 };
 
+/** After so many others, the server holds no item for a question any more. */
+const MOST_WAITING = 64;
+
 /**
  * @param {TimelineItem} item
  * @returns {Sort}
@@ -85,14 +88,13 @@ export class Timeline {
     return entry;
   }
 
-  /** From where to read again: the first item that can still change. */
-  since() {
-    const last = this.order.at(-1);
-    if (!last) return 0;
-    // What waits longer than the last entries is waited for no more.
-    const recent = this.order.slice(-30);
-    const from = recent.find((entry) => this.open.get(pairing(entry.first.event, entry.first)) === entry) ?? last;
-    return from.first.seq;
+  /**
+   * From where to read again: where the server says that something can still change, or the first question that nobody has answered.
+   * @param {number} cursor what the server says
+   */
+  since(cursor) {
+    const asks = this.order.slice(-MOST_WAITING).find((entry) => openOf(entry).length > 0);
+    return Math.min(cursor, asks?.first.seq ?? cursor);
   }
 }
 
@@ -120,9 +122,17 @@ export function isOpen(entry) {
   return entry.last === null && Object.values(ENDS).includes(entry.first.event) && !denied(entry);
 }
 
+/**
+ * The questions of an entry that nobody has answered.
+ * @param {Entry} entry
+ */
+function openOf(entry) {
+  return [...(entry.first.open ?? []), ...(entry.last?.open ?? [])];
+}
+
 /** @param {Entry} entry */
 export function asked(entry) {
-  return [...(entry.first.approvals ?? []), ...(entry.last?.approvals ?? [])].length > 0 || entry.first.decision === 'ask_user' || Boolean(entry.first.open?.length);
+  return [...(entry.first.approvals ?? []), ...(entry.last?.approvals ?? [])].length > 0 || entry.first.decision === 'ask_user' || openOf(entry).length > 0;
 }
 
 /** @type {Record<Sort, string>} */
@@ -137,7 +147,7 @@ export function drawEntry(entry, session) {
   const { first, last } = entry;
   const isBad = denied(entry);
   const hooks = [...(first.hooks ?? []).map((one) => ({ ...one, at: first.event })), ...(last?.hooks ?? []).map((one) => ({ ...one, at: last?.event ?? '' }))];
-  const waiting = entry.last || isBad ? null : pendingOf(entry, session);
+  const waiting = isBad ? null : pendingOf(entry, session);
   const node = el('li', { class: `entry ${entry.sort}${isBad ? ' denied' : ''}${waiting ? ' asks' : ''}`, id: `seq-${first.seq}` },
     timeOfDay(first.at),
     el('span', { class: 'knot' }, icon(isBad ? 'close' : SIGNS[entry.sort])),
@@ -145,7 +155,7 @@ export function drawEntry(entry, session) {
       head(entry, !waiting && isOpen(entry) && store.sessions.get(session)?.state === 'running'),
       isBad ? denial(entry) : null,
       waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waits for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
-      waiting || isBad || last || !isOver(session) ? null : (first.open ?? []).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
+      waiting || isBad || !isOver(session) ? null : ((last ?? first).open ?? []).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
       [...(first.approvals ?? []), ...(last?.approvals ?? [])].map((one) => el('div', { class: `approval-line ${one.granted ? 'good' : 'bad'}` }, decisionBadge(one.granted), el('span', { class: 'question' }, shown(one.prompt, { limit: 200, more: false })), whoDecided(one))),
       [...(first.injections ?? []), ...(last?.injections ?? [])].map(injection),
       [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, ''), { limit: 80, more: false }), ' says: '), shown(one.text, { limit: 400 }))),
@@ -167,11 +177,11 @@ function isOver(session) {
  * @param {string} session
  */
 function pendingOf(entry, session) {
-  for (const one of [...(entry.first.open ?? []), ...(entry.last?.open ?? [])]) {
+  for (const one of openOf(entry)) {
     const approval = one.id ? store.approvals.get(one.id) : undefined;
     if (approval) return approval;
   }
-  if (entry.first.decision !== 'ask_user') return null;
+  if (entry.last || entry.first.decision !== 'ask_user') return null;
   const decided = new Set((entry.first.approvals ?? []).map((one) => one.id));
   return [...store.approvals.values()].find((one) => one.session === session && one.event === entry.first.event && !decided.has(one.id)) ?? null;
 }

@@ -15,6 +15,11 @@ const TYPES = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8'
 /** The key that a link gives to a browser. */
 export const KEY = 'K'.repeat(43);
 
+/** How many sessions that are over and how many questions the first message has, and how many items of a timeline can still change. */
+const FIRST_SESSIONS = 200;
+const FIRST_APPROVALS = 500;
+const CHANGING = 8;
+
 export const hash = (value) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
 /**
@@ -25,6 +30,9 @@ export async function startMock(options = {}) {
   const state = options.state ?? believable(options);
   state.role = options.role ?? state.role ?? 'admin';
   state.known ??= true;
+  // Whoever entered last in this browser: its cookie is theirs, so no other key counts.
+  state.name ??= 'ada';
+  state.key ??= KEY;
   state.answers ??= [];
   const sockets = new Set();
   const connections = new Set();
@@ -32,7 +40,9 @@ export async function startMock(options = {}) {
     const text = JSON.stringify(message);
     for (const socket of sockets) socket.send(text);
   };
-  const me = () => ({ name: 'ada', role: state.role });
+  const me = () => ({ name: state.name, role: state.role });
+  const hello = () => ({ type: 'hello', me: me(), cursor: state.records.length, now: new Date().toISOString(), sessions: newest().filter((one, at) => at < FIRST_SESSIONS || !['ended', 'gone'].includes(one.state)), known: state.sessions.length, approvals: state.approvals.slice(0, FIRST_APPROVALS), pending: state.approvals.length, ...(state.busy ? { busy: state.busy } : {}), audit: state.audit });
+  const newest = () => [...state.sessions].sort((a, b) => b.last_at.localeCompare(a.last_at));
   const refuse = (status, code, message, by) => ({ status, body: { error: { code, message, ...(by ? { by } : {}) } } });
   const ok = (body, status = 200) => ({ status, body });
 
@@ -52,6 +62,7 @@ export async function startMock(options = {}) {
     const item = (state.timelines[approval.session] ?? []).findLast((one) => one.decision === 'ask_user' && !one.approvals.length);
     if (item) {
       item.approvals.push(decided);
+      item.open = item.open?.filter((one) => one.id !== id);
       if (!granted) Object.assign(item, { decision: 'deny', denied_by: approval.hook, reason: decided.reason || `User denied: ${approval.prompt}` });
       say({ type: 'events', events: [{ seq, at: decided.decided_at, session: approval.session, kind: 'approval_decision', event: approval.event, body: decided, writer: 'w1', hash: hash(decided) }], cursor: state.records.length });
     }
@@ -63,7 +74,10 @@ export async function startMock(options = {}) {
     ['GET', /^\/health$/, () => ok({ status: 'ok', version: '0.0.0' })],
     ['GET', /^\/api\/me$/, () => ok(me())],
     ['POST', /^\/api\/leave$/, () => { state.known = false; return ok(null, 204); }],
-    ['GET', /^\/api\/sessions$/, () => ok({ sessions: state.sessions })],
+    ['GET', /^\/api\/sessions$/, (_, __, query) => {
+      const fits = (one) => !query.has('before') || one.last_at < query.get('before');
+      return ok({ sessions: newest().filter(fits).slice(0, Number(query.get('limit') ?? 100)) });
+    }],
     ['POST', /^\/api\/sessions$/, (_, body) => {
       const session = { ...state.sessions[0], id: `s-new-${state.sessions.length}`, name: undefined, state: 'idle', pending: 0, prompt: body.prompt, workspace: body.workspace ?? '/home/ada/work/harbour', begun_at: new Date().toISOString(), last_at: new Date().toISOString(), turns: 0, tool_calls: 0, denials: 0, errors: 0, tokens: 0 };
       state.sessions.unshift(session);
@@ -75,8 +89,11 @@ export async function startMock(options = {}) {
     ['GET', /^\/api\/sessions\/([^/]+)\/timeline$/, ([id], _, query) => {
       if (!state.sessions.some((one) => one.id === id)) return refuse(404, 'unknown', `there is no session \`${id}\``);
       const all = state.timelines[id] ?? [];
-      const items = all.filter((one) => one.seq >= Number(query.get('after') ?? 0)).slice(0, Number(query.get('limit') ?? 100));
-      return ok({ items, cursor: items.length ? items.at(-1).seq + 1 : Number(query.get('after') ?? 0) });
+      const limit = Number(query.get('limit') ?? 100);
+      const items = all.filter((one) => one.seq >= Number(query.get('after') ?? 0)).slice(0, limit);
+      // Like the server, it gives again what can still change, to who has come to the end.
+      const changing = items.find((one, at) => at >= items.length - CHANGING || one.open?.length);
+      return ok({ items, cursor: items.length >= limit ? items.at(-1).seq + 1 : changing?.seq ?? state.records.length });
     }],
     ['POST', /^\/api\/sessions\/([^/]+)\/(prompt|interrupt|end)$/, ([id, what], body) => {
       state.commands.push({ id, what, ...body });
@@ -103,7 +120,10 @@ export async function startMock(options = {}) {
       const events = found.slice(0, limit);
       return ok({ events, cursor: found.length > events.length ? events.at(-1).seq + 1 : state.records.length, first: 0 });
     }],
-    ['GET', /^\/api\/approvals$/, () => ok({ approvals: state.approvals, busy: state.busy ?? null })],
+    ['GET', /^\/api\/approvals$/, (_, __, query) => {
+      const fits = (one) => !query.has('after') || one.asked_at > query.get('after');
+      return ok({ approvals: state.approvals.filter(fits).slice(0, Number(query.get('limit') ?? 1_000)), pending: state.approvals.length, busy: state.busy ?? null });
+    }],
     ['GET', /^\/api\/approvals\/history$/, (_, __, query) => {
       const before = Number(query.get('before') ?? Infinity);
       return ok({ decisions: state.decided.filter((one) => one.seq < before && (!query.get('hook') || one.hook === query.get('hook'))).slice(0, Number(query.get('limit') ?? 50)) });
@@ -125,7 +145,7 @@ export async function startMock(options = {}) {
       if (approval.nonce !== body.nonce) return refuse(403, 'nonce', 'the nonce is not the one of this question');
       const option = approval.options.find((one) => one.label === body.option);
       if (!option) return refuse(422, 'not_offered', 'that was not offered');
-      const decided = decide(id, option.effect.startsWith('allow'), { by: { name: 'ada', via: 'console' } });
+      const decided = decide(id, option.effect.startsWith('allow'), { by: { name: state.name, via: 'console' } });
       return ok({ granted: decided.granted, reason: decided.reason });
     }],
     ['GET', /^\/api\/rules$/, () => ok({ rules: state.rules, ...(state.unreadable ? { unreadable: state.unreadable } : {}) })],
@@ -146,7 +166,7 @@ export async function startMock(options = {}) {
   ];
 
   // The server's proof that it gave that key.
-  const proof = (challenge) => createHmac('sha256', createHash('sha256').update(KEY).digest()).update(`amplifier\nhttp://127.0.0.1:${server.address().port}\n${challenge}`).digest('base64url');
+  const proof = (challenge) => createHmac('sha256', createHash('sha256').update(state.key).digest()).update(`amplifier\nhttp://127.0.0.1:${server.address().port}\n${challenge}`).digest('base64url');
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, 'http://mock');
     const headers = { 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' };
@@ -163,7 +183,7 @@ export async function startMock(options = {}) {
     let text = '';
     for await (const chunk of request) text += chunk;
     let result = refuse(404, 'unknown', 'no such path');
-    const isKnown = state.known && request.headers['x-amplifier-key'] === KEY;
+    const isKnown = state.known && request.headers['x-amplifier-key'] === state.key;
     if (url.pathname === '/proof') result = state.known ? ok({ proof: state.isStrange ? 'other' : proof(url.searchParams.get('challenge')) }) : refuse(401, 'unauthenticated', 'not known');
     else if (url.pathname.startsWith('/api/') && !isKnown) result = refuse(401, 'unknown', 'not known; get a link with `amplifier serve link`');
     else {
@@ -175,6 +195,7 @@ export async function startMock(options = {}) {
         break;
       }
     }
+    await state.delay?.(url.pathname);
     response.writeHead(result.status, { ...headers, 'content-type': 'application/json' }).end(result.body === null ? undefined : JSON.stringify(result.body));
   });
   server.on('connection', (connection) => {
@@ -182,8 +203,10 @@ export async function startMock(options = {}) {
     connection.on('close', () => connections.delete(connection));
   });
   const wss = new WebSocketServer({ noServer: true });
-  server.on('upgrade', (request, socket, head) => {
-    if (!state.known || request.headers['sec-websocket-protocol'] !== `amplifier, key.${KEY}`) return socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
+  server.on('upgrade', async (request, socket, head) => {
+    state.upgrades = (state.upgrades ?? 0) + 1;
+    await state.isOpen;
+    if (!state.known || request.headers['sec-websocket-protocol'] !== `amplifier, key.${state.key}`) return socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
     if (state.deaf > 0) {
       state.deaf -= 1;
       return;
@@ -193,7 +216,7 @@ export async function startMock(options = {}) {
       sockets.add(ws);
       ws.on('close', () => sockets.delete(ws));
       ws.on('message', (data) => state.watches.push(JSON.parse(String(data))));
-      ws.send(JSON.stringify({ type: 'hello', me: me(), cursor: state.records.length, now: new Date().toISOString(), sessions: state.sessions, approvals: state.approvals, audit: state.audit }));
+      ws.send(JSON.stringify(hello()));
     });
   });
   await new Promise((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
@@ -205,6 +228,8 @@ export async function startMock(options = {}) {
     url: `http://127.0.0.1:${port}/`,
     say,
     decide,
+    /** Says again how things are, as the server does when something was missed. */
+    greet: () => say(hello()),
     ask(approval) {
       state.approvals.push(approval);
       const session = state.sessions.find((one) => one.id === approval.session);

@@ -189,6 +189,22 @@ describe('questions', () => {
     await reads(page.locator('.entry.tool'), /No answer\s*Run `touch made`\?/);
   });
 
+  test('a prompt that is allowed is told so where it stands, live', async (t) => {
+    const place = await placed(t, { bundle: 'hooks:\n  - rule: gate\n    on: prompt:submit\n    ask: May this be worked on?\n    options: [Allow once, Deny]\n' });
+    const page = await enter(t, place);
+    const run = await place.run('Say it', [{ text: 'A word.' }]);
+    await asked(page, 'May this be worked on?');
+    await dialog(page).getByRole('link', { name: /^harbour · / }).click();
+    const entry = page.locator('.entry.prompt');
+    await entry.locator('.waiting-line').getByRole('button', { name: 'Open' }).click();
+    await answer(page, 'Allow once');
+    const { code, err } = await run.end;
+    assert.equal(code, 0, err);
+    await page.locator('.state.ended').waitFor();
+    await reads(entry, /Say it\s*Allowed\s*May this be worked on\?\s*ada in the console/);
+    assert.equal(await page.getByText('No answer').count(), 0);
+  });
+
   test('the page of rules follows what is changed on the command line and with an editor', async (t) => {
     const place = await placed(t, { rules: { 'confirm:Run `ls`?': 'allow' } });
     const page = await enter(t, place, { hash: '#/approvals/rules' });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { startMock } from './mock.mjs';
-import { nothing } from './story.mjs';
+import { nothing, question } from './story.mjs';
 import { dialog, visit } from './visit.mjs';
 import { changes, drawn, reads, test, unfold, until, within } from './waits.mjs';
 
@@ -130,6 +130,24 @@ describe('sessions', () => {
     mock.say({ type: 'session', session: { ...session, state: 'gone', connected: false } });
     await reads(page.locator('.entry.tool'), /No answer\s*Run it\?\s*the session went away before/);
     await reads(page.locator('.session-head'), /Gone/);
+  });
+
+  test('a question at a prompt that is answered after much else has happened is told with its prompt', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
+    const asked = question(1, { id: 's-berths.1', session: 's-berths', event: 'prompt:submit', prompt: 'May this be worked on?' });
+    mock.add('s-berths', { turn: 8, event: 'prompt:submit', decision: 'ask_user', data: { prompt: 'Fill Tuesday' }, open: [{ id: asked.id, hook: asked.hook, prompt: asked.prompt }] });
+    mock.ask(asked);
+    const entry = page.locator('.entry.prompt').last();
+    await reads(entry, /Fill Tuesday\s*Waits for an answer: May this be worked on\?/);
+    for (let n = 0; n < 12; n += 1) mock.add('s-berths', { turn: 8, event: 'provider:request', data: { model: `model ${n}` } });
+    await page.getByText('model 11').waitFor();
+    mock.decide(asked.id, true, { by: { name: 'grace', via: 'terminal' } });
+    await reads(entry, /Fill Tuesday\s*Allowed\s*May this be worked on\?\s*grace in the terminal/);
+    const session = mock.state.sessions.find((one) => one.id === 's-berths');
+    mock.say({ type: 'session', session: { ...session, state: 'gone', connected: false } });
+    await reads(page.locator('.session-head'), /Gone/);
+    await drawn(page);
+    assert.equal(await page.getByText('No answer').count(), 0);
   });
 
   test('what is there when a session is opened is not called new, and a session that is not there is said to be unknown', async (t) => {
