@@ -29,6 +29,7 @@ const COUNTS = /^\+\d+ [−-]\d+$/;
 const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'and the same question, until the session ends', deny: 'this time', deny_always: 'and the same question, until the session ends' };
 
 const dialog = /** @type {HTMLDialogElement} */ (byId('question'));
+const text = byId('question-text');
 const body = byId('question-body');
 const circle = ring(46);
 
@@ -159,7 +160,7 @@ function show(approval) {
   settle();
   if (!dialog.open) dialog.showModal();
   byId('question-title').focus();
-  body.scrollTop = 0;
+  text.scrollTop = 0;
   clearInterval(ticker);
   ticker = setInterval(tick, 200);
   tick();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { startMock } from './mock.mjs';
-import { question } from './story.mjs';
+import { command, question } from './story.mjs';
 import { answered, dialog, visit } from './visit.mjs';
 import { nothingSent, reads, settled, test, until } from './waits.mjs';
 
@@ -292,6 +292,27 @@ describe('questions', () => {
       const cut = await page.locator('.action').evaluate((node) => node.scrollHeight - node.clientHeight);
       assert.ok(cut <= 1, `${cut} pixels of the action are cut off`);
     }
+  });
+
+  test('of a long command, on a phone that is held sideways, all can be read above the answers', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 0 }, context: { viewport: { width: 667, height: 375 } } });
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const long = `${'cargo test --workspace --no-fail-fast && '.repeat(12)}rm -rf ~/.cache`;
+    mock.ask(command(9, { prompt: `Run \`${long}\`?`, action: { title: 'Bash', notes: [], body: [{ kind: 'plain', text: long }], fields: [] } }));
+    await dialog(page).waitFor();
+    const text = page.locator('#question-text');
+    const room = await text.evaluate((node) => node.clientHeight / innerHeight);
+    assert.ok(room > 0.5, `${room} of the height is left for it`);
+    // The last line of the question, and of what will run.
+    for (const [part, how] of [['#question-title', 'end'], ['.diff', 'end'], ['.digest', 'end']]) {
+      const [bottom, lowest] = await page.locator(part).evaluate((node, block) => {
+        node.scrollIntoView({ block });
+        return [node.getBoundingClientRect().bottom, document.getElementById('question-text').getBoundingClientRect().bottom];
+      }, how);
+      assert.ok(bottom <= lowest + 1, `${part} ends at ${bottom}, and ${lowest} is the last that is seen`);
+    }
+    const { y, height } = await page.locator('.option').last().boundingBox();
+    assert.ok(y + height <= 375, 'the answers are in sight');
   });
 
   test('too many questions: the page says so and offers a rule to look at, never a yes to all', async (t) => {
