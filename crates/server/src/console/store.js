@@ -72,6 +72,11 @@ let hasBeenLive = false;
 /** @param {string | null} session the session whose events are wanted */
 export function watch(session) {
   filter = session ? { session } : QUIET;
+  choose();
+}
+
+/** Says which events are wanted, if somebody is there to hear it. */
+function choose() {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: 'watch', ...filter, after: store.cursor ?? undefined }));
 }
 
@@ -132,8 +137,9 @@ async function connect() {
     mine.close();
     later();
   }, HELLO_MS);
-  const wanted = { ...filter, after: store.cursor ?? undefined };
-  if (filter !== QUIET) mine.addEventListener('open', () => mine.send(JSON.stringify({ type: 'watch', ...wanted })));
+  mine.addEventListener('open', () => {
+    if (filter !== QUIET) choose();
+  });
   mine.addEventListener('message', (event) => {
     if (mine !== socket) return;
     clearTimeout(limit);

@@ -67,6 +67,25 @@ describe('the connection', () => {
     await page.getByText('Connected again').waitFor();
   });
 
+  test('a session that is opened while the page connects is watched', async (t) => {
+    const { page, mock } = await visit(t, { auto: false });
+    await page.locator('.session').first().waitFor();
+    const { port, state } = mock;
+    await mock.stop();
+    await page.getByText('The connection to the server is lost').waitFor();
+    let open;
+    Object.assign(state, { upgrades: 0, isOpen: new Promise((resolve) => { open = resolve; }) });
+    const again = await startMock({ port, state });
+    t.after(() => again.stop());
+    await until(() => state.upgrades > 0, () => 'the page connects');
+    await page.locator('.session a').filter({ hasText: 'Berth planner' }).click();
+    await page.getByRole('heading', { name: /Berth planner/ }).waitFor();
+    assert.deepEqual(state.watches, []);
+    open();
+    await until(() => state.watches.length > 0, () => 'the page says what it wants to hear of');
+    assert.equal(state.watches.at(-1).session, 's-berths');
+  });
+
   test('a stream that never begins is given up, and tried again', async (t) => {
     const mock = await startMock();
     mock.state.deaf = 1;
