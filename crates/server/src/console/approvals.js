@@ -94,7 +94,7 @@ function history() {
   const soon = () => { clearTimeout(timer); timer = setTimeout(() => void read(true), 600); };
   void read(true);
   soon();
-  const off = on('closed', soon);
+  const offs = [on('closed', soon), on('again', soon)];
   return {
     root: el('div', null, el('div', { class: 'filters' }, hook),
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Decisions' }, el('table', { class: 'table history stacks' }, el('thead', null, el('tr', null, ['When', 'Decision', 'Question', 'Who', 'Session'].map((name) => el('th', { scope: 'col' }, name)))), rows)), more),
@@ -102,7 +102,7 @@ function history() {
     close() {
       isClosed = true;
       clearTimeout(timer);
-      off();
+      offs.forEach((off) => off());
     },
   };
 }
@@ -156,13 +156,13 @@ function rules() {
     }
   };
   void read();
-  const off = on('rules', () => void read());
+  const offs = [on('rules', () => void read()), on('again', () => void read())];
   return {
     root: el('div', null, unread, list),
     tools: may('approver') ? el('button', { type: 'button', onclick: () => ruleForm({ hook: '', pattern: '' }) }, icon('plus'), 'New rule') : undefined,
     close() {
       isClosed = true;
-      off();
+      offs.forEach((off) => off());
     },
   };
 }

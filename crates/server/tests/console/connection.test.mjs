@@ -86,6 +86,29 @@ describe('the connection', () => {
     assert.equal(state.watches.at(-1).session, 's-berths');
   });
 
+  // What was decided is read twice in the beginning, because the log may be a moment behind.
+  for (const [name, path, times, row, empty, change] of [
+    ['rules', '/api/rules', 1, '.rule-card', 'There are no rules.', (state) => { state.rules = []; }],
+    ['history', '/api/approvals/history', 2, 'tbody tr', 'Nothing was decided yet.', (state) => { state.decided = []; }],
+  ]) {
+    test(`what has changed while the server was away is read again: ${name}`, async (t) => {
+      const mock = await startMock();
+      const asked = [];
+      mock.state.delay = (what) => asked.push(what);
+      const { page } = await visit(t, { mock, hash: `#/approvals/${name}`, auto: false });
+      await page.locator(`main ${row}`).first().waitFor();
+      await until(() => asked.filter((one) => one === path).length === times, () => `${path} ${times} times in ${asked}`);
+      const { port, state } = mock;
+      await mock.stop();
+      await page.getByText('The connection to the server is lost').waitFor();
+      change(state);
+      const again = await startMock({ port, state });
+      t.after(() => again.stop());
+      await page.locator('main').getByText(empty).waitFor();
+      assert.equal(await page.locator(`main ${row}`).count(), 0);
+    });
+  }
+
   test('a stream that never begins is given up, and tried again', async (t) => {
     const mock = await startMock();
     mock.state.deaf = 1;
