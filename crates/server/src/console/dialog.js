@@ -6,7 +6,7 @@
 import { get, post, Refused, words } from './api.js';
 import { ring } from './charts.js';
 import { add, announce, byId, el, fill, icon, toast } from './dom.js';
-import { clock, serverNow } from './format.js';
+import { clock, count, serverNow } from './format.js';
 import { decisionBadge, diff, isOther, person, summary, whoDecided } from './parts.js';
 import { may, on, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
@@ -105,7 +105,11 @@ function changed() {
       missing(current.id);
     }
   }
-  if (dialog.open) return heading();
+  if (dialog.open) {
+    heading();
+    onward();
+    return;
+  }
   const news = queue().find((one) => !seen.has(one.id));
   // A dialog over another dialog would take away what somebody is writing.
   if (news && opensAlone() && !document.querySelector('dialog[open]')) show(news);
@@ -227,20 +231,38 @@ function choices(approval) {
 function heading() {
   const all = queue();
   const at = current ? all.findIndex((one) => one.id === current?.id) : -1;
-  const others = all.filter((one) => one.id !== current?.id);
-  const move = (/** @type {number} */ by) => {
-    const next = at < 0 ? all[0] : all[(at + by + all.length) % all.length];
-    if (next) show(next);
-  };
+  const isOneOfMany = at >= 0 && all.length > 1;
+  const open = all.length;
   const bar = byId('question-bar');
-  if (!isOther(bar, [current?.id, at, all.map((one) => one.id)])) return;
+  if (!isOther(bar, [current?.id, at, isOneOfMany, open])) return;
   const held = document.activeElement?.id;
   fill(bar,
-    el('span', { class: 'faint num', id: 'question-place' }, at < 0 ? (all.length ? `${all.length} more open` : 'no other question is open') : all.length > 1 ? `Question ${at + 1} of ${all.length}` : 'One question'),
-    others.length > 0 && at >= 0 ? el('button', { type: 'button', class: 'quiet', id: 'question-before', 'aria-label': 'Previous question', title: 'Previous question (←)', onclick: () => move(-1) }, icon('back')) : null,
-    others.length > 0 && at >= 0 ? el('button', { type: 'button', class: 'quiet', id: 'question-next', 'aria-label': 'Next question', title: 'Next question (→)', onclick: () => move(1) }, icon('next')) : null,
+    el('span', { class: 'faint num', id: 'question-place' }, at < 0 ? (open ? `${count(open)} more open` : 'no other question is open') : open > 1 ? `Question ${count(at + 1)} of ${count(open)}` : 'One question'),
+    isOneOfMany ? el('button', { type: 'button', class: 'quiet', id: 'question-before', 'aria-label': 'Previous question', title: 'Previous question (←)', onclick: () => move(-1) }, icon('back')) : null,
+    isOneOfMany ? el('button', { type: 'button', class: 'quiet', id: 'question-next', 'aria-label': 'Next question', title: 'Next question (→)', onclick: () => move(1) }, icon('next')) : null,
     el('button', { type: 'button', class: 'quiet', id: 'question-close', 'aria-label': 'Close without answering', title: 'Close without answering (Esc)', onclick: () => dialog.close() }, icon('close')));
   if (held?.startsWith('question-')) document.getElementById(held)?.focus();
+}
+
+/**
+ * To another question, among those that are open now.
+ * @param {number} by
+ */
+function move(by) {
+  const all = queue();
+  const at = all.findIndex((one) => one.id === current?.id);
+  const next = at < 0 ? all[0] : all[(at + by + all.length) % all.length];
+  if (next) show(next);
+}
+
+/** The way on from a question that is closed, to one that is open now. */
+function onward() {
+  const row = byIdMaybe('question-onward');
+  const isMore = queue().length > 0;
+  if (!row || !isOther(row, isMore)) return;
+  const held = document.activeElement?.id;
+  fill(row, el('button', { type: 'button', id: 'question-done', onclick: () => dialog.close() }, 'Close'), isMore ? el('button', { type: 'button', id: 'question-forward', class: 'primary', onclick: forward }, 'Next question') : null);
+  if (held?.startsWith('question-')) byIdMaybe(held)?.focus();
 }
 
 function draw() {
@@ -275,11 +297,11 @@ function foot() {
   if (!approval) return;
   options = null;
   if (outcome) {
-    const next = queue()[0];
     fill(foot,
       outcome.basis === GONE ? el('div', { class: 'notice plain', role: 'status' }, icon('question'), 'This question is no longer open, and its session has not said how it ended.') : el('div', { class: `outcome ${outcome.granted ? 'good' : 'bad'}`, role: 'status' }, decisionBadge(outcome.granted), el('span', null, outcome.by ? el('span', null, 'Answered by ', person(outcome.by)) : whoDecided(outcome), '.')),
       problem ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))) : null,
-      el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Close'), next ? el('button', { type: 'button', class: 'primary', onclick: () => show(next) }, 'Next question') : null));
+      el('div', { class: 'row end', id: 'question-onward' }));
+    onward();
     return;
   }
   fill(foot);

@@ -186,6 +186,22 @@ describe('questions', () => {
     await page.getByRole('heading', { name: 'Allow write to config/production.toml?' }).waitFor();
   });
 
+  test('the way on from a closed question leads to what is open now, also if that was asked a moment ago', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 2 } });
+    const onward = dialog(page).getByRole('button', { name: 'Next question' });
+    await page.getByRole('heading', { name: 'Run this command on the staging host?' }).waitFor();
+    mock.decide('s-harbour.8', false, { by: { name: 'grace', via: 'api' } });
+    await page.locator('.outcome').waitFor();
+    await onward.waitFor();
+    mock.decide('s-harbour.7', false, { by: { name: 'grace', via: 'api' } });
+    await onward.waitFor({ state: 'hidden' });
+    await reads(page.locator('#question-place'), /^no other question is open$/);
+    mock.ask(command(9, { prompt: 'Run this one?' }));
+    await onward.click();
+    await page.getByRole('heading', { name: 'Run this one?' }).waitFor();
+    await settled(page);
+  });
+
   test('a late answer is refused, and that is shown', async (t) => {
     const { page, mock } = await visit(t, { mock: { open: 1 }, expectErrors: true });
     await dialog(page).waitFor();
