@@ -2,8 +2,10 @@
 
 import { byId } from './dom.js';
 import { openQuestions } from './dialog.js';
-import { on, queue, store } from './store.js';
+import { on, openCount, queue, store } from './store.js';
 import { plain } from './text.js';
+
+/** @import {Approval} from './types.js' */
 
 const icon = /** @type {HTMLLinkElement} */ (byId('favicon'));
 const WANTED = 'amplifier.notify';
@@ -20,7 +22,7 @@ export function setTitle(words) {
 }
 
 function mark() {
-  const open = store.approvals.size;
+  const open = openCount();
   const is = `${open ? `(${open}) ` : ''}${title}`;
   if (document.title !== is) document.title = is;
   const broken = store.audit?.sound === false;
@@ -48,7 +50,7 @@ export async function toggleNotifications() {
 
 export function startAlerts() {
   on('audit', mark);
-  on('approvals', () => {
+  on('approvals', (/** @type {Approval | undefined} */ asked) => {
     mark();
     for (const [id, one] of shownNow) {
       if (!store.approvals.has(id)) {
@@ -56,11 +58,12 @@ export function startAlerts() {
         shownNow.delete(id);
       }
     }
+    const news = asked ? [asked] : queue();
     if (notifications() !== 'on' || !document.hidden) {
-      for (const one of queue()) told.add(one.id);
+      for (const one of news) told.add(one.id);
       return;
     }
-    for (const approval of queue()) {
+    for (const approval of news) {
       if (told.has(approval.id)) continue;
       told.add(approval.id);
       try {

@@ -6,12 +6,14 @@ import { openQuestions, opensAlone, setOpensAlone } from './dialog.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, clock, count, folderName, serverNow } from './format.js';
 import { badge, confirmed, decisionBadge, empty, failed, modal, perFrame, summary, whoDecided } from './parts.js';
-import { may, on, queue, sessionName, store } from './store.js';
+import { may, on, openCount, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {Decided, Rule, View} from './types.js' */
 
 const PAGE = 50;
+/** So many open questions are listed, those that are more urgent first. */
+const AT_ONCE = 200;
 
 /** @param {'open' | 'history' | 'rules'} part
  * @returns {View} */
@@ -32,14 +34,14 @@ function open() {
   const list = el('ul', { class: 'cards' });
   const draw = perFrame(() => {
     const all = queue();
-    fill(list, all.slice(0, 200).map((one) => el('li', { class: 'card question-card' },
+    fill(list, all.slice(0, AT_ONCE).map((one) => el('li', { class: 'card question-card' },
       el('div', { class: 'grow' },
         el('p', { class: 'strong' }, shown(one.prompt, { limit: 200, more: false })),
         el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one), { limit: 60, more: false }), ' · ', ago(one.asked_at), summary(one) ? ' · ' : null, summary(one))),
       el('span', { class: 'num countdown-text', 'data-deadline': one.deadline }, clock(Date.parse(one.deadline) - serverNow())),
       el('button', { type: 'button', class: 'primary', onclick: () => openQuestions(one.id) }, may('approver') ? 'Look and answer' : 'Look'))),
-    all.length > 200 ? el('li', { class: 'faint' }, `${count(all.length - 200)} more`) : null,
-    all.length === 0 ? el('li', null, empty('approvals', 'No question is open.', 'When a hook asks, it shows up here, in the title of this page, and as a notification if you want.')) : null);
+    openCount() > AT_ONCE ? el('li', { class: 'faint' }, `${count(openCount() - AT_ONCE)} more`) : null,
+    openCount() === 0 ? el('li', null, empty('approvals', 'No question is open.', 'When a hook asks, it shows up here, in the title of this page, and as a notification if you want.')) : null);
   });
   draw();
   const timer = setInterval(() => {

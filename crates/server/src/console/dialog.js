@@ -8,7 +8,7 @@ import { ring } from './charts.js';
 import { add, announce, byId, el, fill, icon, toast } from './dom.js';
 import { clock, count, serverNow } from './format.js';
 import { decisionBadge, diff, isOther, person, summary, whoDecided } from './parts.js';
-import { may, on, queue, sessionName, store } from './store.js';
+import { acceptClosed, may, on, openCount, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {Choice, Decided} from './types.js' */
@@ -232,7 +232,7 @@ function heading() {
   const all = queue();
   const at = current ? all.findIndex((one) => one.id === current?.id) : -1;
   const isOneOfMany = at >= 0 && all.length > 1;
-  const open = all.length;
+  const open = openCount();
   const bar = byId('question-bar');
   if (!isOther(bar, [current?.id, at, isOneOfMany, open])) return;
   const held = document.activeElement?.id;
@@ -375,7 +375,7 @@ async function answer(choice) {
   lamp();
   try {
     const said = await post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option: choice.option.label, nonce: approval.nonce, ...(choice.scope ? { scope: choice.scope } : {}) });
-    store.approvals.delete(approval.id);
+    acceptClosed(approval.id);
     toast([el('strong', null, said?.granted ? 'Allowed' : 'Denied'), ': ', shown(approval.prompt, { limit: 120, more: false })], said?.granted ? 'good' : 'plain');
     announce(said?.granted ? 'Allowed.' : 'Denied.');
     if (current?.id === approval.id) forward();

@@ -11,7 +11,7 @@ import { hooksView, hookView } from './hooks.js';
 import { isOther, perFrame } from './parts.js';
 import { sessionView } from './session.js';
 import { sessionsView } from './sessions.js';
-import { askAgain, may, on, queue, retryNow, start, store } from './store.js';
+import { askAgain, may, on, openCount, queue, retryNow, start, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './types.js' */
@@ -87,7 +87,7 @@ const nav = perFrame(() => {
   if (list.childElementCount === 0) {
     for (const [id, label, sign] of AREAS) list.append(el('li', null, el('a', { href: `#/${id}`, id: `nav-${id}` }, icon(sign ?? ''), el('span', { class: 'label' }, label), el('span', { class: 'count num', id: `count-${id}` }))));
   }
-  const waiting = store.approvals.size;
+  const waiting = openCount();
   const live = [...store.sessions.values()].filter((one) => one.state === 'running' || one.state === 'waiting').length;
   for (const [id = ''] of AREAS) {
     const link = byId(`nav-${id}`);
@@ -117,9 +117,10 @@ function around() {
 function bars() {
   const box = byId('bars');
   const seconds = store.link === 'lost' ? Math.max(0, Math.ceil((store.retryAt - Date.now()) / 1_000)) : 0;
-  const open = queue();
+  const open = openCount();
+  const [first] = queue();
   const isAtAudit = location.hash.startsWith('#/audit');
-  if (!isOther(box, [store.link, seconds, store.audit?.sound, store.audit?.problems[0], isAtAudit, store.busy, open.length, open[0]?.prompt, store.me?.role])) return;
+  if (!isOther(box, [store.link, seconds, store.audit?.sound, store.audit?.problems[0], isAtAudit, store.busy, open, first?.prompt, store.me?.role])) return;
   const held = document.activeElement?.id;
   fill(box);
   if (store.link === 'lost') {
@@ -134,8 +135,8 @@ function bars() {
     add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` has asked ${count(busy.asked)} times in ${count(busy.seconds)} seconds. `, may('approver') ? el('span', { class: 'aside' }, 'A rule can answer what comes next; each open question still wants its own answer.') : ''),
       may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Look at a rule…') : null));
   }
-  if (open.length && store.link !== 'unknown' && store.link !== 'strange') {
-    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open.length === 1 ? 'One question is open' : `${count(open.length)} questions are open`), el('span', { class: 'bar-prompt' }, ': ', shown(open[0]?.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'Look')));
+  if (first && store.link !== 'unknown' && store.link !== 'strange') {
+    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open === 1 ? 'One question is open' : `${count(open)} questions are open`), el('span', { class: 'bar-prompt' }, ': ', shown(first.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'Look')));
   }
   if (held && ['retry', 'bar-rule', 'bar-asks', 'bar-broken'].includes(held)) document.getElementById(held)?.focus();
 }

@@ -203,16 +203,24 @@ export function sessionView(id) {
     el('a', { href: '#/sessions', class: 'up' }, icon('back'), 'Sessions'), head, filters,
     above, list, below, el('div', { class: 'dock' }, jump, box.root));
 
+  /** The page is told of those that are not over, and of the newest others. An older one has to be asked for. */
+  function know() {
+    get(`/api/sessions/${encodeURIComponent(id)}`).then((session) => {
+      if (!isClosed) acceptSession(session);
+    }, (error) => {
+      if (isClosed || isLoaded) return;
+      fill(head, el('h1', { tabindex: -1 }, 'Session'));
+      fill(below, failed(words(error)));
+      filters.hidden = true;
+    });
+  }
+
   const known = store.sessions.get(id);
   if (known) {
     fillHead(head, known);
     box.show(known);
   }
-  else get(`/api/sessions/${encodeURIComponent(id)}`).then(acceptSession, (error) => {
-    fill(head, el('h1', { tabindex: -1 }, 'Session'));
-    fill(below, failed(words(error)));
-    filters.hidden = true;
-  });
+  else know();
   void read();
   watch(id);
   let lastState = known?.state;
@@ -224,6 +232,7 @@ export function sessionView(id) {
   const offs = [
     on('sessions', (session) => {
       if (session && session.id !== id) return;
+      if (!session && store.link === 'live' && !store.sessions.has(id)) know();
       drawHead();
       const state = store.sessions.get(id)?.state;
       if (state !== lastState) drawOpen();

@@ -3,8 +3,8 @@
 import { post, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, count, folderName, short } from './format.js';
-import { empty, isOther, modal, perFrame, STATES, stateBadge } from './parts.js';
-import { may, on, sessionName, store } from './store.js';
+import { empty, failed, isOther, modal, perFrame, STATES, stateBadge } from './parts.js';
+import { may, on, readOlder, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {Session, View} from './types.js' */
@@ -12,6 +12,8 @@ import { plain, shown } from './text.js';
 /** @type {{text: string, state: string}} what is looked for; kept while the page is open */
 const wanted = { text: '', state: '' };
 const AT_ONCE = 200;
+/** Of those that are over, and so of all, not every one is known here. */
+const MAY_BE_OLDER = new Set(['', 'ended', 'gone']);
 
 /** @returns {View} */
 export function sessionsView() {
@@ -26,15 +28,34 @@ export function sessionsView() {
   });
   /** @type {Map<string, {node: HTMLElement, key: string}>} */
   const rows = new Map();
+  let isReading = false;
+  /** @type {string | null} */
+  let problem = null;
+  const isSearch = () => Boolean(wanted.text.trim() || wanted.state);
+  /** A search looks through all of them; who only reads on gets a page. */
+  const older = async () => {
+    isReading = true;
+    problem = null;
+    draw();
+    try {
+      do await readOlder();
+      while (store.hasOlder && isSearch());
+      most += AT_ONCE;
+    } catch (error) {
+      problem = words(error);
+    }
+    isReading = false;
+    draw();
+  };
 
   const draw = perFrame(() => {
     const all = [...store.sessions.values()];
     /** @type {Record<string, number>} */
     const states = {};
     for (const one of all) states[one.state] = (states[one.state] ?? 0) + 1;
-    const chip = (/** @type {string} */ state, /** @type {string} */ label, /** @type {number} */ n) => el('button', { type: 'button', class: 'chip', id: `state-${state || 'all'}`, 'aria-pressed': String(wanted.state === state), onclick: () => { wanted.state = state; draw(); } }, label, ' ', el('span', { class: 'num faint' }, count(n)));
+    const chip = (/** @type {string} */ state, /** @type {string} */ label, /** @type {number} */ n) => el('button', { type: 'button', class: 'chip', id: `state-${state || 'all'}`, 'aria-pressed': String(wanted.state === state), onclick: () => { wanted.state = state; draw(); } }, label, ' ', el('span', { class: 'num faint' }, count(n), store.hasOlder && MAY_BE_OLDER.has(state) ? '+' : ''));
     const held = document.activeElement?.id;
-    if (isOther(chips, [states, wanted.state])) fill(chips, chip('', 'All', all.length), Object.entries(STATES).filter(([state]) => states[state] || wanted.state === state).map(([state, label]) => chip(state, label === 'Waiting for you' ? 'Waiting' : label, states[state] ?? 0)));
+    if (isOther(chips, [states, wanted.state, store.hasOlder])) fill(chips, chip('', 'All', all.length), Object.entries(STATES).filter(([state]) => states[state] || wanted.state === state).map(([state, label]) => chip(state, label === 'Waiting for you' ? 'Waiting' : label, states[state] ?? 0)));
     if (held?.startsWith('state-')) document.getElementById(held)?.focus();
 
     const text = wanted.text.trim().toLowerCase();
@@ -64,10 +85,16 @@ export function sessionsView() {
       if (before === row.node) before = before.nextElementSibling;
       else list.insertBefore(row.node, before);
     }
-    fill(tail,
-      found.length > most ? el('button', { type: 'button', onclick: () => { most += AT_ONCE; draw(); } }, `Show ${Math.min(AT_ONCE, found.length - most)} more of ${count(found.length)}`) : null,
-      found.length === 0 && all.length > 0 ? empty('sessions', 'No session matches.') : null,
-      all.length === 0 && store.link !== 'connecting' ? first() : null);
+    const isOlder = store.hasOlder && MAY_BE_OLDER.has(wanted.state);
+    if (isOther(tail, [found.length, most, all.length === 0, store.link, isOlder, isSearch(), isReading, problem])) {
+      fill(tail,
+        found.length > most ? el('button', { type: 'button', onclick: () => { most += AT_ONCE; draw(); } }, `Show ${Math.min(AT_ONCE, found.length - most)} more of ${count(found.length)}`) : null,
+        found.length === 0 && all.length > 0 ? empty('sessions', isOlder ? 'None of the newest sessions matches.' : 'No session matches.') : null,
+        isOlder && found.length <= most ? el('button', { type: 'button', id: 'older', disabled: isReading, onclick: () => void older() }, isReading ? 'Reading…' : isSearch() ? 'Look through older sessions too' : 'Show older sessions') : null,
+        problem ? failed(problem) : null,
+        all.length === 0 && store.link !== 'connecting' ? first() : null);
+      if (held === 'older') document.getElementById(held)?.focus();
+    }
     filters.hidden = all.length === 0;
   }, 150);
 

@@ -6,24 +6,30 @@ import { folderName, setClock } from './format.js';
 /** @import {Approval, AuditStatus, Busy, Decided, LogRecord, Me, Session} from './types.js' */
 /** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: the server does not know who this is; `strange`: it is not the server */
 /** @typedef {'me' | 'link' | 'sessions' | 'approvals' | 'closed' | 'busy' | 'rules' | 'audit' | 'events' | 'again'} Topic */
+/**
+ * What the server has told the person who looks.
+ * @typedef {object} Told
+ * @property {Me | null} me
+ * @property {Map<string, Session>} sessions those that are not over, and the newest of the others
+ * @property {boolean} hasOlder whether there are more
+ * @property {Map<string, Approval>} approvals
+ * @property {number} unread how many questions are open beside those, until they are read
+ * @property {Busy | null} busy
+ * @property {AuditStatus | null} audit
+ * @property {number | null} cursor
+ */
+
+/** @returns {Told} */
+function nothing() {
+  return { me: null, sessions: new Map(), hasOlder: false, approvals: new Map(), unread: 0, busy: null, audit: null, cursor: null };
+}
 
 export const store = {
-  /** @type {Me | null} */
-  me: null,
   /** @type {Link} */
   link: 'connecting',
   /** When the next try is due, while the link is lost. */
   retryAt: 0,
-  /** @type {Map<string, Session>} */
-  sessions: new Map(),
-  /** @type {Map<string, Approval>} */
-  approvals: new Map(),
-  /** @type {Busy | null} */
-  busy: null,
-  /** @type {AuditStatus | null} */
-  audit: null,
-  /** @type {number | null} */
-  cursor: null,
+  ...nothing(),
 };
 
 /** @type {Map<Topic, Set<(value: any) => void>>} */
@@ -68,6 +74,13 @@ let tries = 0;
 /** @type {number | undefined} */
 let timer;
 let hasBeenLive = false;
+/** How often the server has said how things are; what was asked for before belongs to how they were. */
+let hellos = 0;
+
+/** How many questions, or sessions, are asked for at a time. */
+const PAGE = 1_000;
+/** How long is waited before what could not be read is asked for again. */
+const AGAIN_MS = 2_000;
 
 /** @param {string | null} session the session whose events are wanted */
 export function watch(session) {
@@ -175,11 +188,17 @@ function hear(message) {
       setClock(message.now);
       store.me = message.me ?? store.me;
       store.sessions = new Map((message.sessions ?? []).map((/** @type {Session} */ one) => [one.id, one]));
+      store.hasOlder = message.known > store.sessions.size;
+      before = undefined;
       store.approvals = new Map((message.approvals ?? []).map((/** @type {Approval} */ one) => [one.id, one]));
+      ordered = [...store.approvals.values()].sort((a, b) => Date.parse(a.deadline) - Date.parse(b.deadline));
+      store.unread = Math.max(0, message.pending - store.approvals.size);
+      settled.clear();
+      hellos += 1;
       store.audit = message.audit ?? store.audit;
       store.cursor ??= message.cursor ?? null;
-      if ('busy' in message) store.busy = readBusy(message.busy);
-      else void get('/api/approvals').then((said) => hear({ type: 'busy', busy: said?.busy }), () => {});
+      store.busy = readBusy(message.busy);
+      if (store.unread > 0) void readOpen();
       const again = hasBeenLive;
       const wasLost = store.link === 'lost';
       hasBeenLive = true;
@@ -203,11 +222,12 @@ function hear(message) {
       tell('sessions', message.session);
       break;
     case 'asked':
-      store.approvals.set(message.approval.id, message.approval);
+      settled.delete(message.approval.id);
+      keep(message.approval);
       tell('approvals', message.approval);
       break;
     case 'closed':
-      store.approvals.delete(message.id);
+      drop(message.id);
       tell('closed', { id: message.id, decided: /** @type {Decided} */ (message.decided) });
       tell('approvals');
       break;
@@ -235,9 +255,92 @@ function readBusy(busy) {
   return { asked: busy.asked, seconds: busy.seconds, hook: busy.suggestion?.hook ?? busy.hook, pattern: busy.suggestion?.pattern ?? busy.pattern ?? '' };
 }
 
-/** The open questions, the most urgent first. */
+/** @type {Approval[]} the open questions, the most urgent first */
+let ordered = [];
+/** @type {Set<string>} questions that were closed since the server said how things are: a list that was on its way may still have them */
+const settled = new Set();
+
+/** The open questions that are here, the most urgent first. */
 export function queue() {
-  return [...store.approvals.values()].sort((a, b) => Date.parse(a.deadline) - Date.parse(b.deadline));
+  return ordered;
+}
+
+/** How many questions are open. */
+export function openCount() {
+  return store.approvals.size + store.unread;
+}
+
+/** @param {Approval} approval */
+function keep(approval) {
+  if (store.approvals.has(approval.id)) ordered = ordered.filter((one) => one.id !== approval.id);
+  store.approvals.set(approval.id, approval);
+  // There may be ten thousand, and they come one by one.
+  const deadline = Date.parse(approval.deadline);
+  let [from, to] = [0, ordered.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (Date.parse(ordered[middle]?.deadline ?? '') <= deadline) from = middle + 1;
+    else to = middle;
+  }
+  ordered.splice(from, 0, approval);
+}
+
+/** @param {string} id */
+function drop(id) {
+  if (settled.has(id)) return;
+  settled.add(id);
+  ordered = ordered.filter((one) => one.id !== id);
+  if (!store.approvals.delete(id) && store.unread > 0) store.unread -= 1;
+}
+
+/**
+ * A question is no longer open, as the server has said to this page alone.
+ * @param {string} id
+ */
+export function acceptClosed(id) {
+  drop(id);
+  tell('approvals');
+}
+
+/** Reads the questions that the first message had no room for. What the stream has said meanwhile is newer than what is read. */
+async function readOpen() {
+  const mine = hellos;
+  /** @type {string | undefined} */
+  let after;
+  for (;;) {
+    /** @type {{approvals: Approval[], pending: number} | null} */
+    const page = await get('/api/approvals', { after, limit: PAGE }).catch(() => null);
+    if (mine !== hellos) return;
+    if (!page) {
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      if (mine !== hellos || store.link !== 'live') return;
+      continue;
+    }
+    for (const one of page.approvals) {
+      if (!settled.has(one.id) && !store.approvals.has(one.id)) keep(one);
+    }
+    after = page.approvals.at(-1)?.asked_at;
+    const isEnd = page.approvals.length < PAGE;
+    store.unread = isEnd ? 0 : Math.max(0, page.pending - store.approvals.size);
+    tell('approvals');
+    if (isEnd) return;
+  }
+}
+
+/** @type {string | undefined} older sessions were last heard of before that time */
+let before;
+
+/** Reads sessions that were over long ago, some at a time. */
+export async function readOlder() {
+  const mine = hellos;
+  /** @type {{sessions: Session[]}} */
+  const page = await get('/api/sessions', { before, limit: PAGE });
+  if (mine !== hellos) return;
+  // What the stream has said of a session is newer.
+  for (const one of page.sessions) if (!store.sessions.has(one.id)) store.sessions.set(one.id, one);
+  before = page.sessions.at(-1)?.last_at;
+  store.hasOlder = page.sessions.length >= PAGE;
+  tell('sessions');
 }
 
 /**

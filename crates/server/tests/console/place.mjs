@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -14,6 +15,8 @@ const PROGRAM = process.env.AMPLIFIER ?? fileURLToPath(new URL('../../../../targ
 export class Place {
   /** @type {Set<import('node:child_process').ChildProcess>} */
   #children = new Set();
+  /** @type {Set<import('node:net').Socket>} */
+  #sockets = new Set();
   #scripts = 0;
   server = null;
 
@@ -108,6 +111,28 @@ export class Place {
     return this.#start(['run', '--serve', '--script', await this.script(answers), ...more, long ? '-' : prompt], { input: long ? prompt : null, workspace });
   }
 
+  /** Something that says to the server that it is a session, and asks so many questions. */
+  async pretend(session, asks = 0) {
+    const socket = createConnection(this.at('home/server/socket'));
+    this.#sockets.add(socket);
+    const say = (message) => socket.write(`${JSON.stringify(message)}\n`);
+    const now = Date.now();
+    const asked = new Date(now).toISOString();
+    say({ type: 'hello', version: 3, session, run: 'run', name: session, pid: process.pid, workspace: this.at('harbour'), takes_prompts: false, idle: false, begun_at: asked });
+    await within(new Promise((resolve, reject) => { socket.once('data', resolve).once('error', reject).once('close', () => reject(new Error(`the server does not want ${session}`))); }), () => 'the server says welcome');
+    socket.setEncoding('utf8');
+    let rest = '';
+    socket.on('data', (text) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop();
+      for (const { type, id, ref, option, by } of lines.map((line) => JSON.parse(line))) {
+        if (type === 'answer') say({ type: 'answered', id, ref, result: 'taken', outcome: { granted: option !== 'Deny', basis: 'answer', reason: '', by } });
+      }
+    });
+    const options = [{ label: 'Allow once', effect: 'allow_once' }, { label: 'Deny', effect: 'deny' }];
+    for (let n = 1; n <= asks; n += 1) say({ type: 'asked', approval: { id: String(n), session, workspace: this.at('harbour'), hook: 'guard', event: 'tool:pre', prompt: `Run step ${n}?`, options, asked_at: new Date(now + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_600, default: 'deny', digest: `digest ${n}`, action: { title: 'Bash', notes: [], body: [], fields: [] }, nonce: '' } });
+  }
+
   async link(name, role) {
     const made = await this.amplifier('serve', 'link', '--name', name, '--role', role);
     assert.equal(made.code, 0, made.err);
@@ -128,6 +153,7 @@ export class Place {
   }
 
   async remove() {
+    for (const socket of this.#sockets) socket.destroy();
     const ends = [...this.#children].map((child) => new Promise((resolve) => child.once('close', resolve)));
     for (const child of this.#children) child.kill('SIGKILL');
     await within(Promise.all(ends), () => 'the processes end');

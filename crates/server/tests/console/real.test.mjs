@@ -205,6 +205,30 @@ describe('questions', () => {
     assert.equal(await page.getByText('No answer').count(), 0);
   });
 
+  test('with more sessions and questions than are told at first, all questions are there, and so is the session that waits', async (t) => {
+    const place = await placed(t);
+    await place.pretend('the-oldest', 1_120);
+    for (let n = 0; n < 230; n += 1) await place.pretend(`one-of-many-${n}`);
+    const { body: { approvals } } = await until(async () => {
+      const listed = await place.api('GET', '/api/approvals?limit=500');
+      return listed.body.pending === 1_120 && listed;
+    }, () => 'all questions are asked');
+    assert.equal(approvals.length, 500);
+    const page = await enter(t, place, { hash: '#/sessions' });
+    await page.waitForFunction(() => document.title.startsWith('(1120)'));
+    for (const { id, nonce } of approvals) assert.equal((await place.api('POST', `/api/approvals/${id}/answer`, { option: 'Deny', nonce })).status, 200);
+    await page.waitForFunction(() => document.title.startsWith('(620)'));
+    await page.keyboard.press('Escape');
+    await dialog(page).waitFor({ state: 'hidden' });
+    await page.locator('#bar-asks').click();
+    await asked(page, 'Run step 501?');
+    await page.keyboard.press('Escape');
+    await reads(page.locator('.session').first(), /Waiting for you[\s\S]*the-oldest/);
+    await page.getByLabel('Search sessions').fill('one-of-many-0');
+    await until(async () => (await page.locator('.session').count()) === 1, () => 'the search finds one session');
+    await reads(page.locator('.session'), /one-of-many-0/);
+  });
+
   test('the page of rules follows what is changed on the command line and with an editor', async (t) => {
     const place = await placed(t, { rules: { 'confirm:Run `ls`?': 'allow' } });
     const page = await enter(t, place, { hash: '#/approvals/rules' });
