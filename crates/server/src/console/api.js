@@ -26,6 +26,14 @@ export function onUnknown(tell) {
 }
 
 /** @type {() => void} */
+let whenReplaced = () => {};
+
+/** @param {() => void} tell what to do when somebody else has entered in another tab */
+export function onReplaced(tell) {
+  whenReplaced = tell;
+}
+
+/** @type {() => void} */
 let whenStrange = () => {};
 
 /** @param {() => void} tell what to do when something else answers at this address */
@@ -41,10 +49,32 @@ let isStrange = false;
 /** @type {Promise<void> | null} */
 let proving = null;
 
-// Somebody has entered anew in another tab. Its cookie counts here as well.
 addEventListener('storage', (event) => {
-  if (event.key === KEY && event.newValue) mine = event.newValue;
+  if (event.key === KEY && event.newValue) adopt(event.newValue);
 });
+
+/**
+ * Somebody has entered anew in another tab. The cookie counts here as well, so this page is theirs from now on.
+ * @param {string} key
+ */
+function adopt(key) {
+  if (key === mine) return;
+  mine = key;
+  doubt();
+  // What is no server does not become one by a key that was left here.
+  if (!isStrange) whenReplaced();
+}
+
+/**
+ * Nothing that one person began is sent under the name of another, or answered to them. That is looked for where the keys are kept: another tab may
+ * tell of it too late.
+ * @param {string | null} key the one that it was begun with
+ */
+function stillTheSame(key) {
+  const kept = localStorage.getItem(KEY);
+  if (kept) adopt(kept);
+  if (key !== mine) throw new Refused(0, 'replaced', 'Somebody else has entered in this browser meanwhile.');
+}
 
 /** @param {string} key */
 export function keep(key) {
@@ -90,9 +120,9 @@ async function prove() {
 }
 
 async function proof() {
-  mine = localStorage.getItem(KEY) ?? mine;
-  if (!mine) throw unknown();
   const key = mine;
+  stillTheSame(key);
+  if (!key) throw unknown();
   // Without TLS, only a page of this machine can tell. Elsewhere everybody on the way reads the key anyway.
   if (globalThis.crypto?.subtle) {
     const challenge = base64url(crypto.getRandomValues(new Uint8Array(32)));
@@ -108,6 +138,7 @@ async function proof() {
     } catch {
       throw new Refused(0, 'unreachable', 'The server cannot be reached.');
     }
+    stillTheSame(key);
     if (response.status === 401) throw unknown();
     if (response.status === 429 || response.status >= 500) throw new Refused(response.status, 'failed', `The server answered with status ${response.status}.`);
     let given;
@@ -191,9 +222,11 @@ export function remove(path) {
  * @returns {Promise<any>}
  */
 async function ask(method, path, body) {
+  const key = mine;
   await prove();
+  stillTheSame(key);
   /** @type {Record<string, string>} */
-  const headers = { 'x-amplifier-key': mine ?? '' };
+  const headers = { 'x-amplifier-key': key ?? '' };
   /** @type {RequestInit} */
   const request = { method, headers, credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(40_000) };
   if (body !== undefined) {
@@ -209,6 +242,7 @@ async function ask(method, path, body) {
     doubt();
     throw new Refused(0, 'unreachable', 'The server cannot be reached.');
   }
+  stillTheSame(key);
   /** @type {any} */
   let said = null;
   try {

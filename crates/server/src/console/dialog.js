@@ -8,7 +8,7 @@ import { ring } from './charts.js';
 import { add, announce, byId, el, fill, icon, toast } from './dom.js';
 import { clock, count, serverNow } from './format.js';
 import { decisionBadge, diff, isOther, person, summary, whoDecided } from './parts.js';
-import { acceptClosed, may, on, openCount, queue, sessionName, store } from './store.js';
+import { acceptClosed, may, on, openCount, queue, sessionName, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {Choice, Decided} from './types.js' */
@@ -35,6 +35,8 @@ const circle = ring(46);
 
 /** @type {Approval | null} the question that is shown */
 let current = null;
+/** Whom questions are shown to. Somebody else may see more of them or less, and answers under another name. */
+let reader = '';
 /** @type {Decided | null} what became of it, once it is closed */
 let outcome = null;
 /** @type {string | null} */
@@ -76,6 +78,8 @@ export function openQuestions(id) {
 
 export function startDialog() {
   dialog.addEventListener('close', () => {
+    // It may have been opened again before this is told.
+    if (dialog.open) return;
     clearInterval(ticker);
     current = null;
     outcome = null;
@@ -89,6 +93,7 @@ export function startDialog() {
 }
 
 function changed() {
+  if (reader !== whose()) otherReader();
   const back = outcome?.basis === GONE && current ? store.approvals.get(current.id) : undefined;
   // A session that was slow to come back has its question with it.
   if (back) show(back);
@@ -115,6 +120,18 @@ function changed() {
   if (news && opensAlone() && !document.querySelector('dialog[open]')) show(news);
 }
 
+/** What is shown was meant for another reader: it is drawn anew for this one, who has not seen it yet, or goes. */
+function otherReader() {
+  reader = whose();
+  seen.clear();
+  if (!current) return;
+  const fresh = outcome ? undefined : store.approvals.get(current.id);
+  if (fresh) return show(fresh);
+  current = null;
+  outcome = null;
+  dialog.close();
+}
+
 /**
  * Whether nothing of what a person decides by is different.
  * @param {Approval} one
@@ -130,8 +147,9 @@ function isSame(one, other) {
  * @param {Approval} approval
  */
 async function whole(approval) {
+  const asked = reader;
   const read = await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null);
-  if (current?.id !== approval.id || !current.cut || outcome) return;
+  if (reader !== asked || current?.id !== approval.id || !current.cut || outcome) return;
   if (read?.action && isSame(read, current)) return show({ ...read, cut: false });
   problem = 'All of this question cannot be read now, so it cannot be answered here. Close it, and open it again.';
   foot();
@@ -155,6 +173,7 @@ function missing(id) {
 /** @param {Approval} approval */
 function show(approval) {
   current = approval;
+  reader = whose();
   outcome = null;
   problem = null;
   isSending = false;
@@ -179,7 +198,7 @@ function settle() {
 
 /** Whether an answer counts now. */
 function ready() {
-  return performance.now() >= settledAt && !isSending && !current?.cut && !outcome && store.link === 'live' && current !== null && store.approvals.has(current.id) && remaining() > 0;
+  return performance.now() >= settledAt && !isSending && !current?.cut && !outcome && store.link === 'live' && reader === whose() && current !== null && store.approvals.has(current.id) && remaining() > 0;
 }
 
 function remaining() {

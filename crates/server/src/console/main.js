@@ -5,13 +5,13 @@ import { startAlerts, setTitle } from './alerts.js';
 import { approvalsView, ruleForm } from './approvals.js';
 import { auditView, recordView } from './audit.js';
 import { openQuestions, startDialog } from './dialog.js';
-import { add, byId, el, fill, icon, toast } from './dom.js';
+import { add, announce, byId, el, fill, icon, toast } from './dom.js';
 import { count } from './format.js';
 import { hooksView, hookView } from './hooks.js';
 import { isOther, perFrame } from './parts.js';
 import { sessionView } from './session.js';
 import { sessionsView } from './sessions.js';
-import { askAgain, may, on, openCount, queue, retryNow, start, store } from './store.js';
+import { askAgain, may, on, openCount, queue, retryNow, start, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './types.js' */
@@ -19,6 +19,8 @@ import { plain, shown } from './text.js';
 const main = byId('main');
 /** @type {View | null} */
 let view = null;
+/** Whom it is drawn for. */
+let reader = '';
 let isFirst = true;
 
 /** @returns {View} */
@@ -48,6 +50,8 @@ function route() {
     return;
   }
   document.body.classList.remove('outside');
+  if (!store.me) return waiting();
+  reader = whose();
   view = routed();
   name(view);
   fill(main, view.root);
@@ -55,6 +59,22 @@ function route() {
   if (!isFirst) /** @type {HTMLElement | null} */ (main.querySelector('h1'))?.focus({ preventScroll: true });
   isFirst = false;
   nav();
+}
+
+/** What is seen before it is known who looks. */
+function waiting() {
+  fill(main, el('div', { class: 'view' }, el('p', { class: 'faint' }, 'Waiting for the server…')));
+}
+
+/** Draws all anew if somebody else looks, or may do other things than before. */
+function greet() {
+  const isAnother = reader !== whose();
+  if (!store.me || !reader || (view && !isAnother)) return;
+  route();
+  if (!isAnother) return;
+  for (const one of document.querySelectorAll('dialog[open]:not(#question)')) /** @type {HTMLDialogElement} */ (one).close();
+  toast(['You are ', el('strong', null, shown(store.me.name, { limit: 60, more: false })), ` here from now on, with the role ${store.me.role}.`]);
+  announce(`You are ${plain(store.me.name, 60)} here from now on, with the role ${store.me.role}.`);
 }
 
 /** @param {View} of */
@@ -188,7 +208,10 @@ on('again', (wasLost) => {
   if (wasLost) toast('Connected again. Nothing was missed.', 'good');
 });
 on('busy', nav);
-on('me', nav);
+on('me', () => {
+  greet();
+  nav();
+});
 on('sessions', () => {
   // What a session is called may be heard after its page is open.
   if (view) name(view);
@@ -207,7 +230,7 @@ const begun = on('link', (link) => {
   route();
 });
 void start().then(() => {
-  if (!view && store.link === 'lost') fill(main, el('div', { class: 'view' }, el('p', { class: 'faint' }, 'Waiting for the server…')));
+  if (!view && store.link === 'lost') waiting();
   nav();
 });
 window.addEventListener('error', (event) => toast(`Something went wrong on this page: ${plain(event.message)}`, 'bad'));

@@ -1,6 +1,6 @@
 // What the page knows, and the stream that keeps it up to date. After a break the stream goes on from its cursor.
 
-import { doubt, get, onStrange, onUnknown, protocols, trustAgain } from './api.js';
+import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, trustAgain } from './api.js';
 import { folderName, setClock } from './format.js';
 
 /** @import {Approval, AuditStatus, Busy, Decided, LogRecord, Me, Session} from './types.js' */
@@ -62,6 +62,11 @@ export function may(role) {
   return order.indexOf(store.me?.role ?? 'viewer') >= order.indexOf(role);
 }
 
+/** Who looks, and with which role: what is drawn for one is not drawn for another. */
+export function whose() {
+  return store.me ? `${store.me.role} ${store.me.name}` : '';
+}
+
 /** A server that is there says hello at once; a connection on which nothing comes is given up, or the page would wait for ever. */
 const HELLO_MS = 15_000;
 // Only a session's own page needs all of its events; elsewhere the beginnings and ends of sessions are enough.
@@ -96,6 +101,11 @@ function choose() {
 export async function start() {
   onUnknown(() => setLink('unknown'));
   onStrange(() => setLink('strange'));
+  onReplaced(() => {
+    setLink('connecting');
+    forget();
+    void connect();
+  });
   addEventListener('online', () => retryNow());
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden && store.link === 'lost') retryNow();
@@ -121,19 +131,31 @@ export function retryNow() {
 /** @param {Link} link */
 function setLink(link) {
   store.link = link;
-  if (link === 'unknown' || link === 'strange') {
-    clearTimeout(timer);
-    socket?.close();
-  }
   tell('link', link);
+  if (link === 'unknown' || link === 'strange') forget();
+}
+
+/** Whoever looks now is not the one who was told all this, or is told no more. */
+function forget() {
+  clearTimeout(timer);
+  const old = socket;
+  socket = null;
+  old?.close();
+  hellos += 1;
+  tries = 0;
+  Object.assign(store, nothing());
+  ordered = [];
+  for (const topic of /** @type {Topic[]} */ (['me', 'sessions', 'approvals', 'busy', 'audit'])) tell(topic);
 }
 
 async function connect() {
   try {
     store.me = await get('/api/me');
     tell('me');
-  } catch {
-    if (store.link !== 'unknown' && store.link !== 'strange') later();
+  } catch (error) {
+    // For somebody who has entered meanwhile, it is tried already.
+    const isOver = error instanceof Refused && error.code === 'replaced';
+    if (!isOver && store.link !== 'unknown' && store.link !== 'strange') later();
     return;
   }
   // A stream that begins with a session tells of nothing else; this one is to hear of all of them.

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { describe } from 'node:test';
 import { KEY, startMock } from './mock.mjs';
 import { answered, dialog, soon, visit } from './visit.mjs';
-import { nothingSent, settled, test, until } from './waits.mjs';
+import { nothingSent, reads, settled, test, until } from './waits.mjs';
 
 describe('the connection', () => {
   test('after a restart of the server the page comes back by itself, from its cursor, with the same question', async (t) => {
@@ -108,6 +108,81 @@ describe('the connection', () => {
       assert.equal(await page.locator(`main ${row}`).count(), 0);
     });
   }
+
+  test('a role that has changed is seen at once, in an open question too, which settles anew', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 1, role: 'approver' }, still: true, hash: '#/approvals/rules' });
+    await dialog(page).waitFor();
+    await page.clock.runFor(1_000);
+    await settled(page);
+    const [whole] = mock.state.approvals;
+    const masked = { ...whole, action: { ...whole.action, body: [{ kind: 'plain', text: 'without its secrets' }] } };
+    let server = mock;
+    const become = async (role, approval) => {
+      const { port, state } = server;
+      await server.stop();
+      state.approvals = [approval];
+      server = await startMock({ port, state, role });
+      const { stop } = server;
+      t.after(() => stop().catch(() => {}));
+      await until(() => soon(page, page.locator('#me').getByText(role)), () => `the page knows that the role is ${role}`);
+    };
+    await become('viewer', masked);
+    await dialog(page).getByText('your role is viewer').waitFor();
+    await reads(page.locator('.diff'), /^\s*without its secrets\s*$/);
+    assert.equal(await page.locator('.option').count(), 0);
+    assert.equal(await page.getByRole('button', { name: 'Revoke', includeHidden: true }).count(), 0);
+    await become('approver', whole);
+    await reads(page.locator('.diff'), /requests_a_minute = 6000/);
+    await page.getByRole('button', { name: 'Revoke', includeHidden: true }).first().waitFor({ state: 'attached' });
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    await page.clock.runFor(1_000);
+    await settled(page);
+    await page.keyboard.press('1');
+    await answered(server, 1);
+  });
+
+  test('who enters in another tab is who this page is from then on, and an open question settles anew for them', async (t) => {
+    const { page, mock, sent } = await visit(t, { mock: { open: 1 }, still: true });
+    await dialog(page).waitFor();
+    await page.clock.runFor(1_000);
+    await settled(page);
+    await reads(page.locator('#me'), /ada\s*admin/);
+    const other = await page.context().newPage();
+    await other.goto(`${mock.url}health`);
+    // As far as the server is concerned, the browser is bob's before this page can know of it.
+    Object.assign(mock.state, { key: 'B'.repeat(43), name: 'bob', role: 'approver' });
+    await other.evaluate((key) => localStorage.setItem('amplifier.key', key), mock.state.key);
+    await until(() => soon(page, page.locator('#me').getByText('bob')), () => 'the page is that of bob');
+    await page.getByText('You are bob here from now on, with the role approver').first().waitFor();
+    await dialog(page).waitFor();
+    await page.keyboard.press('1');
+    await nothingSent(page, sent);
+    assert.equal(await page.getByRole('button', { name: 'New session', includeHidden: true }).count(), 0);
+    await page.clock.runFor(1_000);
+    await settled(page);
+    await page.keyboard.press('1');
+    await answered(mock, 1);
+    assert.deepEqual(mock.state.decided[0].by, { name: 'bob', via: 'console' });
+  });
+
+  test('a click that comes before this page knows of another person counts for nobody', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 }, expectErrors: true });
+    await dialog(page).waitFor();
+    await settled(page);
+    Object.assign(mock.state, { key: 'B'.repeat(43), name: 'bob', role: 'approver' });
+    // A page does not tell itself of what it keeps, so this one hears of it by nothing but what is kept.
+    await page.evaluate((key) => {
+      localStorage.setItem('amplifier.key', key);
+      document.querySelector('.option')?.click();
+    }, mock.state.key);
+    await reads(page.locator('#me'), /bob\s*approver/);
+    assert.deepEqual(mock.state.answers, []);
+    await settled(page);
+    await page.keyboard.press('3');
+    await answered(mock, 1);
+    assert.deepEqual(mock.state.decided[0].by, { name: 'bob', via: 'console' });
+  });
 
   test('a stream that never begins is given up, and tried again', async (t) => {
     const mock = await startMock();

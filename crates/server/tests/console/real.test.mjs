@@ -322,6 +322,22 @@ describe('who gets in', () => {
     await run.end;
   });
 
+  test('who enters in another tab of the browser is who answers in all of them', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place, { name: 'ann', role: 'admin' });
+    const run = await place.run('Make it', TOUCH);
+    await asked(page, 'Run `touch made`?');
+    await settled(page);
+    const other = await page.context().newPage();
+    await other.goto(await place.link('bob', 'approver'));
+    await live(other);
+    await reads(page.locator('#me'), /bob\s*approver/);
+    await asked(page, 'Run `touch made`?');
+    await answer(page, 'Allow once');
+    await run.end;
+    assert.deepEqual((await decisions(place)).map((one) => one.by), [{ name: 'bob', via: 'console' }]);
+  });
+
   test('an admin makes a link on the page, and who opens it is who it was made for', async (t) => {
     const place = await placed(t);
     const page = await enter(t, place);
