@@ -386,6 +386,7 @@ function trap(event) {
 /** @param {ReturnType<typeof choices>[number]} choice */
 async function answer(choice) {
   const approval = current;
+  const answering = reader;
   if (!approval || !may('approver')) return;
   if (!ready()) return lamp();
   isSending = true;
@@ -399,25 +400,25 @@ async function answer(choice) {
     announce(said?.granted ? 'Allowed.' : 'Denied.');
     if (current?.id === approval.id) forward();
   } catch (error) {
-    mine = null;
     const refused = error instanceof Refused ? error : new Refused(0, 'failed', words(error));
-    if (current?.id !== approval.id) {
+    const isShown = () => current?.id === approval.id && reader === answering && !outcome;
+    mine = null;
+    if (!isShown()) {
       toast(shown(refused.message, { limit: 300 }), 'bad');
-      return;
+      return changed();
     }
     isSending = false;
-    problem = refused.status === 0 ? 'The server cannot be reached, so it is not known whether the answer counted. The session says so here as soon as the connection is back.' : refused.message;
-    if (['answered', 'late', 'closed'].includes(refused.code) && !outcome) {
-      problem = `${refused.code === 'late' ? 'Too late: ' : ''}${refused.message}`;
-      store.approvals.delete(approval.id);
-      const decided = early?.id === approval.id ? early.decided : await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null);
-      if (current?.id !== approval.id) return;
-      if (typeof decided?.granted === 'boolean') return closed(approval.id, decided);
-      if (refused.by) problem += ` It was answered by ${refused.by.name}.`;
-    }
+    problem = refused.status === 0 ? 'The server cannot be reached, so it is not known whether the answer counted. The session says so here as soon as the connection is back.' : `${refused.code === 'late' ? 'Too late: ' : ''}${refused.message}`;
+    const isOver = ['answered', 'late', 'closed'].includes(refused.code);
+    if (isOver) acceptClosed(approval.id);
+    const decided = early?.id === approval.id ? early.decided : isOver ? await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null) : null;
+    if (!isShown()) return;
+    if (typeof decided?.granted === 'boolean') return closed(approval.id, decided);
+    if (isOver && refused.by) problem += ` It was answered by ${refused.by.name}.`;
     announce(plain(problem), 'assertive');
     foot();
-    lamp();
+    // What was said of the question while the answer was on its way counts now.
+    changed();
   }
 }
 

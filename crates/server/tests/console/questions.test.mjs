@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { startMock } from './mock.mjs';
 import { command, question } from './story.mjs';
-import { answered, dialog, visit } from './visit.mjs';
+import { answered, dialog, soon, visit } from './visit.mjs';
 import { nothingSent, reads, settled, test, until } from './waits.mjs';
 
 describe('questions', () => {
@@ -200,6 +200,25 @@ describe('questions', () => {
     await onward.click();
     await page.getByRole('heading', { name: 'Run this one?' }).waitFor();
     await settled(page);
+  });
+
+  test('a session that dies while the answer is on its way is not said to wait for ever', async (t) => {
+    const { page, mock } = await visit(t, { mock: { open: 1 }, still: true, expectErrors: true });
+    await dialog(page).waitFor();
+    const [asked] = mock.state.approvals;
+    await page.route('**/answer', (route) => {
+      mock.state.approvals = [];
+      const decided = { ...asked, granted: false, basis: 'disconnected', reason: '', decided_at: new Date().toISOString(), seq: 0 };
+      mock.state.decided.unshift(decided);
+      mock.say({ type: 'closed', id: asked.id, decided });
+      return route.fulfill({ status: 504, json: { error: { code: 'unreachable', message: 'the connection to the session broke' } } });
+    });
+    await page.clock.runFor(1_000);
+    await settled(page);
+    await page.keyboard.press('1');
+    await reads(dialog(page).getByRole('alert'), /the connection to the session broke/);
+    await until(() => soon(page, dialog(page).getByText('and its session has not said how it ended'), 500), () => 'the page says that the question is gone');
+    assert.equal(await page.locator('.outcome, .option').count(), 0);
   });
 
   test('a late answer is refused, and that is shown', async (t) => {

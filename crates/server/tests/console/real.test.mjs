@@ -189,6 +189,22 @@ describe('questions', () => {
     await reads(page.locator('.entry.tool'), /No answer\s*Run `touch made`\?/);
   });
 
+  test('a session that dies while its answer is on its way is not said to wait for ever', async (t) => {
+    const place = await placed(t);
+    const page = await enter(t, place);
+    const run = await place.run('Make it', TOUCH);
+    await asked(page, 'Run `touch made`?');
+    await settled(page);
+    // It takes no answer any more, and goes.
+    run.child.kill('SIGSTOP');
+    const sent = page.waitForRequest('**/answer');
+    await answer(page, 'Allow once');
+    await sent;
+    run.child.kill('SIGKILL');
+    await dialog(page).getByText('This question is no longer open, and its session has not said how it ended').waitFor();
+    assert.deepEqual([await dialog(page).locator('.option').count(), place.has('harbour/made')], [0, false]);
+  });
+
   test('a prompt that is allowed is told so where it stands, live', async (t) => {
     const place = await placed(t, { bundle: 'hooks:\n  - rule: gate\n    on: prompt:submit\n    ask: May this be worked on?\n    options: [Allow once, Deny]\n' });
     const page = await enter(t, place);
