@@ -422,6 +422,18 @@ mod tests {
         assert_eq!(hosts("0.0.0.0:7", &["box:9"], true), "box:9 127.0.0.1:7 localhost:7 [::1]:7");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_in_is_not_waited_for() {
+        let trickle = stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            Some((Ok::<_, axum::Error>(Bytes::from_static(b" ")), ()))
+        });
+        let body = hurried(Request::new(Body::from_stream(trickle)), Duration::from_secs(20)).into_body();
+        let begun = Instant::now();
+        assert!(axum::body::to_bytes(body, 4096).await.is_err());
+        assert_eq!(begun.elapsed().as_secs(), 20, "the time does not begin anew with each piece");
+    }
+
     #[test]
     fn people_are_sent_to_the_first_name() {
         let url = |address: &str, names: &[String], secure| Site::new(address.parse().unwrap(), names, secure).url;

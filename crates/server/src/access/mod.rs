@@ -146,8 +146,8 @@ impl Default for AccessOptions {
             code_lifetime: Duration::from_secs(10 * 60),
             idle_limit: Duration::from_secs(12 * 60 * 60),
             browsers: 1000,
-            requests: Rate { burst: 2000, per_second: 500 },
-            failures: Rate { burst: 20, per_second: 1 },
+            requests: Rate { burst: 2000, every: Duration::from_millis(2) },
+            failures: Rate { burst: 20, every: Duration::from_secs(1) },
         }
     }
 }

@@ -12,8 +12,8 @@ const MOST: usize = 10_000;
 pub struct Rate {
     /// At once, after some quiet.
     pub burst: u32,
-    /// In a second, in the long run.
-    pub per_second: u32,
+    /// One more after each such time, in the long run.
+    pub every: Duration,
 }
 
 /// A leaky bucket for each caller: the time at which it would be empty.
@@ -28,9 +28,8 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn new(Rate { burst, per_second }: Rate) -> Self {
-        let each = Duration::from_secs(1) / per_second.max(1);
-        Self { each, room: each * burst.max(1), callers: Mutex::default() }
+    pub(super) fn new(Rate { burst, every }: Rate) -> Self {
+        Self { each: every, room: every * burst.max(1), callers: Mutex::default() }
     }
 
     /// Counts a request.
@@ -61,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_burst_then_a_steady_rate() {
-        let (rates, now) = (Rates::new(Rate { burst: 3, per_second: 2 }), Instant::now());
+        let (rates, now) = (Rates::new(Rate { burst: 3, every: Duration::from_millis(500) }), Instant::now());
         let after = |millis| rates.count("ada", now + Duration::from_millis(millis));
         assert_eq!([after(0), after(0), after(0)], [Ok(()); 3]);
         assert_eq!(after(0), Err(Duration::from_millis(500)));
@@ -73,7 +72,7 @@ mod tests {
 
     #[test]
     fn callers_that_are_quiet_are_forgotten() {
-        let (rates, now) = (Rates::new(Rate { burst: 1, per_second: 1 }), Instant::now());
+        let (rates, now) = (Rates::new(Rate { burst: 1, every: Duration::from_secs(1) }), Instant::now());
         for caller in 0..MOST {
             rates.count(&caller.to_string(), now).unwrap();
         }
