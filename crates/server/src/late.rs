@@ -11,7 +11,7 @@ use crate::hub::{Answering, Refused};
 use crate::wire::Decided;
 
 /// How long is waited for a decision, that is known of already, to be read from the log.
-const READING: Duration = Duration::from_secs(2);
+const READING: Duration = Duration::from_secs(10);
 
 impl App {
     /// Answers a question, as [`Hub::answer`](crate::Hub::answer). An answer that is too late is recorded, whoever still knows of the question.

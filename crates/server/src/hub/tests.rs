@@ -362,7 +362,6 @@ fn rules_of_a_session_are_its_own_and_go_with_it() {
 fn ten_thousand_questions_are_no_trouble() {
     const MANY: u64 = 10_000;
     let (mut state, connection) = with_session();
-    let begun = std::time::Instant::now();
     for number in 0..MANY {
         let prompt = format!("Run `step {number}`?");
         state.asked(connection, asks(number, "guard", &prompt, after(0)), number.to_string(), after(0));
@@ -373,8 +372,6 @@ fn ten_thousand_questions_are_no_trouble() {
         state.closed(connection, number, outcome("answer", None), after(1));
     }
     assert!(state.pending().is_empty());
-    // A second each would be quick for ten thousand people; it takes a fraction of that, even unoptimised.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,9 +41,6 @@ pub(crate) use places::Place;
 use places::Places;
 pub use tls::TlsFiles;
 
-/// How long requests that run may go on when the server stops.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// What can be set.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -67,6 +64,8 @@ pub struct ServerOptions {
     pub body_time: Duration,
     /// How long a client may take nothing of what it is sent.
     pub stall_time: Duration,
+    /// How long requests that run may go on when the server stops.
+    pub stop_time: Duration,
 }
 
 impl ServerOptions {
@@ -83,6 +82,7 @@ impl ServerOptions {
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(20),
             stall_time: Duration::from_secs(30),
+            stop_time: Duration::from_secs(5),
         }
     }
 }
@@ -167,6 +167,7 @@ impl Server {
             seats: Seats(Arc::new(Semaphore::new(options.sockets))),
             body_time: options.body_time,
         };
+        let stop_time = options.stop_time;
         let listening = Listening {
             listener,
             tls: tls.map(|tls| tls.acceptor),
@@ -176,7 +177,7 @@ impl Server {
             stopped,
         };
         let task = tokio::spawn(listening.run());
-        Ok(Running { address, url: site.url.clone(), access, site, stopping, task, file, _lock: lock })
+        Ok(Running { address, url: site.url.clone(), access, site, stopping, stop_time, task, file, _lock: lock })
     }
 }
 
@@ -191,6 +192,7 @@ pub struct Running {
     access: Access,
     site: Arc<Site>,
     stopping: watch::Sender<Stage>,
+    stop_time: Duration,
     task: JoinHandle<()>,
     file: PathBuf,
     /// Given back when the server has ended.
@@ -206,10 +208,10 @@ impl Running {
         self.access.code(name, role).map(|code| self.site.link(&code))
     }
 
-    /// Stops: nobody new comes in, streams end, what is being answered is answered, within five seconds, and WebSockets are closed.
+    /// Stops: nobody new comes in, streams end, what is being answered is answered, within [`ServerOptions::stop_time`], and WebSockets are closed.
     pub async fn stop(mut self) {
         self.stopping.send_replace(Stage::Closing);
-        if timeout(PATIENCE, &mut self.task).await.is_err() {
+        if timeout(self.stop_time, &mut self.task).await.is_err() {
             tracing::warn!("some requests were not answered");
         }
     }

@@ -22,6 +22,9 @@ use tokio::task::JoinHandle;
 /// What a question has in it that viewers are not shown.
 pub(crate) const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
+/// Longer than anything takes; a test that waits for it has failed.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
 /// A folder for a log and a key.
 pub(crate) struct Place {
     folder: TempDir,
@@ -70,7 +73,7 @@ pub(crate) fn event(session: &str, name: &str, data: serde_json::Value) -> Audit
 
 /// Waits until it holds. What is waited for is done by threads that nothing else tells about.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + LIMIT;
     loop {
         if let Some(found) = look() {
             return found;
@@ -98,7 +101,8 @@ pub(crate) fn read_to(feed: &Feed, size: u64) {
     until(&format!("{size} records"), || (feed.cursor() >= size).then_some(()));
 }
 
-/// A session in the server whose hook asks before every tool. How long it waits, the tool's name says: [`call`].
+/// A session in the server whose hook asks before every tool. How long it waits, the tool's name says: [`call`]. It is connected, so that
+/// the server hears of every question, however short it is.
 pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Link) {
     let (participant, _) = Participant::new(ParticipantOptions {
         workspace: "/".into(),
@@ -126,6 +130,8 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
     };
     let link = participant.join(hub);
     participant.begin(id, session.clone());
+    // Its hooks are the last of what it says when it connects.
+    until("the connection", || hub.hooks_of(id).filter(|hooks| !hooks.is_empty()));
     (session, link)
 }
 
@@ -140,7 +146,7 @@ pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (
     let mut changes = hub.subscribe();
     let operation = call(session, time);
     loop {
-        let change = tokio::time::timeout(Duration::from_secs(30), changes.recv()).await.unwrap().unwrap();
+        let change = tokio::time::timeout(LIMIT, changes.recv()).await.unwrap().unwrap();
         if let Change::Asked(approval) = change {
             return (Approval::clone(&approval), operation);
         }
