@@ -40,7 +40,7 @@ fn is_consistent(command: &str) -> Analysis {
         assert_eq!(analysis.destructive, None, "{command:?}");
     }
     let (took, start) = (begun.elapsed(), command.chars().take(80).collect::<String>());
-    assert!(took < Duration::from_secs(20), "{start:?}… took {took:?}");
+    assert!(took < Duration::from_secs(90), "{start:?}… took {took:?}");
     analysis
 }
 

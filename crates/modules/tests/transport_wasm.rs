@@ -94,22 +94,19 @@ async fn many_calls_run_at_a_time_and_the_others_wait() {
 
 #[tokio::test]
 async fn a_component_that_computes_for_ever_does_not_hold_up_others_on_its_thread() {
-    let limit = Duration::from_secs(2);
-    let endless = hook_with(&component("", "(loop $ever (br $ever)) unreachable"), |options| options.timeout = limit);
+    let endless = component("", "(loop $ever (br $ever)) unreachable");
+    let endless = hook_with(&endless, |options| options.timeout = Duration::from_secs(90));
     let quick = hook(&answering("{}"));
-    let ended = async {
-        assert_eq!(ask(&endless).await, Err(HookError::TimedOut(limit)));
-        Instant::now()
-    };
     let others = async {
         for _ in 0..10 {
             assert_eq!(ask(&quick).await, Ok(HookResult::proceed()));
             tokio::task::yield_now().await;
         }
-        Instant::now()
     };
-    let (ended, others) = tokio::join!(ended, others);
-    assert!(others < ended, "{:?} later", others - ended);
+    tokio::select! {
+        answer = ask(&endless) => panic!("the others waited for it: {answer:?}"),
+        () = others => {}
+    }
 }
 
 #[tokio::test]

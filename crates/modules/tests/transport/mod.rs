@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use amplifier_core::{Approval, DefaultDecision, EventData, Hook, HookError, HookResult, Injection, Map, Role, data};
 use serde_json::{Value, json};
 
+/// Longer than anything here takes; a test that waits for it has failed.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
 /// The data of an ordinary event.
 pub(crate) fn call() -> EventData {
     data! { "tool_name": "Bash", "tool_input": { "command": "rm -rf /" } }
@@ -62,8 +65,20 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what} did not come to be");
+        assert!(begun.elapsed() < LIMIT, "{what} did not come to be");
         tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Tries with a time limit that is twice as long each time, until it was long enough: how fast programs start is not what is tested.
+pub(crate) async fn patiently<T>(mut attempt: impl AsyncFnMut(Duration) -> Option<T>) -> T {
+    let mut limit = Duration::from_millis(300);
+    loop {
+        if let Some(found) = attempt(limit).await {
+            return found;
+        }
+        limit *= 2;
+        assert!(limit < LIMIT, "it does not come about");
     }
 }
 

@@ -23,7 +23,7 @@ fn guest(grant: Grant, folder: &Path) -> Option<WasmHook> {
     Some(made(component, |options| {
         options.grant = grant;
         options.folder = folder.to_owned();
-        options.timeout = Duration::from_secs(20);
+        options.timeout = Duration::from_secs(90);
     }))
 }
 

@@ -25,7 +25,7 @@ const LONGEST_LOGGED: usize = 1000;
 const KEPT: usize = 8 * 1024;
 
 /// How long a worker that closed a pipe may take to end.
-const ENDS_WITHIN: Duration = Duration::from_millis(100);
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// As good as for ever, for limits that no clock can hold.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
