@@ -131,7 +131,7 @@ async fn dropping_the_server_ends_its_process_and_all_that_it_began() {
     let echo = tool(&server, "echo");
     drop(server);
     // The other end is open as long as one of them lives.
-    connection.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
     assert_eq!(connection.read_to_end(&mut Vec::new()).unwrap(), 0);
     let answer = echo.run(Default::default()).await;
     assert!(failure(answer).1.contains("has ended"), "a tool does not outlive its server");

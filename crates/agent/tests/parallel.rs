@@ -28,7 +28,7 @@ fn calling(calls: &[(&str, Value)]) -> Script {
 
 /// Fails instead of hanging for ever.
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
+    tokio::time::timeout(Duration::from_secs(90), future).await.expect("it hangs")
 }
 
 /// The calls for which that event happened, in order.

@@ -70,8 +70,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Waits until it is so, but not for ever.
-fn eventually(within: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + within;
+fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(60);
     while Instant::now() < end {
         if is_so() {
             return true;
@@ -113,11 +113,11 @@ fn left_behind(how: &str) -> bool {
     place.script(json!([{ "tools": [call] }, { "text": "Done." }]));
     let mut agent = place.amplifier(&["run", "go"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let file = place.at("work/pid");
-    assert!(eventually(Duration::from_secs(30), || fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))));
+    assert!(eventually(|| fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))));
     let pid = fs::read_to_string(&file).unwrap();
     signal(how, agent.id());
     agent.wait().unwrap();
-    let is_gone = eventually(Duration::from_secs(2), || !runs(&pid));
+    let is_gone = eventually(|| !runs(&pid));
     if !is_gone {
         signal("-KILL", pid.trim().parse().unwrap());
     }
@@ -142,11 +142,11 @@ fn an_mcp_server_does_not_outlive_a_start_that_is_interrupted() {
     place.script(json!([{ "text": "Done." }]));
     let mut agent = place.amplifier(&["run", "go"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let file = place.at("work/pid");
-    assert!(eventually(Duration::from_secs(30), || fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))));
+    assert!(eventually(|| fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))));
     let pid = fs::read_to_string(&file).unwrap();
     signal("-INT", agent.id());
     agent.wait().unwrap();
-    let is_gone = eventually(Duration::from_secs(2), || !runs(&pid));
+    let is_gone = eventually(|| !runs(&pid));
     if !is_gone {
         signal("-KILL", pid.trim().parse().unwrap());
     }
@@ -277,7 +277,7 @@ fn the_lines_that_a_person_typed_are_for_that_person_alone() {
     session.send("my secret plan\r").unwrap();
     session.expect("Done.").unwrap();
     let file = place.at("home/history");
-    assert!(eventually(Duration::from_secs(30), || file.exists()), "no history");
+    assert!(eventually(|| file.exists()), "no history");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0);
 }
 

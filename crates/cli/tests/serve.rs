@@ -328,6 +328,8 @@ fn whoever_watches_is_told_when_rules_are_changed_on_the_command_line_or_with_an
     let head = format!("Host: {address}\r\nAuthorization: Bearer {}\r\n\r\n", token.trim());
     write!(stream, "GET /api/stream HTTP/1.1\r\n{head}").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    // From then on, whatever changes is told.
+    lines.find(|line| line.starts_with(r#"{"type":"hello""#)).unwrap();
     let listed = || served.told_owner(&place, "/api/rules")["rules"].as_array().unwrap().len();
     assert_eq!(listed(), 1);
     place.amplifier(&["approvals", "revoke", "1"]).fine();

@@ -24,9 +24,11 @@ use crate::common::{LIMIT, Place};
 const WAITS: &str = "press 1–3, d · Esc denies";
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Runs the program, and tells how it ended and whether the terminal is as it was before.
+/// Runs the program, when the file is there if one is named, and tells how it ended and whether the terminal is as it was before.
 const SHELL: &str = r#"
     trap : INT
+    until test -z "$HELD" || test -e "$HELD"; do sleep 0.01; done
+    unset HELD
     before=$(stty -g)
     "$0" "$@"
     echo "code: $?"
@@ -42,12 +44,17 @@ struct Terminal {
 
 impl Terminal {
     fn start(place: &Place, arguments: &[&str]) -> Self {
+        Self::held(place, arguments, "")
+    }
+
+    /// One where the program waits for a file before it begins.
+    fn held(place: &Place, arguments: &[&str], until: &str) -> Self {
         let program = place.scripted(arguments);
         let mut shell = Command::new("sh");
         shell.args(["-c", SHELL]).arg(program.get_program()).args(program.get_args());
         shell.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.current_dir(program.get_current_dir().unwrap());
-        shell.env("NO_COLOR", "1").env("TERM", "xterm");
+        shell.env("NO_COLOR", "1").env("TERM", "xterm").env("HELD", until);
         let mut session = Session::spawn(shell).unwrap();
         session.get_process_mut().set_window_size(100, 40).unwrap();
         session.set_expect_timeout(Some(LIMIT));

@@ -188,7 +188,7 @@ async fn exports_come_every_interval_and_hold_all_so_far() {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::time::timeout(Duration::from_secs(30), sent).await.expect("an export");
+            tokio::time::timeout(Duration::from_secs(90), sent).await.expect("an export");
             vec![end]
         })
         .await;

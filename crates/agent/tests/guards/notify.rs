@@ -109,7 +109,7 @@ async fn the_end_of_a_session_can_be_told() {
 #[tokio::test]
 async fn the_end_of_a_session_waits_for_what_an_earlier_version_of_the_bundle_sends() {
     // It is under way when the session ends, and slower than the end.
-    let waits = NOTING.replace("cat >>", "until [ -e over ]; do sleep 0.01; done; sleep 0.5; cat >>");
+    let waits = NOTING.replace("cat >>", "until [ -e over ]; do sleep 0.01; done; sleep 0.1; cat >>");
     for changed in [waits.replace("after: 0", "after: 30"), "hooks: []\n".to_owned()] {
         let setup = Setup::new(&waits);
         let world = setup.followed(Script::of([Answer::text("First."), Answer::text("Second.")]));
@@ -134,7 +134,7 @@ async fn nothing_that_is_slow_or_broken_holds_up_the_agent() {
         "
         hooks:
           - module: hooks-notify
-            config: {{ events: ['*'], command: [sleep, '60'], webhook: '{}', timeout: 60 }}
+            config: {{ events: ['*'], command: [sleep, '600'], webhook: '{}', timeout: 600 }}
           - module: hooks-notify
             config: {{ events: ['*'], command: [no-such-program], webhook: 'http://127.0.0.1:1/' }}
         ",
@@ -144,7 +144,7 @@ async fn nothing_that_is_slow_or_broken_holds_up_the_agent() {
     let run = setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
     assert_eq!(run.ends, [TurnEnd::Answered("Done.".to_owned())]);
     assert_eq!(run.messages, []);
-    assert!(begun.elapsed() < Duration::from_secs(30), "only the end of the session waits, and not for long");
+    assert!(begun.elapsed() < Duration::from_secs(90), "only the end of the session waits, and not for long");
 }
 
 /// Runs itself in an environment in which there is a desktop.

@@ -178,7 +178,7 @@ mod between {
             is_second.then(|| tells.notify_one()).map(|()| HookResult::inject("about the second"))
         };
         world.hooks.hook(DECISION_AGENT_RESOLUTION).named("gate").run(choose);
-        let run = tokio::time::timeout(Duration::from_secs(60), world.run(&["go"])).await.expect("it hangs");
+        let run = tokio::time::timeout(Duration::from_secs(90), world.run(&["go"])).await.expect("it hangs");
         let model = run.saw("").model;
         assert!(model.contains(&texts(&["agent first", "user: one"])), "{model:?}");
     }
@@ -198,7 +198,7 @@ mod between {
         world.hooks.hook(AGENT_SPAWN).named("slow").run(stop);
         let inject = |event: Event<PromptSubmit>| (event.prompt() == "next").then(|| HookResult::inject("mind this"));
         world.hooks.hook(PROMPT_SUBMIT).named("gate").run(inject);
-        let run = tokio::time::timeout(Duration::from_secs(60), world.run(&["go", "next"])).await.expect("it hangs");
+        let run = tokio::time::timeout(Duration::from_secs(90), world.run(&["go", "next"])).await.expect("it hangs");
         let saw = run.saw("");
         assert_eq!(saw.ends, ["interrupted", "answered: Next."]);
         assert!(saw.model[1].contains(&"system: mind this".to_owned()), "{:?}", saw.model[1]);

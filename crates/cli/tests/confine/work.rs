@@ -23,7 +23,7 @@ fn ordinary_work_goes_on() {
         bash("cat << END\n$(seq 3)\nEND"),
         bash("echo before; exit 7"),
         bash("kill -TERM $$"),
-        ("Bash", json!({ "command": "echo begun; sleep 1000", "timeout": 1 })),
+        ("Bash", json!({ "command": "echo begun; sleep 1000", "timeout": 5 })),
         bash("no-such-program"),
     ]);
     let expected = [
@@ -38,7 +38,7 @@ fn ordinary_work_goes_on() {
         "1\n2\n3",
         "Error: before\nexit code 7",
         "Error: ended by signal 15",
-        "Error: begun\nended after 1 s: it took too long",
+        "Error: begun\nended after 5 s: it took too long",
         "Error: bash: line 1: no-such-program: command not found\nexit code 127",
     ];
     assert_eq!(results, expected);

@@ -67,9 +67,11 @@ fn a_person_sees_what_a_project_would_run_and_decides() {
 #[test]
 fn what_was_typed_before_and_any_other_key_is_no_answer() {
     let place = place();
-    let mut terminal = Terminal::start(&place, &["run", "--approval-timeout", "2", "Do it"]);
-    // Long before the question is open.
+    let begins = place.at("begins");
+    let mut terminal = Terminal::held(&place, &["run", "--approval-timeout", "2", "Do it"], begins.to_str().unwrap());
+    // Before the question is open.
     terminal.keys("t1t1");
+    fs::write(&begins, "").unwrap();
     terminal.until(ASKS);
     terminal.keys("\ry x+");
     terminal.until("✗ Not now");
