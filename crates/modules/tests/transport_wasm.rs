@@ -5,9 +5,9 @@
 mod transport;
 mod wasm;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use amplifier_core::{Hook, HookError, HookRegistry, HookResult, data};
+use amplifier_core::{Hook, HookRegistry, HookResult, data};
 use amplifier_modules::bundle::load;
 use amplifier_modules::transport::{FolderGrant, Grant, TransportError, Unexpanded, WasmHook, WasmOptions};
 use amplifier_modules::{Host, Scope};
