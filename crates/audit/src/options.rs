@@ -13,7 +13,7 @@ use crate::error::{AuditError, Doing};
 use crate::keys::SigningKey;
 use crate::log::{Log, Parts};
 use crate::redact::Redaction;
-use crate::storage::{Folder, Storage};
+use crate::storage::{Folder, Storage, settled};
 use crate::tail::{EVERY, segment_number};
 
 /// When a record counts as kept.
@@ -50,7 +50,8 @@ enum Key {
 }
 
 impl Log {
-    /// A log in a folder, signed with the key in a file. Both are made if they are not there.
+    /// A log in a folder, signed with the key in a file. Both are made if they are not there. Relative paths are those of the folder that is
+    /// current now: it is the same log when the process changes its folder.
     ///
     /// Keep the key where whoever can write to the log cannot read it, or hand checkpoints to an
     /// [`anchor`](LogOptions::anchor): who has the key can rewrite what is not anchored.
@@ -68,7 +69,7 @@ impl Log {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn at(folder: impl Into<PathBuf>, key_file: impl Into<PathBuf>) -> LogOptions {
-        LogOptions::new(Arc::new(Folder::new(folder)), Key::File(key_file.into()))
+        LogOptions::new(Arc::new(Folder::new(folder)), Key::File(settled(key_file.into())))
     }
 
     /// A log that is kept elsewhere than in a folder.

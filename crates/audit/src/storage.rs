@@ -101,9 +101,9 @@ pub struct Folder {
 const MOST_OPEN: usize = 4;
 
 impl Folder {
-    /// The folder at that path. It is made when something is written to it.
+    /// The folder at that path. It is made when something is written to it. A relative path is one of the folder that is current now.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), open: Mutex::default() }
+        Self { path: settled(path.into()), open: Mutex::default() }
     }
 
     /// Its path.
@@ -137,6 +137,12 @@ impl Folder {
     fn close(&self, name: &str) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
+}
+
+/// A path that leads to the same place when the process changes its folder: else its records would go to another log.
+pub(crate) fn settled(path: PathBuf) -> PathBuf {
+    // It cannot be said of an empty path, or where the current folder is gone: neither leads anywhere.
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {

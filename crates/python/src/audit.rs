@@ -54,11 +54,15 @@ impl AuditLog {
 
 #[pymethods]
 impl AuditLog {
-    /// Opens a log in a folder, signed with the key in a file. Both are made if they are not there.
+    /// Opens a log in a folder, signed with the key in a file. Both are made if they are not there. Relative paths are those of the current folder,
+    /// whatever is current later.
     #[new]
     #[pyo3(signature = (folder, key_file, *, durability="group"))]
     fn new(py: Python<'_>, folder: PathBuf, key_file: PathBuf, durability: &str) -> PyResult<Self> {
         crate::trace::to_logging();
+        // As the log itself has them: whoever protects them asks later, when another folder may be current.
+        let folder = std::path::absolute(folder)?;
+        let key_file = std::path::absolute(key_file)?;
         let options = Log::at(&folder, &key_file).durability(self::durability(durability)?);
         let log = py.detach(|| options.open()).map_err(failed)?;
         Ok(Self { log: Mutex::new(Some(log)), folder, key_file })

@@ -24,7 +24,7 @@ def open_log(
     folder: str | os.PathLike[str], key_file: str | os.PathLike[str] | None = None, *, durability: Literal["async", "group", "record"] = "group"
 ) -> AuditLog:
     """Opens a log in a folder, signed with the key in a file (beside the folder, as ``<folder>.key``, unless given). Both are made if
-    they are not there.
+    they are not there. Relative paths are those of the folder that is current now, wherever the process goes.
 
     ``durability`` says when a record counts as kept: ``"group"`` and ``"record"`` when it survives a loss of power, ``"async"`` as soon
     as it was taken. The log is closed by ``close``, at the end of a ``with`` block, or at the end of the program.

@@ -30,9 +30,11 @@ struct Place {
 impl Reader {
     /// A reader of the log in that folder.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
+        // As it was given.
+        let shown = folder.display().to_string();
         let reader = Self { folder: Folder::new(folder), place: Place::default(), only: None };
         if reader.segments()?.is_empty() {
-            bail!("there is no audit log in `{}`: no file `seg-….jsonl`", reader.folder.path().display());
+            bail!("there is no audit log in `{shown}`: no file `seg-….jsonl`");
         }
         Ok(reader)
     }

@@ -1,0 +1,63 @@
+"""Relative paths: they are those of the folder that was current when they were given, wherever the process goes."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from amplifier_core.audit import open_log, records, verify
+from amplifier_core.coordinator import SessionCoordinator
+from amplifier_core.hooks import HookRegistry
+from amplifier_core.session import ScriptedProvider, Session
+from sessions import run
+
+
+@pytest.fixture
+def places(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> tuple[pathlib.Path, pathlib.Path]:
+    """The folder that is current, and another."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    return here, there
+
+
+def used(folder: pathlib.Path) -> list[str]:
+    return [record["body"]["data"]["tool_name"] for record in records(folder) if record["event"] == "tool:pre" and "data" in record["body"]]
+
+
+def test_a_log_stays_the_same(places: tuple[pathlib.Path, pathlib.Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = places
+    with monkeypatch.context() as other:
+        other.chdir(there)
+        open_log("audit", "audit.key").close()
+    before = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
+
+    async def main() -> None:
+        with open_log("audit", "audit.key") as log:
+            assert (log.folder, log.key_file) == (here / "audit", here / "audit.key")
+            session = SessionCoordinator(HookRegistry(), audit=log, session_id="s", config={"audit_required": True})
+            for folder, tool in ((here, "one"), (there, "two")):
+                monkeypatch.chdir(folder)
+                assert (await session.execute_with_hooks("tool:pre", {"tool_name": tool})).action == "continue"
+
+    run(main())
+    assert {path: path.read_bytes() for path in there.rglob("*") if path.is_file()} == before
+    assert verify(here / "audit").is_sound
+    assert used(here / "audit") == ["one", "two"]
+
+
+def test_a_session_protects_the_log_that_was_opened_elsewhere(
+    places: tuple[pathlib.Path, pathlib.Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = places
+
+    async def main() -> None:
+        with open_log("audit", "audit.key") as log:
+            monkeypatch.chdir(there)
+            async with Session(ScriptedProvider([]), workspace=here, audit=log, confine=False) as session:
+                assert not (await session.execute_tool("Read", {"file_path": "audit.key"})).success
+                assert not (await session.execute_tool("Write", {"file_path": "audit/x", "content": "x"})).success
+
+    run(main())
