@@ -145,9 +145,11 @@ impl Spawn {
     fn read(data: &EventData) -> Result<Self, Stop> {
         let config = match data.get("config_override") {
             None => Config::default(),
-            Some(config) => {
+            Some(config @ Value::Object(_)) => {
                 Config::deserialize(config).map_err(|error| unreadable(&format!("`config_override`: {error}")))?
             }
+            // A list would be read by its order, and an empty one as no limit at all.
+            Some(_) => return Err(unreadable("`config_override` is no object")),
         };
         Ok(Self { agent: text(data, "agent_name")?, task: text(data, "task")?, config })
     }

@@ -89,8 +89,15 @@ mod spawn {
 
     #[tokio::test]
     async fn modify_of_the_configuration_that_cannot_be_read_spawns_nothing() {
-        for unreadable in [json!({ "tools": "Echo" }), json!({ "tools": null }), json!({ "only": ["Echo"] }), json!(5)]
-        {
+        let unreadable = [
+            json!({ "tools": "Echo" }),
+            json!({ "tools": null }),
+            json!({ "only": ["Echo"] }),
+            json!(5),
+            json!([]),
+            json!([["Echo"], "You echo."]),
+        ];
+        for unreadable in unreadable {
             let run = Cell::modify(EVENT, "config_override", unreadable).script(one_agent).run().await;
             assert_eq!(run.events("session:start").len(), 1);
             assert_eq!(run.events("agent:complete")[0]["status"], "error");
