@@ -7,10 +7,11 @@ import pathlib
 import pytest
 
 from amplifier_core.audit import open_log, records, verify
+from amplifier_core.bundles import parse
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
-from sessions import run
+from sessions import contents, run
 
 
 @pytest.fixture
@@ -61,3 +62,52 @@ def test_a_session_protects_the_log_that_was_opened_elsewhere(
                 assert not (await session.execute_tool("Write", {"file_path": "audit/x", "content": "x"})).success
 
     run(main())
+
+
+GUARD = """
+hooks:
+  - rule: guard
+    on: tool:pre
+    when: path_matches(tool_input.file_path, "production/**")
+    deny: no production
+"""
+
+
+def test_guards_judge_the_workspace_in_which_tools_work(
+    places: tuple[pathlib.Path, pathlib.Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = places
+    (here / "workspace").mkdir()
+
+    async def main() -> None:
+        session = Session(ScriptedProvider([]), workspace="workspace", bundle=parse(GUARD), confine=False)
+        monkeypatch.chdir(there)
+        async with session:
+            for file in (here / "workspace" / "production" / "x", pathlib.Path("production/x")):
+                written = await session.execute_tool("Write", {"file_path": str(file), "content": "x"})
+                assert "no production" in (written.error or ""), written
+
+    run(main())
+
+
+def test_a_conversation_stays_in_its_store(places: tuple[pathlib.Path, pathlib.Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = places
+
+    async def main() -> None:
+        session = Session(ScriptedProvider(["One.", "Two."]), store="store")
+        monkeypatch.chdir(there)
+        await session.prompt("first")
+        monkeypatch.chdir(here)
+        await session.prompt("second")
+        await session.end()
+        async with Session(ScriptedProvider([]), store="store", resume="last") as resumed:
+            assert contents(resumed, "user") == ["first", "second"]
+
+    run(main())
+    assert list(there.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["workspace", "store"])
+def test_an_empty_path_is_none(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^`{name}` is an empty path; the current folder is `.`$"):
+        Session(ScriptedProvider([]), **{name: ""})  # type: ignore[arg-type]

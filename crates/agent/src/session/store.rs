@@ -147,9 +147,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// The folder at that path. It is made when a session is stored.
+    /// The folder at that path. It is made when a session is stored. A relative path is one of the folder that is current now.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        let folder = folder.into();
+        // A process that changes its folder later must not lose its sessions.
+        Self { folder: std::path::absolute(&folder).unwrap_or(folder) }
     }
 
     /// Every session, the one that was used last first.

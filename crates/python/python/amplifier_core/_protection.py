@@ -17,7 +17,7 @@ class Protection:
     which tools may not even read. There is nothing to protect where there is no bundle, log or store."""
 
     def __init__(self, bundle: Bundle | None, audit: Any, store: Any, workspace: str) -> None:
-        self._workspace = os.path.realpath(workspace)
+        self._workspace = workspace
         folders: list[Any] = []
         self.hidden: list[str] = hidden(audit)
         if isinstance(audit, AuditLog):

@@ -220,6 +220,7 @@ class Session:
     for the session, and whose changes are taken over while it runs, unless ``follow`` is false. ``options`` are its limits: ``steps``, ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``,
     ``compact_above``, ``compact_to``, ``parameters``. ``store`` is a folder in which the conversation is kept; ``resume`` goes on
     with a stored one, by its id or ``"last"``; ``fork`` begins a new one as that one was, at its end or after a ``turn`` of it.
+    Relative paths are those of the folder that is current when the session is made.
 
     No tool can change the bundle, the programs that it names, an ``AuditLog`` or the store. Commands and MCP servers are confined for that; where
     the system cannot do it, a warning says so. ``confine=True`` makes that an error, and ``confine=False`` leaves them free.
@@ -272,7 +273,8 @@ class Session:
         if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool) or turn < 0):
             raise ValueError(f"`turn` must be a whole number from 0 on; found `{turn!r}`")
         self._from = (resume, fork, turn)
-        self._workspace = workspace
+        self._place = _settled("workspace", "." if workspace is None else workspace)
+        store = None if store is None else _settled("store", store)
         if bundle is not None and not isinstance(bundle, Bundle):
             bundle = Bundle.load(bundle)
         self._bundle: Bundle | None = bundle
@@ -287,8 +289,7 @@ class Session:
         config = dict(config or {})
         limits = {**settings.get("config", {}), **settings_of(config)}
         approvals = _approvals(approval_system)
-        place = "." if workspace is None else os.fspath(workspace)
-        self._protection = Protection(bundle, audit, store, place)
+        self._protection = Protection(bundle, audit, store, self._place)
         can_start = workspace is not None or bool(settings.get("mcp"))
         launcher = self._protection.launcher(confine) if can_start else []
         self.context = SessionContext(self)
@@ -298,7 +299,7 @@ class Session:
             self.hooks,
             provider=_provider(provider, settings),
             tools=_tools(tools),
-            workspace=workspace,
+            workspace=None if workspace is None else self._place,
             only=[list(names) for names in (only, settings.get("only")) if names is not None],
             system=settings.get("system") if system is None else system,
             approvals=approvals if settings.get("asks", True) else None,
@@ -310,7 +311,7 @@ class Session:
             orchestrator=orchestrator or settings.get("orchestrator") or "loop-streaming",
             servers=settings.get("mcp", {}),
             store=store,
-            mount_plan={} if workspace is None else {"workspace": os.fspath(workspace)},
+            mount_plan={} if workspace is None else {"workspace": self._place},
             protect=self._protection.places,
             hide=self._protection.hidden,
             launcher=launcher,
@@ -349,9 +350,8 @@ class Session:
                     if session is not None:
                         session.name = name
 
-                place = "." if self._workspace is None else self._workspace
                 check = self._protection.check
-                self._mounted = await _mount(self.coordinator, self._bundle, place, name_session, self._follow, check)
+                self._mounted = await _mount(self.coordinator, self._bundle, self._place, name_session, self._follow, check)
             await self._kernel.start(*self._from)
             self._state = "running"
             self._started.set_result(None)
@@ -520,6 +520,13 @@ def _logged() -> Generator[None, None, None]:
         yield
     except Exception as error:
         logger.error("A session did not end as it should: %s: %s", type(error).__name__, error, exc_info=error)
+
+
+def _settled(name: str, path: str | os.PathLike[str]) -> str:
+    """The place that a path leads to now: what is judged, protected and used is one, wherever the process goes and links lead later."""
+    if not os.fspath(path):
+        raise ValueError(f"`{name}` is an empty path; the current folder is `.`")
+    return os.path.realpath(path)
 
 
 def _provider(given: Any, settings: dict[str, Any]) -> Any:

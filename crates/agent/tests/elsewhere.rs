@@ -1,0 +1,26 @@
+//! A process that changes its folder. Alone in its file, because all tests of a process share the current folder.
+#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::sync::Arc;
+
+use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::{Session, Store};
+
+#[tokio::test]
+async fn a_session_goes_on_in_its_store_when_the_process_changes_its_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let elsewhere = place.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::env::set_current_dir(place.path()).unwrap();
+    let answers = ["One.", "Two."].map(Answer::text);
+    let session = Session::builder(Arc::new(Scripted::new(Script::of(answers)))).store(Store::new("sessions"));
+    let session = session.start().await.unwrap();
+    session.prompt("first").await;
+    std::env::set_current_dir(&elsewhere).unwrap();
+    session.prompt("second").await;
+    session.end("complete").await.unwrap();
+
+    let stored = Store::new(place.path().join("sessions")).find("last").unwrap();
+    assert_eq!((stored.turns, stored.ended.as_deref()), (2, Some("complete")));
+    assert_eq!(std::fs::read_dir(elsewhere).unwrap().count(), 0);
+}
