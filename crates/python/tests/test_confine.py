@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -251,12 +252,15 @@ def test_nor_can_file_tools(governed: tuple[pathlib.Path, AuditLog]) -> None:
 MODULE = "def mount(coordinator, config): ...\n"
 
 MODULES = {
-    "./pack": ["pack/__init__.py", "pack/more.py", "pack/__pycache__/__init__.pyc"],
+    "./pack": ["pack/__init__.py", "pack/more.py", "pack/__pycache__/__init__.pyc", "shared.py", "common/rules.py", "common/new.py", "deep.py"],
     "./linked": ["real/__init__.py", "real/more.py"],
     "./lone.py": ["lone.py"],
     "found_pack.inner": ["found_pack/__init__.py", "found_pack/inner.py", "found_pack/new.py"],
-    "found_space.inner:mount": ["found_space/inner/__init__.py", "found_space/inner/new.py"],
+    "found_space.inner:mount": ["found_space/inner/__init__.py", "found_space/inner/new.py", "found_space/rules.py", "found_space/__init__.py"],
+    "found_space.lone": ["found_space/lone.py", "found_space/rules.py"],
     "found_lone": ["found_lone.py", "__pycache__/found_lone.pyc"],
+    "found_zipped": ["found.zip"],
+    "found_zipped_lone": ["found.zip"],
 }
 
 
@@ -267,12 +271,20 @@ def test_nor_the_code_of_a_module_wherever_it_is(
 ) -> None:
     for file in {
         "pack/__init__.py", "real/__init__.py", "lone.py", "found_pack/__init__.py", "found_pack/inner.py", "found_space/inner/__init__.py",
-        "found_lone.py",
+        "found_space/lone.py", "found_lone.py", "shared.py", "common/rules.py", "deep.py",
     }:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(MODULE)
     (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / "__init__.py").symlink_to(tmp_path / "real" / "__init__.py")
+    for link, target in {
+        "linked/__init__.py": "real/__init__.py", "pack/shared.py": "shared.py", "pack/common": "common", "common/deep.py": "deep.py",
+        "pack/itself": "pack", "pack/none.py": "none.py",
+    }.items():
+        (tmp_path / link).symlink_to(tmp_path / target)
+    with zipfile.ZipFile(tmp_path / "found.zip", "w") as archive:
+        archive.writestr("found_zipped/__init__.py", MODULE)
+        archive.writestr("found_zipped_lone.py", MODULE)
+    monkeypatch.syspath_prepend(tmp_path / "found.zip")
     monkeypatch.syspath_prepend(tmp_path)
     bundle = parse(f"hooks: [{{ module: '{name}' }}]", tmp_path / "bundle.yaml")
 
@@ -290,6 +302,33 @@ def test_nor_the_code_of_a_module_wherever_it_is(
     finally:
         for module in [module for module in sys.modules if module.startswith("found_") or module in ("pack", "linked", "real")]:
             del sys.modules[module]
+
+
+@pytest.mark.parametrize("is_command", [False, pytest.param(True, marks=needs_namespaces)])
+@pytest.mark.parametrize("name", ["./kept_pack", "kept_pack", "kept_lone"])
+def test_nor_bytecode_that_is_kept_elsewhere(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str, is_command: bool
+) -> None:
+    (tmp_path / "kept_pack" / "inner").mkdir(parents=True)
+    for file in ("kept_pack/__init__.py", "kept_lone.py"):
+        (tmp_path / file).write_text(MODULE)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(tmp_path)
+    bytecode = os.path.join("cache", str(tmp_path).lstrip("/"), "kept_lone.pyc" if name == "kept_lone" else "kept_pack/inner/more.pyc")
+    bundle = parse(f"hooks: [{{ module: '{name}' }}]", tmp_path / "bundle.yaml")
+    write = ("Bash", {"command": f"mkdir -p {os.path.dirname(bytecode)}; echo x > {bytecode}"}) if is_command else (
+        "Write", {"file_path": bytecode, "content": "x"}
+    )
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command) as running:
+            assert not (await running.execute_tool(*write)).success
+
+    try:
+        run(main())
+    finally:
+        for module in ("kept_pack", "kept_lone"):
+            sys.modules.pop(module, None)
 
 
 def test_bytecode_beside_a_lone_file_does_not_count(tmp_path: pathlib.Path) -> None:

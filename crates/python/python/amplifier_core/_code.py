@@ -6,44 +6,92 @@ import contextlib
 import importlib.util
 import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Iterator
+from importlib.machinery import SOURCE_SUFFIXES, ModuleSpec, PathFinder
 
 from amplifier_core._find import _is_path, _offered
 
 
 def code_of(name: str, folder: str | os.PathLike[str]) -> list[str]:
-    """The file or the folder of a module that a bundle in a folder names, and where its bytecode is kept: whoever can change one of these can
-    change what it does. Nothing if it cannot be found, which whoever mounts it is told."""
-    if _is_path(name):
-        place = os.path.join(folder, name)
-        # A lone file is run as it is read, without bytecode. A package is where its `__init__.py` really is.
-        inner = os.path.dirname(os.path.realpath(os.path.join(place, "__init__.py"))) if os.path.isdir(place) else place
-        return [path for path in (place, inner) if os.path.exists(path)]
+    """The file, folder or archive of a module that a bundle in a folder names, what links in it lead to, and where its bytecode is kept: whoever can
+    change one of these can change what it does. Nothing if it cannot be found, which whoever mounts it is told."""
+    if not _is_path(name):
+        return [place for spec in _specs(name) for place in _code(spec)]
+    place = os.path.join(folder, name)
+    if os.path.isdir(place):
+        # A package is where its `__init__.py` really is.
+        inner = os.path.dirname(os.path.realpath(os.path.join(place, "__init__.py")))
+        return [*_folder(place), *_folder(inner)]
+    # A lone file is run as it is read, without bytecode.
+    return [place] if os.path.exists(place) else []
+
+
+def _specs(name: str) -> Iterator[ModuleSpec]:
+    """That of the package which a module is in, or of the module if it is in none; before it those of the namespaces around it."""
     points = _offered().get(name)
-    spec = _spec(points[0].module if points else name.partition(":")[0])
-    if spec is None:
-        return []
-    places = [path for path in (spec.origin, *(spec.submodule_search_locations or ())) if path is not None and os.path.exists(path)]
-    if places and spec.cached is not None:
-        bytecode = os.path.dirname(spec.cached)
-        # What is not there cannot be protected. Where it cannot be made, nobody else makes it either.
-        with contextlib.suppress(OSError):
-            os.makedirs(bytecode, exist_ok=True)
-            places.append(bytecode)
-    return places
-
-
-def _spec(path: str) -> ModuleSpec | None:
-    """That of the package which a module is in, or of the module if it is in none. Namespaces have no code."""
-    first, *rest = path.split(".")
+    first, *rest = (points[0].module if points else name.partition(":")[0]).split(".")
     try:
         spec = importlib.util.find_spec(first)
     except (ImportError, ValueError):
-        return None
+        return
     for part in rest:
         if spec is None or spec.origin is not None:
             break
+        yield spec
         first = f"{first}.{part}"
         known = sys.modules.get(first)
         spec = PathFinder.find_spec(first, spec.submodule_search_locations) if known is None else known.__spec__
-    return spec
+    if spec is not None:
+        yield spec
+
+
+def _code(spec: ModuleSpec) -> Iterator[str]:
+    for path in (spec.origin, *(spec.submodule_search_locations or ())):
+        place = None if path is None else _there(path)
+        if place is None:
+            continue
+        yield from _folder(place) if os.path.isdir(place) else [place]
+        # That of a package comes with its folder.
+        if place == path and spec.submodule_search_locations is None and path.endswith(tuple(SOURCE_SUFFIXES)):
+            yield from _bytecode(path)
+
+
+def _there(path: str) -> str | None:
+    """A path, or the archive that it leads into. Nothing if it is neither: some modules are built into the interpreter."""
+    if os.path.exists(path):
+        return path
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def _folder(folder: str) -> Iterator[str]:
+    """A folder of code, the links in it, and where its bytecode is kept if that is elsewhere."""
+    yield folder
+    yield from _links_in(folder)
+    if sys.pycache_prefix is not None:
+        yield from _bytecode(os.path.join(folder, "__init__.py"))
+
+
+def _links_in(folder: str) -> Iterator[str]:
+    """The links in a folder, and in those that it or they lead to, but for links to nothing."""
+    ahead, seen = [folder], {os.path.realpath(folder)}
+    while ahead:
+        with contextlib.suppress(OSError), os.scandir(ahead.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink() and os.path.exists(entry.path):
+                    yield entry.path
+                if entry.is_dir() and os.path.realpath(entry.path) not in seen:
+                    seen.add(os.path.realpath(entry.path))
+                    ahead.append(entry.path)
+
+
+def _bytecode(file: str) -> Iterator[str]:
+    """The folder with the bytecode of a file."""
+    # What is not there cannot be protected. Where it cannot be made, nobody else makes it either; and some interpreters have none.
+    with contextlib.suppress(OSError, NotImplementedError):
+        folder = os.path.dirname(importlib.util.cache_from_source(file))
+        os.makedirs(folder, exist_ok=True)
+        yield folder
