@@ -331,6 +331,36 @@ def test_nor_bytecode_that_is_kept_elsewhere(
             sys.modules.pop(module, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("found_lone", ["found_lone/__init__.py", "found_lone/__init__.so", "found_lone.so", "found_lone.abi3.so"]),
+        ("found_space.inner", ["found_space.py", "found_space.so", "found_space/__init__.py"]),
+    ],
+)
+def test_nor_can_file_tools_put_another_module_before_one(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str, before: list[str]
+) -> None:
+    (tmp_path / "found_space").mkdir()
+    for file in ("found_lone.py", "found_space/inner.py"):
+        (tmp_path / file).write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    bundle = parse(f"hooks: [{{ module: {name} }}]")
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=False) as running:
+            for file in before:
+                assert not (await running.execute_tool("Write", {"file_path": file, "content": "x"})).success, file
+            for file in ("found_lone/notes.txt", "found_lone.txt", "found_spaces.py"):
+                assert (await running.execute_tool("Write", {"file_path": file, "content": "x"})).success, file
+
+    try:
+        run(main())
+    finally:
+        for module in [module for module in sys.modules if module.startswith("found_")]:
+            del sys.modules[module]
+
+
 def test_bytecode_beside_a_lone_file_does_not_count(tmp_path: pathlib.Path) -> None:
     guard = tmp_path / "guard.py"
     guard.write_text("def mount(coordinator, config): raise RuntimeError('theirs')\n")

@@ -7,9 +7,13 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from importlib.machinery import SOURCE_SUFFIXES, ModuleSpec, PathFinder
+from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
+from itertools import takewhile
 
 from amplifier_core._find import _is_path, _offered
+
+#: The ends of files that can be imported, in the order in which they are looked for.
+_SUFFIXES = [*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES]
 
 
 def code_of(name: str, folder: str | os.PathLike[str]) -> list[str]:
@@ -24,6 +28,18 @@ def code_of(name: str, folder: str | os.PathLike[str]) -> list[str]:
         return [*_folder(place), *_folder(inner)]
     # A lone file is run as it is read, without bytecode.
     return [place] if os.path.exists(place) else []
+
+
+def names_before(name: str) -> Iterator[str]:
+    """The names beside a module that is found by import path under which another would be found before it, if there were one."""
+    for spec in () if _is_path(name) else _specs(name):
+        if spec.origin is None:
+            for folder in spec.submodule_search_locations or ():
+                yield from (f"{folder}{suffix}" for suffix in _SUFFIXES)
+        elif spec.submodule_search_locations is None and os.path.isfile(spec.origin):
+            stem = os.path.join(os.path.dirname(spec.origin), spec.name.rpartition(".")[2])
+            yield from (os.path.join(stem, f"__init__{suffix}") for suffix in _SUFFIXES)
+            yield from takewhile(lambda path: path != spec.origin, (f"{stem}{suffix}" for suffix in _SUFFIXES))
 
 
 def _specs(name: str) -> Iterator[ModuleSpec]:

@@ -27,6 +27,8 @@ class Protection:
             os.makedirs(store, mode=0o700, exist_ok=True)
             folders.append(store)
         self._files = [] if bundle is None else _made_of(bundle, self._workspace)
+        #: Where something could be put to be found before a module. File tools refuse that; commands cannot be kept from what is not there.
+        self.names = [] if bundle is None else _before(bundle)
         self.places = _real([*self._files, *folders])
         for folder in self.places:
             if os.path.isdir(folder) and _is_within(self._workspace, folder):
@@ -91,6 +93,16 @@ def _made_of(bundle: Bundle, workspace: str) -> list[str | os.PathLike[str]]:
         for name, folder in modules:
             places += code_of(name, folder)
     return places
+
+
+def _before(bundle: Bundle) -> list[str]:
+    """The names under which another module would be found before one of a bundle."""
+    modules = bundle.foreign_modules()
+    if not modules:
+        return []
+    from amplifier_core._code import names_before
+
+    return [before for name, _ in modules for before in names_before(name)]
 
 
 def _links(path: str, depth: int = 40) -> Iterator[str]:

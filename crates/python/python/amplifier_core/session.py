@@ -312,7 +312,7 @@ class Session:
             servers=settings.get("mcp", {}),
             store=store,
             mount_plan={} if workspace is None else {"workspace": self._place},
-            protect=self._protection.places,
+            protect=[*self._protection.places, *self._protection.names],
             hide=self._protection.hidden,
             launcher=launcher,
         )
