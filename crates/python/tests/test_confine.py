@@ -461,3 +461,24 @@ def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, 
         Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True)
     Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml")
     assert re.search(why, caplog.text)
+
+
+@pytest.mark.parametrize("is_command", [False, pytest.param(True, marks=needs_namespaces)])
+def test_the_program_of_a_server_of_tools_cannot_be_changed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, is_command: bool
+) -> None:
+    server = pathlib.Path(__file__).parents[2] / "agent" / "tests" / "mcp" / "server.py"
+    shutil.copy(server, tmp_path / "server.py")
+    (tmp_path / "own.sh").write_text(f"#!/bin/sh\nexec {os.path.realpath(sys.executable)} {server}\n")
+    (tmp_path / "own.sh").chmod(0o755)
+    servers = {"own": {"command": "./own.sh"}, "other": {"command": os.path.realpath(sys.executable), "args": ["server.py"]}}
+    (tmp_path / "bundle.yaml").write_text(json.dumps({"tools": {"mcp": servers}}))
+    monkeypatch.chdir(tmp_path)
+
+    async def main() -> None:
+        async with Session(ScriptedProvider([]), workspace=".", bundle="bundle.yaml", confine=is_command) as running:
+            for file in ("own.sh", "server.py"):
+                write = ("Bash", {"command": f"echo x > {file}"}) if is_command else ("Write", {"file_path": file, "content": "x"})
+                assert not (await running.execute_tool(*write)).success, file
+
+    run(main())

@@ -28,7 +28,8 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// That of a session: all that is kept and configured, the anchors of the audit log, the folder of the project, and the bundles with the programs that they name.
+    /// That of a session: all that is kept and configured, the anchors of the audit log, the folder of the project, the bundles with the programs that they name, and
+    /// those of MCP servers.
     /// Folders that are missing are made, so that nobody else can make them.
     ///
     /// # Errors
@@ -50,6 +51,9 @@ impl Protection {
         let mut files: Vec<PathBuf> = given.map(Path::to_owned).collect();
         for (_, bundle) in levels.bundles() {
             files.extend(bundle.named_files(workspace).context("what hooks name cannot be protected")?);
+        }
+        for (name, server) in &config.mcp {
+            files.extend(server.named_files(name).context("what MCP servers name cannot be protected")?);
         }
         for file in files {
             places.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);

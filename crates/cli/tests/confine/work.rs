@@ -1,5 +1,7 @@
 //! What commands can still do.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::json;
@@ -87,13 +89,8 @@ fn a_stop_ends_a_confined_command_and_all_it_began() {
     alive.check_closes();
 }
 
-#[test]
-fn an_mcp_server_is_confined_as_commands_are() {
-    if !is_possible() {
-        return;
-    }
-    let world = World::new();
-    let server = r#"
+/// A server whose tool tries to write to two files.
+const SERVER: &str = r#"
 import json, sys
 
 def tried(file):
@@ -114,10 +111,36 @@ for line in sys.stdin:
     if request.get("method") in results:
         print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": results[request["method"]]}), flush=True)
 "#;
-    world.0.write("server.py", server);
+
+#[test]
+fn an_mcp_server_is_confined_as_commands_are() {
+    if !is_possible() {
+        return;
+    }
+    let world = World::new();
+    world.0.write("server.py", SERVER);
     let file = world.0.at("server.py").display().to_string();
     world.0.write("outer/home/config.toml", &format!("[mcp.test]\ncommand = \"python3\"\nargs = [\"{file}\"]\n"));
     assert_eq!(world.does(&[("mcp__test__try", json!({}))]), ["Read-only file system, written"]);
+}
+
+#[test]
+fn no_tool_changes_the_program_of_an_mcp_server() {
+    let world = World::new();
+    world.0.write("workspace/server.py", SERVER);
+    world.0.write("workspace/hooks/own.sh", "#!/bin/sh\nexec python3 server.py\n");
+    fs::set_permissions(world.0.at("workspace/hooks/own.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    world.0.write("workspace/hooks/bundle.yaml", "tools: { mcp: { own: { command: ./own.sh } } }\n");
+    world.0.write("outer/home/config.toml", "[mcp.test]\ncommand = \"python3\"\nargs = [\"server.py\"]\n");
+    for file in ["server.py", "hooks/own.sh"] {
+        let results = world.does(&[
+            ("Write", json!({ "file_path": file, "content": "x" })),
+            bash(&format!("echo x > {file} || echo kept")),
+        ]);
+        assert!(results[0].contains("tools cannot change"), "{file}: {}", results[0]);
+        // Where commands cannot be confined, they are judged by what is seen of them.
+        assert!(results[1].contains(if is_possible() { "kept" } else { "Denied" }), "{file}: {}", results[1]);
+    }
 }
 
 #[test]

@@ -51,11 +51,11 @@ pub enum TrustError {
         /// What is in the way.
         why: std::io::Error,
     },
-    /// A hook with more text than is searched for files.
-    #[error("hook `{hook}` names too much to look for files in it: {what}; please put it into a script, and name that")]
+    /// A hook or an MCP server with more text than is searched for files.
+    #[error("{who} names too much to look for files in it: {what}; please put it into a script, and name that")]
     TooMuch {
-        /// The hook.
-        hook: String,
+        /// Which.
+        who: String,
         /// Of what there is too much, and how much there may be.
         what: String,
     },

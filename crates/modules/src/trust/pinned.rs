@@ -11,7 +11,7 @@ use super::held::HeldFile;
 use super::pin::{pin, place};
 use super::words::{Meant, meant};
 use super::{Held, Pin, TrustError};
-use crate::bundle::{Loaded, Placed};
+use crate::bundle::{Loaded, McpServer, Placed};
 
 /// Everything that trust in a bundle pins: the bundle, what it includes, and every file that its hooks name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,17 +73,36 @@ impl Loaded {
 }
 
 impl Loaded {
-    /// Every file that the bundle is made of: those that it was read from, and those that its hooks name and are there, seen from the workspace in
-    /// which modules run programs. Tools must not change these. Trust pins them, and what patterns of modules name.
+    /// Every file that the bundle is made of: those that it was read from, and those that its hooks and MCP servers name and are there, seen from the
+    /// workspace in which modules run programs. Tools must not change these. Trust pins those of hooks, and what patterns of modules name.
     ///
     /// # Errors
-    /// If a hook names too much to look at.
+    /// If a hook or a server names too much to look at.
     pub fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
         let mut files: BTreeSet<PathBuf> = self.places().collect();
         for placed in &self.hooks {
             files.extend(placed.named_files(workspace)?);
         }
+        for (name, server) in &self.tools.mcp {
+            files.extend(server.named_files(name)?);
+        }
         Ok(files)
+    }
+}
+
+impl McpServer {
+    /// The files that the server is made of, and are there: its program, and what its arguments name, seen from the current folder, in which it is
+    /// started.
+    ///
+    /// # Errors
+    /// If it names too much to look at.
+    pub fn named_files(&self, name: &str) -> Result<BTreeSet<PathBuf>, TrustError> {
+        let mut texts = self.args.clone();
+        // A name alone is looked for in `PATH`.
+        texts.extend(self.command.contains('/').then(|| self.command.clone()));
+        // If the current folder is gone, nothing is in it.
+        let here = std::env::current_dir().unwrap_or_default();
+        Ok(meant(&texts, &here, &format!("the MCP server `{name}`"))?.files)
     }
 }
 
@@ -95,13 +114,13 @@ impl Placed {
 
     /// What texts of the hook mean: relative to the folder of its bundle, or, for programs that run there, to the workspace.
     fn meant(&self, texts: Option<Vec<String>>, workspace: &Path) -> Result<Meant, TrustError> {
-        let hook = self.entry.shown_name();
+        let who = format!("hook `{}`", self.entry.shown_name());
         let texts = texts.ok_or_else(|| TrustError::TooMuch {
-            hook: hook.clone(),
+            who: who.clone(),
             what: "settings that cannot be written as JSON".to_owned(),
         })?;
-        let mut all = meant(&texts, self.folder(), &hook)?;
-        let Meant { files, absent, special } = meant(&self.entry.mentions_in_workspace(), workspace, &hook)?;
+        let mut all = meant(&texts, self.folder(), &who)?;
+        let Meant { files, absent, special } = meant(&self.entry.mentions_in_workspace(), workspace, &who)?;
         all.files.extend(files);
         all.absent.extend(absent);
         all.special.extend(special);

@@ -35,9 +35,9 @@ pub(super) struct Meant {
 /// The files that texts mean, relative to a folder, and to every folder that the texts mean: a line may change to it first.
 ///
 /// # Errors
-/// If there is too much to look at. The hook is named in errors.
-pub(super) fn meant(texts: &[String], folder: &Path, hook: &str) -> Result<Meant, TrustError> {
-    let too_much = |what: String| Err(TrustError::TooMuch { hook: hook.to_owned(), what });
+/// If there is too much to look at. Whose texts they are is said in errors.
+pub(super) fn meant(texts: &[String], folder: &Path, who: &str) -> Result<Meant, TrustError> {
+    let too_much = |what: String| Err(TrustError::TooMuch { who: who.to_owned(), what });
     let mut words = BTreeSet::new();
     for text in texts {
         if text.len() > LONGEST {
