@@ -42,7 +42,7 @@ pub use log::{Log, Status};
 pub use merkle::{Frontier, Tree, is_consistent, is_included};
 pub use note::{Checkpoint, Note, NoteError};
 pub use operations::Operations;
-pub use options::{Durability, LogOptions};
+pub use options::{Durability, LogOptions, binding_file};
 pub use proof::{Proof, ProofError};
 pub use read::{read_records, read_tree};
 pub use record::{Kind, Malformed, Record};

@@ -148,7 +148,7 @@ impl LogOptions {
         };
         let Self { storage, durability, segment_bytes, every, checkpoint_after, .. } = self;
         // A key belongs to one log: else whoever removes a log gets a new one that looks as if nothing had ever been there.
-        let belongs = key_file.as_ref().map(|file| file.with_added_extension("log"));
+        let belongs = key_file.as_deref().map(binding_file);
         let log = match &belongs {
             Some(file) => belongs_to(file).doing("opened")?,
             None => None,
@@ -167,6 +167,11 @@ impl LogOptions {
         }
         Ok(log)
     }
+}
+
+/// The file beside a key that says which log the key belongs to. Whoever can change it can keep that log from being opened.
+pub fn binding_file(key_file: &Path) -> PathBuf {
+    key_file.with_added_extension("log")
 }
 
 /// The log that a key belongs to, by the file beside the key.

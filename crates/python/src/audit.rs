@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use amplifier_audit::{AuditError, Durability, Folder, Log, NoteError, PublicKey, Verifier, read_records};
+use amplifier_audit::{
+    AuditError, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
+};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -72,6 +74,12 @@ impl AuditLog {
     #[getter]
     fn key_file(&self) -> PathBuf {
         self.key_file.clone()
+    }
+
+    /// The file beside the key that says which log the key belongs to.
+    #[getter]
+    fn binding_file(&self) -> PathBuf {
+        binding_file(&self.key_file)
     }
 
     /// Records that the rules changed, in the words of whoever changed them.

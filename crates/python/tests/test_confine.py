@@ -212,6 +212,8 @@ ATTACKS = [
     "rm hooks/bundle.yaml",
     "mv hooks other",
     "touch ../audit/more",
+    "echo 0 > ../audit.key.log",
+    "rm ../audit.key.log",
     "rm -r ../audit",
     "mv ../audit ../other",
     "touch ../store/more",
@@ -461,6 +463,17 @@ def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, 
         Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True)
     Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml")
     assert re.search(why, caplog.text)
+
+
+def test_file_tools_cannot_make_a_log_that_cannot_be_opened(tmp_path: pathlib.Path) -> None:
+    async def main() -> None:
+        with open_log(tmp_path / "audit") as log:
+            async with Session(ScriptedProvider([]), workspace=tmp_path, audit=log, confine=False) as running:
+                written = await running.execute_tool("Write", {"file_path": "audit.key.log", "content": "0"})
+                assert "tools cannot change" in (written.error or ""), written
+
+    run(main())
+    open_log(tmp_path / "audit").close()
 
 
 @pytest.mark.parametrize("is_command", [False, pytest.param(True, marks=needs_namespaces)])

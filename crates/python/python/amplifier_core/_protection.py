@@ -18,18 +18,20 @@ class Protection:
 
     def __init__(self, bundle: Bundle | None, audit: Any, store: Any, workspace: str) -> None:
         self._workspace = workspace
-        folders: list[Any] = []
         self.hidden: list[str] = hidden(audit)
+        places = [] if bundle is None else _made_of(bundle, self._workspace)
         if isinstance(audit, AuditLog):
-            folders.append(audit.folder)
+            # Whoever could change what says which log the key belongs to could keep the log from being opened.
+            places += [audit.folder, audit.binding_file]
         if store is not None:
             # What is not there cannot be protected.
             os.makedirs(store, mode=0o700, exist_ok=True)
-            folders.append(store)
-        self._files = [] if bundle is None else _made_of(bundle, self._workspace)
+            places.append(store)
+        self.places = _real(places)
         #: Where something could be put to be found before a module. File tools refuse that; commands cannot be kept from what is not there.
         self.names = [] if bundle is None else _before(bundle)
-        self.places = _real([*self._files, *folders])
+        #: All of it as it was given, with the links on the way.
+        self._given = places
         for folder in self.places:
             if os.path.isdir(folder) and _is_within(self._workspace, folder):
                 raise ValueError(
@@ -62,8 +64,8 @@ class Protection:
 
     def _look_for_links(self, confine: bool | None) -> None:
         """What a link leads to can be protected, the link itself cannot: a command could make it lead elsewhere."""
-        for file in self._files:
-            for link in _links(os.path.abspath(file)):
+        for path in self._given:
+            for link in _links(os.path.abspath(path)):
                 folder = os.path.realpath(os.path.dirname(link))
                 if os.access(folder, os.W_OK) and not any(_is_within(folder, place) for place in self.places):
                     text = f"`{link}` is a link, and commands can make it lead elsewhere; have the bundle name what it leads to: `{os.path.realpath(link)}`"
