@@ -458,11 +458,31 @@ def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, 
     workspace.mkdir()
     (workspace / "guard.sh").symlink_to("../real/guard.sh")
     (workspace / "bundle.yaml").write_text("hooks: [{command: ./guard.sh, on: 'tool:pre'}]")
-    why = f"`{workspace}/guard.sh` is a link, .*have the bundle name what it leads to: `{tmp_path}/real/guard.sh`"
+    why = f"`{workspace}/guard.sh` is a link, .*name what it leads to: `{tmp_path}/real/guard.sh`"
     with pytest.raises(RuntimeError, match=why):
         Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True)
     Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml")
     assert re.search(why, caplog.text)
+
+
+@needs_namespaces
+def test_a_key_behind_a_link_cannot_be_read_when_the_link_is_gone(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    key, workspace = tmp_path / "real" / "audit.key", tmp_path / "workspace"
+    workspace.mkdir()
+    open_log(tmp_path / "audit", key).close()
+    (workspace / "linked.key").symlink_to(key)
+    why = f"`{workspace}/linked.key` is a link, .*; name what it leads to: `{key}`"
+
+    async def main() -> None:
+        with open_log(tmp_path / "audit", workspace / "linked.key") as log:
+            with pytest.raises(RuntimeError, match=why):
+                Session(ScriptedProvider([]), workspace=workspace, audit=log, confine=True)
+            async with Session(ScriptedProvider([]), workspace=workspace, audit=log) as running:
+                assert re.search(why, caplog.text)
+                assert (await running.execute_tool("Bash", {"command": "rm linked.key"})).success
+                assert not (await running.execute_tool("Bash", {"command": f"cat {key}"})).success
+
+    run(main())
 
 
 def test_file_tools_cannot_make_a_log_that_cannot_be_opened(tmp_path: pathlib.Path) -> None:

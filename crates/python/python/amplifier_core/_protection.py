@@ -20,9 +20,11 @@ class Protection:
         self._workspace = workspace
         self.hidden: list[str] = hidden(audit)
         places = [] if bundle is None else _made_of(bundle, self._workspace)
+        keys: list[str | os.PathLike[str]] = []
         if isinstance(audit, AuditLog):
             # Whoever could change what says which log the key belongs to could keep the log from being opened.
             places += [audit.folder, audit.binding_file]
+            keys.append(audit.key_file)
         if store is not None:
             # What is not there cannot be protected.
             os.makedirs(store, mode=0o700, exist_ok=True)
@@ -31,7 +33,7 @@ class Protection:
         #: Where something could be put to be found before a module. File tools refuse that; commands cannot be kept from what is not there.
         self.names = [] if bundle is None else _before(bundle)
         #: All of it as it was given, with the links on the way.
-        self._given = places
+        self._given = [*places, *keys]
         for folder in self.places:
             if os.path.isdir(folder) and _is_within(self._workspace, folder):
                 raise ValueError(
@@ -68,7 +70,7 @@ class Protection:
             for link in _links(os.path.abspath(path)):
                 folder = os.path.realpath(os.path.dirname(link))
                 if os.access(folder, os.W_OK) and not any(_is_within(folder, place) for place in self.places):
-                    text = f"`{link}` is a link, and commands can make it lead elsewhere; have the bundle name what it leads to: `{os.path.realpath(link)}`"
+                    text = f"`{link}` is a link, and commands can make it lead elsewhere; name what it leads to: `{os.path.realpath(link)}`"
                     if confine:
                         raise RuntimeError(text)
                     logger.warning("%s", text)
@@ -81,8 +83,8 @@ class Protection:
 
 
 def hidden(audit: Any) -> list[str]:
-    """The key of an audit log, which no program of a session needs."""
-    return [os.path.abspath(audit.key_file)] if isinstance(audit, AuditLog) else []
+    """The key of an audit log, which no program of a session needs; not a link to it, without which it would be seen."""
+    return [os.path.realpath(audit.key_file)] if isinstance(audit, AuditLog) else []
 
 
 def _made_of(bundle: Bundle, workspace: str) -> list[str | os.PathLike[str]]:
