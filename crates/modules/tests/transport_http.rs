@@ -4,7 +4,7 @@
 mod transport;
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult, data};
 use amplifier_modules::transport::{HttpHook, HttpOptions};

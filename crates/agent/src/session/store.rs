@@ -334,7 +334,8 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), self.folder.join(id)),
             text => (text.map_err(|error| failed(&path, error))?, path),
         };
-        let modified = fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| failed(&place, error))?;
+        let modified =
+            fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| failed(&place, error))?;
         let modified = Timestamp::try_from(modified).unwrap_or_default();
         // Damaged lines are an error where they count: when the session goes on.
         let lines: Vec<Line> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
