@@ -63,6 +63,36 @@ async fn a_link_out_of_the_workspace_is_outside() {
 }
 
 #[tokio::test]
+async fn options_are_read_as_the_programs_read_them() {
+    let strict = "{ destructive: deny, unanalysable: deny, network: deny, outside: deny }";
+    let outside = |file: &str| format!("it writes to `{file}`, outside of the workspace");
+    let untold = |file: &str| format!("it cannot be told whether `{file}`, which it writes to, is in the workspace");
+    let denied = [
+        ("cp -vt /nowhere a.txt", outside("/nowhere")),
+        ("cp --target-dir=/nowhere a.txt", outside("/nowhere")),
+        ("mv /nowhere/x ./x", outside("/nowhere/x")),
+        ("chmod -x \"/nowhere/x\"", outside("/nowhere/x")),
+        ("sed -i -es/a/b/ /nowhere/x", outside("/nowhere/x")),
+        ("tar -xf a.tar -C /nowhere", outside("/nowhere")),
+        ("echo /nowhere/x | xargs touch", untold("…")),
+        ("git clean -fdx -e -n", "deletes untracked files (`git clean -fdx -e -n`)".to_owned()),
+        ("git remote update", "it uses the network".to_owned()),
+    ];
+    for (command, why) in denied {
+        let expected = format!("Denied by hook hooks-bash-guard: `{command}` is not run: {why}");
+        assert_eq!(outcome(strict, command).await, expected, "{command}");
+    }
+    let allowed = [
+        ("mkdir here; cp -t ./here a.txt; cat here/a.txt", "hello"),
+        ("sed -n -es/hello/bye/p a.txt", "bye"),
+        ("cp 'a.txt' \"b c.txt\"; cat 'b c.txt'", "hello"),
+    ];
+    for (command, expected) in allowed {
+        assert_eq!(outcome(strict, command).await, expected, "{command}");
+    }
+}
+
+#[tokio::test]
 async fn every_answer_can_be_chosen_but_what_is_unclear_is_never_allowed() {
     let denied = "Denied by hook hooks-bash-guard: ";
     let table = [

@@ -1,8 +1,9 @@
 //! One simple command: which program, with what.
 
+use super::options::Arguments;
 use super::walk::{Simple, Walker};
 use super::word::Word;
-use super::{destructive, git, network, readonly, shells, wrappers, writes};
+use super::{destructive, git, network, readonly, shells, syntax, wrappers, writes};
 
 /// Where programs are that are what their names say.
 const SYSTEM: [&str; 7] =
@@ -50,33 +51,6 @@ impl Command {
     /// The known arguments; unknown ones are left out.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.arguments().iter().filter_map(Word::literal)
-    }
-
-    /// Arguments that are no options.
-    pub(super) fn operands(&self) -> impl Iterator<Item = &Word> {
-        let ended = self.arguments().iter().position(|word| word.literal() == Some("--"));
-        self.arguments().iter().enumerate().filter_map(move |(position, word)| match ended {
-            Some(end) if position == end => None,
-            Some(end) if position > end => Some(word),
-            _ => (!word.lead().starts_with('-') || word.literal() == Some("-")).then_some(word),
-        })
-    }
-
-    /// The first known operand: the subcommand of programs that have some.
-    pub(super) fn subcommand(&self) -> &str {
-        self.operands().next().and_then(Word::literal).unwrap_or_default()
-    }
-
-    /// Whether an option is given, short, in a group of short ones, long, or abbreviated.
-    pub(super) fn has(&self, short: &str, long: &[&str]) -> bool {
-        self.texts().take_while(|text| *text != "--").any(|text| {
-            if let Some(name) = text.strip_prefix("--") {
-                let name = name.split('=').next().unwrap_or(name);
-                !name.is_empty() && long.iter().any(|option| option.starts_with(name))
-            } else {
-                text.strip_prefix('-').is_some_and(|group| group.contains(|c| short.contains(c)))
-            }
-        })
     }
 
     /// Whether every argument is known, or certainly no option.
@@ -134,14 +108,15 @@ impl Command {
         if matches!(name, "cd" | "pushd" | "popd" | "chroot") {
             walker.moves();
         }
-        if readonly::evaluates(name, self) {
+        let arguments = &Arguments::read(syntax::of(name), self.arguments());
+        if readonly::evaluates(name, self, arguments) {
             walker.evaluates();
         }
-        if network::uses(name, self) {
+        if network::uses(name, self, arguments) {
             walker.network();
         }
-        writes::note(name, self, walker);
-        if let Some(why) = destructive::why(name, self) {
+        writes::note(name, self, arguments, walker);
+        if let Some(why) = destructive::why(name, self, arguments) {
             walker.destroys(why, &self.written());
         }
         if shells::run(name, self, walker) || wrappers::run(name, self, walker) {
@@ -149,7 +124,7 @@ impl Command {
         }
         match name {
             "git" => git::inspect(self, walker),
-            _ if readonly::only_reads(name, self, walker) => {}
+            _ if readonly::only_reads(name, self, arguments, walker) => {}
             _ => walker.taint(),
         }
     }

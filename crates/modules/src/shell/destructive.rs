@@ -1,7 +1,9 @@
 //! Commands after which something is gone.
 
 use super::command::Command;
-use super::git;
+use super::options::Arguments;
+use super::word::Word;
+use super::{git, writes};
 
 /// Programs that destroy whatever their arguments are, and what they do.
 const ALWAYS: [(&str, &str); 22] = [
@@ -30,18 +32,19 @@ const ALWAYS: [(&str, &str); 22] = [
 ];
 
 /// Programs with a subcommand that destroys. All words have to be there.
-const SUBCOMMANDS: [(&str, &[&str], &str); 22] = [
+const SUBCOMMANDS: [(&str, &[&str], &str); 23] = [
     ("docker", &["prune"], "deletes what containers left"),
     ("docker", &["rm"], "deletes containers"),
     ("docker", &["rmi"], "deletes images"),
-    ("docker", &["down", "-v"], "deletes volumes"),
+    ("docker-compose", &["rm"], "deletes containers"),
     ("podman", &["prune"], "deletes what containers left"),
+    ("podman", &["rm"], "deletes containers"),
+    ("podman", &["rmi"], "deletes images"),
     ("kubectl", &["delete"], "deletes from a cluster"),
     ("kubectl", &["drain"], "empties a node"),
     ("helm", &["uninstall"], "deletes a release"),
     ("helm", &["delete"], "deletes a release"),
     ("terraform", &["destroy"], "destroys infrastructure"),
-    ("terraform", &["apply", "-destroy"], "destroys infrastructure"),
     ("tofu", &["destroy"], "destroys infrastructure"),
     ("pulumi", &["destroy"], "destroys infrastructure"),
     ("aws", &["s3", "rm"], "deletes from a bucket"),
@@ -56,37 +59,67 @@ const SUBCOMMANDS: [(&str, &[&str], &str); 22] = [
 ];
 
 /// Why the command destroys something, if it does.
-pub(super) fn why(name: &str, command: &Command) -> Option<&'static str> {
+pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
     if command.asks_for_help() {
         return None;
     }
     if let Some((_, why)) = ALWAYS.iter().find(|(program, _)| *program == name) {
         return Some(why);
     }
-    let has_all = |words: &[&str]| words.iter().all(|word| command.texts().any(|text| text == *word));
+    let has = |word: &str| command.texts().any(|text| text == word);
+    let has_all = |words: &[&str]| words.iter().all(|word| has(word));
     if let Some((.., why)) = SUBCOMMANDS.iter().find(|(program, words, _)| *program == name && has_all(words)) {
         return Some(why);
     }
     match name {
-        "rm" => remove(command),
-        "find" => command.texts().any(|text| text == "-delete").then_some("deletes what it finds"),
-        "dd" => writes_device_or_file(command),
+        "rm" => remove(command, arguments),
+        "find" => has("-delete").then_some("deletes what it finds"),
+        "dd" => writes::dd_output(command)
+            .any(|file| file.literal() != Some("/dev/null"))
+            .then_some("writes over a file or device"),
         "git" => git::destroys(command),
-        "chmod" | "chown" | "chgrp" => command.has("R", &["recursive"]).then_some("changes permissions recursively"),
+        "docker" | "docker-compose" | "podman" => {
+            (has("down") && arguments.may_have("v", &["volumes"])).then_some("deletes volumes")
+        }
+        "terraform" | "tofu" => (has("apply") && has_flag(command, "destroy")).then_some("destroys infrastructure"),
+        "chmod" | "chown" | "chgrp" => {
+            arguments.may_have("R", &["recursive"]).then_some("changes permissions recursively")
+        }
         "kill" => kill(command),
-        "mv" => (command.operands().last()?.literal()? == "/dev/null").then_some("throws files away"),
-        "cp" | "tee" => command.operands().any(|word| is_disk(word.lead())).then_some("writes over a device"),
-        "crontab" => command.has("r", &[]).then_some("deletes scheduled commands"),
-        "iptables" | "ip6tables" => command.has("FX", &["flush", "delete-chain"]).then_some("deletes firewall rules"),
+        "mv" => arguments.last().iter().any(|word| word.literal() == Some("/dev/null")).then_some("throws files away"),
+        "cp" | "tee" => arguments.operands().any(|word| is_disk(word.lead())).then_some("writes over a device"),
+        "crontab" => arguments.may_have("r", &[]).then_some("deletes scheduled commands"),
+        "iptables" | "ip6tables" => {
+            arguments.may_have("FX", &["flush", "delete-chain"]).then_some("deletes firewall rules")
+        }
         "nft" => command.texts().any(|text| text.contains("flush")).then_some("deletes firewall rules"),
-        "rsync" => command
-            .texts()
-            .any(|text| text.starts_with("--del") || text.starts_with("--remove-source"))
-            .then_some("deletes while copying"),
-        "init" | "telinit" => matches!(command.subcommand(), "0" | "6").then_some("stops the machine"),
+        "rsync" => arguments.may_have("", &RSYNC_DELETES).then_some("deletes while copying"),
+        "init" | "telinit" => {
+            let level = |word: &Word| matches!(word.literal(), Some("0" | "6"));
+            arguments.first().flatten().any(level).then_some("stops the machine")
+        }
         "psql" | "mysql" | "mariadb" | "sqlite3" | "sqlcmd" | "clickhouse-client" | "duckdb" => database(command),
         _ => name.starts_with("mkfs").then_some("makes a new file system"),
     }
+}
+
+/// Options of `rsync` that delete here or there.
+const RSYNC_DELETES: [&str; 9] = [
+    "delete",
+    "delete-after",
+    "delete-before",
+    "delete-delay",
+    "delete-during",
+    "delete-excluded",
+    "delete-missing-args",
+    "remove-source-files",
+    "remove-sent-files",
+];
+
+/// Whether an option is given in the way of programs that write all of them with one hyphen or two.
+fn has_flag(command: &Command, name: &str) -> bool {
+    let flags = command.texts().filter(|text| text.starts_with('-'));
+    flags.map(|text| text.trim_start_matches('-')).any(|text| text.split('=').next() == Some(name))
 }
 
 /// Whether `name` is in these tables.
@@ -122,26 +155,21 @@ pub(super) fn is_disk(path: &str) -> bool {
     path.strip_prefix("/dev/").is_some_and(|device| DISKS.iter().any(|disk| device.starts_with(disk)))
 }
 
-fn remove(command: &Command) -> Option<&'static str> {
-    if command.has("rR", &["recursive", "no-preserve-root"]) {
+fn remove(command: &Command, arguments: &Arguments) -> Option<&'static str> {
+    if arguments.may_have("rR", &["recursive", "no-preserve-root"]) {
         return Some("deletes recursively");
     }
-    let far = |word: &super::word::Word| {
+    let far = |word: &Word| {
         word.literal().is_none()
             || word.lead().starts_with('/')
             || word.raw.starts_with('~')
             || word.lead().contains("..")
     };
-    let risky = command.operands().count() > 1 || command.operands().any(far) || !command.is_certain();
-    (command.has("f", &["force"]) && risky).then_some("deletes by force").or_else(|| {
+    let risky = arguments.operands().count() > 1 || arguments.operands().any(far) || !command.is_certain();
+    (arguments.may_have("f", &["force"]) && risky).then_some("deletes by force").or_else(|| {
         // A pattern or an expansion may name anything.
-        command.operands().any(|word| word.literal().is_none()).then_some("deletes what an expansion names")
+        arguments.operands().any(|word| word.literal().is_none()).then_some("deletes what an expansion names")
     })
-}
-
-fn writes_device_or_file(command: &Command) -> Option<&'static str> {
-    let file = command.arguments().iter().find_map(|word| word.raw.strip_prefix("of="))?;
-    (file != "/dev/null").then_some("writes over a file or device")
 }
 
 fn kill(command: &Command) -> Option<&'static str> {

@@ -1,6 +1,8 @@
 //! `git`: which of its commands only read, which run programs, which lose work.
 
 use super::command::Command;
+use super::options::Arguments;
+use super::syntax;
 use super::walk::Walker;
 use super::word::Word;
 
@@ -25,6 +27,23 @@ const READS: [&str; 17] = [
     "count-objects",
 ];
 
+/// Commands that use the network.
+const NETWORK: [&str; 13] = [
+    "fetch",
+    "pull",
+    "push",
+    "clone",
+    "ls-remote",
+    "submodule",
+    "send-email",
+    "archive",
+    "fetch-pack",
+    "send-pack",
+    "http-fetch",
+    "http-push",
+    "imap-send",
+];
+
 /// Long options that write, or run what a configuration or the options name.
 const FORBIDDEN: [&str; 15] = [
     "output",
@@ -44,97 +63,133 @@ const FORBIDDEN: [&str; 15] = [
     "help",
 ];
 
+/// Global options with which no program is run.
+const PLAIN: [&str; 8] =
+    ["-C", "-P", "-v", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--bare", "--version"];
+
 /// Settings that `-c` may give without a program being run.
 const SETTINGS: [&str; 8] =
     ["user.", "color.", "advice.", "core.quotepath", "init.defaultbranch", "core.abbrev", "log.date", "safe.directory"];
 
+/// A command of `git`, without what stands before its name.
+pub(super) struct Call {
+    /// The name; empty where it is the result of an expansion.
+    name: String,
+    words: Vec<Word>,
+    arguments: Arguments,
+}
+
+/// All that the command of `git` may be: before it may stand options that nobody knows, and expansions.
+pub(super) fn calls(command: &Command) -> Vec<Call> {
+    let starts = Arguments::read(syntax::of("git"), command.arguments());
+    let rests = starts.first_at().filter_map(|at| command.arguments().get(at..)?.split_first());
+    rests.map(|(name, words)| Call::new(name.literal().unwrap_or_default(), words)).collect()
+}
+
+impl Call {
+    fn new(name: &str, words: &[Word]) -> Self {
+        let arguments = Arguments::read(syntax::of(&format!("git {name}")), words);
+        Self { name: name.to_owned(), words: words.to_vec(), arguments }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().filter_map(Word::literal)
+    }
+
+    fn may_have(&self, short: &str, long: &[&str]) -> bool {
+        self.arguments.may_have(short, long)
+    }
+
+    /// Whether an option is certainly given, and none that takes it back, as `--no-dry-run` does.
+    fn surely_has(&self, short: &str, long: &str) -> bool {
+        self.arguments.surely_has(short, &[long]) && !self.may_have("", &[&format!("no-{long}")])
+    }
+
+    /// Whether the first operand, which is the name of a further command, may be one of these.
+    fn then(&self, names: &[&str]) -> bool {
+        self.arguments.first().flatten().any(|word| word.may_be(names))
+    }
+
+    /// The files that it is told to write to.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &Word> {
+        let short = if matches!(&*self.name, "archive" | "format-patch") { "o" } else { "" };
+        self.arguments.values(short, &["output", "output-directory"])
+    }
+
+    /// Whether it uses the network.
+    pub(super) fn uses_network(&self) -> bool {
+        match &*self.name {
+            "remote" => {
+                self.then(&["update", "show", "prune"])
+                    || self.then(&["add"]) && self.may_have("f", &["fetch"])
+                    || self.then(&["set-head"]) && self.may_have("a", &["auto"])
+            }
+            "lfs" => self.then(&["fetch", "pull", "push", "clone", "lock", "locks", "unlock"]),
+            name => NETWORK.contains(&name),
+        }
+    }
+}
+
 /// Tells the walker what a `git` command does.
 pub(super) fn inspect(command: &Command, walker: &mut Walker) {
-    let (settings, rest) = split(command);
-    if settings.iter().any(|word| !is_plain_setting(word)) {
+    let words = command.arguments();
+    let arguments = Arguments::read(syntax::of("git"), words);
+    let begin = arguments.first_at().next().unwrap_or(words.len());
+    let global = Arguments::read(syntax::of("git"), words.get(..begin).unwrap_or_default());
+    let is_plain = |(name, values): (String, &[Word])| match &*name {
+        "-c" => values.iter().all(is_plain_setting),
+        name => PLAIN.contains(&name),
+    };
+    if !global.options().all(is_plain) {
         return walker.refuse("`git` is given settings that may run programs; leave them out");
     }
-    // What stands before the command's name may become several words, settings among them.
-    let global = command.arguments().len() - rest.len();
-    let is_elsewhere = command.texts().take(global).any(|text| text == "-C");
     // Another folder may hold a repository that came with the files, and its settings name programs.
-    if is_elsewhere || !settings.is_empty() || !command.arguments().iter().take(global).all(Word::is_certain) {
+    // What stands before the command's name may become several words, settings among them.
+    if global.may_have("cC", &["bare"]) || !words.iter().take(begin).all(Word::is_certain) {
         walker.taint();
     }
-    let rest = Command { words: rest, stdin: command.stdin.clone() };
-    let name = rest.words.first().map(|word| word.literal().unwrap_or_default().to_owned());
-    match name.as_deref() {
+    let calls = calls(command);
+    let Some(call) = calls.first() else {
         // `git` alone prints its help.
-        None | Some("--version" | "version") => return,
-        Some("") => return walker.refuse("the command of `git` is the result of an expansion; write its name"),
-        Some(name) if runs_programs(name, &rest) => {
-            return walker.refuse(format!("`git {name}` runs a program that its arguments name; run it plainly"));
+        return;
+    };
+    match &*call.name {
+        "version" => {}
+        "" => walker.refuse("the command of `git` is the result of an expansion; write its name"),
+        name if runs_programs(call) => {
+            walker.refuse(format!("`git {name}` runs a program that its arguments name; run it plainly"));
         }
-        Some(_) => {}
+        _ if !only_reads(call) => walker.taint(),
+        _ => {}
     }
-    if !only_reads(&rest) {
-        walker.taint();
-    }
-}
-
-/// The name of the command that `git` is given.
-pub(super) fn subcommand(command: &Command) -> String {
-    split(command).1.first().and_then(Word::literal).unwrap_or_default().to_owned()
-}
-
-/// The global options that are settings, and the words from the command's name on.
-fn split(command: &Command) -> (Vec<Word>, Vec<Word>) {
-    let mut settings = Vec::new();
-    let mut at = 1;
-    while let Some(word) = command.words.get(at) {
-        match word.literal() {
-            Some("-C") => at += 1,
-            Some("--no-pager" | "--no-optional-locks" | "-P" | "--literal-pathspecs") => {}
-            Some("-c") => {
-                at += 1;
-                settings.extend(command.words.get(at).cloned());
-            }
-            Some("--version") => break,
-            _ if word.lead().starts_with('-') => settings.push(word.clone()),
-            _ => break,
-        }
-        at += 1;
-    }
-    (settings, command.words.get(at..).unwrap_or_default().to_vec())
 }
 
 fn is_plain_setting(word: &Word) -> bool {
-    if !word.is_certain() {
-        return false;
-    }
     let setting = word.lead().to_ascii_lowercase();
-    SETTINGS.iter().any(|plain| setting.starts_with(plain))
-        || matches!(setting.as_str(), "commit.gpgsign=false" | "--bare")
+    word.is_certain() && (SETTINGS.iter().any(|plain| setting.starts_with(plain)) || setting == "commit.gpgsign=false")
 }
 
-fn runs_programs(name: &str, rest: &Command) -> bool {
-    let option = |names: &[&str]| rest.texts().any(|text| names.iter().any(|name| text.starts_with(name)));
-    let transport = option(&["--upload-pack", "--receive-pack", "--exec", "--upl", "--rece"])
-        || rest.texts().any(|text| text.contains("ext::"));
-    let second = rest.texts().next().unwrap_or_default();
-    match name {
+fn runs_programs(call: &Call) -> bool {
+    let transport =
+        call.may_have("", &["upload-pack", "receive-pack", "exec"]) || call.texts().any(|text| text.contains("ext::"));
+    match &*call.name {
         "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" | "fetch-pack" | "send-pack" => {
-            transport || name == "clone" && rest.has("uc", &["config", "template"])
+            transport || call.name == "clone" && call.may_have("uc", &["config", "template"])
         }
-        "rebase" => rest.has("x", &["exec"]),
-        "bisect" => second == "run",
-        "submodule" => second == "foreach",
+        "rebase" => call.may_have("x", &["exec"]),
+        "bisect" => call.then(&["run"]),
+        "submodule" => call.then(&["foreach"]),
         "difftool" | "mergetool" | "filter-branch" | "for-each-repo" | "daemon" | "shell" | "hook" | "maintenance" => {
             true
         }
-        "config" => is_program_key(rest),
-        "grep" => rest.has("O", &["open-files-in-pager"]),
+        "config" => is_program_key(call),
+        "grep" => call.may_have("O", &["open-files-in-pager"]),
         _ => false,
     }
 }
 
 /// Whether `git config` sets something that runs later.
-fn is_program_key(rest: &Command) -> bool {
+fn is_program_key(call: &Call) -> bool {
     let keys = [
         "alias.",
         "core.pager",
@@ -146,63 +201,67 @@ fn is_program_key(rest: &Command) -> bool {
         "diff.",
         "credential.",
     ];
-    rest.operands().count() > 1
-        && rest.texts().any(|text| {
+    call.arguments.operands().count() > 1
+        && call.texts().any(|text| {
             let text = text.to_ascii_lowercase();
             keys.iter().any(|key| text.starts_with(key))
         })
 }
 
-fn only_reads(rest: &Command) -> bool {
-    let Some(name) = rest.words.first().and_then(Word::literal) else { return false };
+fn only_reads(call: &Call) -> bool {
     // `%G` in a format runs the program that checks signatures.
-    let signature = rest.arguments().iter().any(|word| word.raw.contains("%G"));
-    if signature || !rest.is_certain() || rest.has("", &FORBIDDEN) {
+    let signature = call.words.iter().any(|word| word.raw.contains("%G"));
+    let is_certain = call.words.iter().all(Word::is_certain);
+    if signature || !is_certain || call.may_have("", &FORBIDDEN) {
         return false;
     }
-    let texts: Vec<&str> = rest.texts().collect();
-    let listed =
-        |options: &[&str]| texts.len() == rest.arguments().len() && texts.iter().all(|text| options.contains(text));
-    match name {
+    let texts: Vec<&str> = call.texts().collect();
+    let is_known = texts.len() == call.words.len();
+    let listed = |options: &[&str]| is_known && texts.iter().all(|text| options.contains(text));
+    match &*call.name {
         "branch" => listed(&["-a", "-r", "-v", "-vv", "-av", "-avv", "--list", "--show-current", "--all", "--remotes"]),
         "tag" => listed(&["-l", "--list", "-n"]),
         "remote" => listed(&["-v"]) || texts.first() == Some(&"get-url"),
-        "stash" | "worktree" => matches!(texts.first(), Some(&"list")) && texts.len() == rest.arguments().len(),
+        "stash" | "worktree" => matches!(texts.first(), Some(&"list")) && is_known,
         "reflog" => texts.is_empty() || texts.first() == Some(&"show"),
         "config" => matches!(texts.first(), Some(&("--get" | "--get-all" | "--list" | "-l"))),
-        _ => READS.contains(&name),
+        name => READS.contains(&name),
     }
 }
 
 /// Why a `git` command loses work, if it does.
 pub(super) fn destroys(command: &Command) -> Option<&'static str> {
-    let rest = Command { words: split(command).1, stdin: command.stdin.clone() };
-    let texts = || rest.texts();
+    calls(command).iter().find_map(loses)
+}
+
+fn loses(call: &Call) -> Option<&'static str> {
+    let texts = || call.texts();
     let whole_tree = || texts().any(|text| matches!(text, "." | ":/" | "*" | "./" | ":/*"));
-    match rest.words.first()?.literal()? {
-        "reset" => rest.has("", &["hard", "merge"]).then_some("discards changes"),
-        "clean" => (rest.has("f", &["force"]) && !rest.has("n", &["dry-run"])).then_some("deletes untracked files"),
+    match &*call.name {
+        "reset" => call.may_have("", &["hard", "merge"]).then_some("discards changes"),
+        "clean" => {
+            (call.may_have("f", &["force"]) && !call.surely_has("n", "dry-run")).then_some("deletes untracked files")
+        }
         "push" => {
             let refspec = texts().any(|text| text.starts_with('+') || text.starts_with(':'));
-            let forced = texts().any(|text| text.starts_with("--force"))
-                || rest.has("fd", &["force", "mirror", "delete", "prune"]);
+            let forced = call.may_have("fd", &["force-with-lease", "force-if-includes", "mirror", "delete", "prune"]);
             (forced || refspec).then_some("overwrites or deletes remote history")
         }
-        "checkout" => (whole_tree() || texts().any(|text| text == "--") || rest.has("f", &["force"]))
+        "checkout" => (whole_tree() || texts().any(|text| text == "--") || call.may_have("f", &["force"]))
             .then_some("discards changes"),
-        "restore" => (whole_tree() && (rest.has("W", &["worktree"]) || !rest.has("S", &["staged"])))
+        "restore" => (whole_tree() && (call.may_have("W", &["worktree"]) || !call.surely_has("S", "staged")))
             .then_some("discards changes"),
-        "switch" => rest.has("fC", &["force", "discard-changes", "force-create"]).then_some("discards changes"),
-        "branch" => (rest.has("D", &[]) || rest.has("d", &["delete"]) && rest.has("f", &["force"]))
+        "switch" => call.may_have("fC", &["force-create", "discard-changes"]).then_some("discards changes"),
+        "branch" => (call.may_have("D", &[]) || call.may_have("d", &["delete"]) && call.may_have("f", &["force"]))
             .then_some("deletes a branch"),
-        "tag" => rest.has("d", &["delete"]).then_some("deletes a tag"),
-        "stash" => matches!(texts().next(), Some("drop" | "clear")).then_some("deletes stashed changes"),
-        "reflog" => matches!(texts().next(), Some("expire" | "delete")).then_some("deletes history"),
+        "tag" => call.may_have("d", &["delete"]).then_some("deletes a tag"),
+        "stash" => call.then(&["drop", "clear"]).then_some("deletes stashed changes"),
+        "reflog" => call.then(&["expire", "delete"]).then_some("deletes history"),
         "filter-branch" | "filter-repo" => Some("rewrites history"),
-        "update-ref" => rest.has("d", &[]).then_some("deletes a reference"),
-        "gc" => texts().any(|text| text.starts_with("--prune")).then_some("deletes history"),
-        "worktree" => (texts().next() == Some("remove")).then_some("deletes a working tree"),
-        "rm" => rest.has("rf", &["force"]).then_some("deletes files"),
+        "update-ref" => call.may_have("d", &[]).then_some("deletes a reference"),
+        "gc" => call.may_have("", &["prune"]).then_some("deletes history"),
+        "worktree" => call.then(&["remove"]).then_some("deletes a working tree"),
+        "rm" => call.may_have("rf", &["force"]).then_some("deletes files"),
         _ => None,
     }
 }

@@ -20,12 +20,14 @@ mod destructive;
 mod git;
 mod limits;
 mod network;
+mod options;
 mod parameter;
 mod parse;
 mod readonly;
 mod redirect;
 mod scripts;
 mod shells;
+mod syntax;
 mod walk;
 mod word;
 mod wrappers;
@@ -48,7 +50,8 @@ pub struct Analysis {
     pub why_not: Option<String>,
     /// The base names of the programs, in order, without repetition.
     pub programs: Vec<String>,
-    /// The files that redirections and known programs write to or delete, as written.
+    /// The files that redirections and known programs write to, move or delete: without quotes where they are known, else as written,
+    /// with `…` for what only shows when the command runs.
     pub writes: Vec<String>,
     /// Whether a program that is known for using the network runs.
     pub network: bool,

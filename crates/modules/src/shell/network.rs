@@ -1,7 +1,8 @@
 //! Programs that use the network.
 
 use super::command::Command;
-use super::git;
+use super::options::Arguments;
+use super::{git, syntax};
 
 const ALWAYS: [&str; 54] = [
     "curl",
@@ -62,7 +63,6 @@ const ALWAYS: [&str; 54] = [
 
 /// Programs whose subcommands use the network.
 const SUBCOMMANDS: [(&str, &[&str]); 17] = [
-    ("git", &["fetch", "pull", "push", "clone", "ls-remote", "submodule", "send-email", "archive"]),
     ("npm", &["install", "i", "ci", "add", "update", "publish", "audit", "view", "login", "exec", "outdated"]),
     ("yarn", &["", "install", "add", "upgrade", "publish", "dlx"]),
     ("pnpm", &["install", "i", "add", "update", "publish", "dlx"]),
@@ -77,24 +77,36 @@ const SUBCOMMANDS: [(&str, &[&str]); 17] = [
     ("bundle", &["install", "update"]),
     ("composer", &["install", "require", "update"]),
     ("docker", &["pull", "push", "login", "run", "build", "search", "compose"]),
+    ("docker-compose", &["pull", "push", "build"]),
     ("podman", &["pull", "push", "login", "run", "build", "search"]),
     ("openssl", &["s_client", "s_server"]),
 ];
 
 /// Whether the command is known for using the network.
-pub(super) fn uses(name: &str, command: &Command) -> bool {
+pub(super) fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
     if command.asks_for_help() {
         return false;
     }
-    ALWAYS.contains(&name)
-        || SUBCOMMANDS
-            .iter()
-            .any(|(program, subcommands)| *program == name && subcommands.contains(&subcommand(name, command).as_str()))
-        || matches!(name, "psql" | "mysql" | "redis-cli" | "mongo" | "mongosh") && command.has("h", &["host"])
+    match name {
+        "git" => git::calls(command).iter().any(git::Call::uses_network),
+        "psql" | "mysql" | "redis-cli" | "mongo" | "mongosh" => arguments.may_have("h", &["host"]),
+        "python" | "python3" => {
+            let is_pip = arguments.values("m", &[]).any(|module| module.literal() == Some("pip"));
+            is_pip && has_subcommand("pip", arguments)
+        }
+        // The first argument may say with which toolchain it runs.
+        "cargo" if command.arguments().first().is_some_and(|word| word.lead().starts_with('+')) => {
+            let words = command.arguments().get(1..).unwrap_or_default();
+            has_subcommand(name, &Arguments::read(syntax::of(name), words))
+        }
+        _ => ALWAYS.contains(&name) || has_subcommand(name, arguments),
+    }
 }
 
-fn subcommand(name: &str, command: &Command) -> String {
-    if name == "git" { git::subcommand(command) } else { command.subcommand().to_owned() }
+/// Whether the first operand may be a subcommand that uses the network.
+fn has_subcommand(name: &str, arguments: &Arguments) -> bool {
+    let Some((_, subcommands)) = SUBCOMMANDS.iter().find(|(program, _)| *program == name) else { return false };
+    arguments.first().any(|word| word.map_or_else(|| subcommands.contains(&""), |word| word.may_be(subcommands)))
 }
 
 /// Whether `name` is in these tables.

@@ -1,6 +1,7 @@
 //! The programs that only read, and with which options.
 
 use super::command::Command;
+use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
 use super::{destructive, network, scripts, shells, wrappers, writes};
@@ -119,12 +120,12 @@ const VERSIONED: [&str; 20] = [
 const HARMLESS: [&str; 7] = ["LANG", "TZ", "NO_COLOR", "COLUMNS", "LINES", "TERM", "REPLY"];
 
 /// Whether it is proven that the command only reads. What a declaration assigns is told to the walker.
-pub(super) fn only_reads(name: &str, command: &Command, walker: &mut Walker) -> bool {
+pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) -> bool {
     if ALWAYS.contains(&name) {
         return true;
     }
     if let Some((_, short, long)) = WITHOUT.iter().find(|(program, ..)| *program == name) {
-        return command.is_certain() && !command.has(short, long);
+        return command.is_certain() && !arguments.may_have(short, long);
     }
     let texts: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
     if VERSIONED.contains(&name) {
@@ -134,8 +135,8 @@ pub(super) fn only_reads(name: &str, command: &Command, walker: &mut Walker) -> 
         "date" => texts
             .is_some_and(|texts| texts.iter().all(|text| text.starts_with('+') || matches!(*text, "-u" | "-R" | "-I"))),
         "hostname" => command.arguments().is_empty(),
-        "uniq" => command.is_certain() && command.operands().count() <= 1,
-        "sed" => texts.is_some_and(|texts| scripts::sed_only_reads(&texts)),
+        "uniq" => command.is_certain() && arguments.operands().count() <= 1,
+        "sed" => texts.is_some() && scripts::sed_only_reads(arguments),
         "awk" | "gawk" | "mawk" | "nawk" => scripts::awk_only_reads(command),
         "read" => texts.is_some_and(|texts| texts.iter().all(|text| *text == "-r" || is_harmless_variable(text))),
         "export" | "declare" | "local" | "typeset" | "readonly" => {
@@ -149,10 +150,10 @@ pub(super) fn only_reads(name: &str, command: &Command, walker: &mut Walker) -> 
 }
 
 /// Whether a builtin takes its arguments for names of variables with subscripts, or for arithmetic.
-pub(super) fn evaluates(name: &str, command: &Command) -> bool {
+pub(super) fn evaluates(name: &str, command: &Command, arguments: &Arguments) -> bool {
     const NAMES: [&str; 9] = ["export", "declare", "local", "typeset", "readonly", "read", "unset", "let", "wait"];
     NAMES.contains(&name) && command.arguments().iter().any(Word::hides_command)
-        || matches!(name, "test" | "[" | "printf") && command.has("vR", &[])
+        || matches!(name, "test" | "[" | "printf") && arguments.may_have("vR", &[])
 }
 
 /// Whether a program of this name is known to do something, so that a function of that name would mislead.

@@ -1,34 +1,15 @@
 //! Scripts of `sed` and `awk` that only read.
 
 use super::command::Command;
+use super::options::Arguments;
 use super::word::Word;
 
 /// Whether `sed` with these arguments prints and nothing else: its scripts can write files and run commands.
-pub(super) fn sed_only_reads(arguments: &[&str]) -> bool {
-    let mut scripts = 0;
-    let mut arguments = arguments.iter();
-    let mut explicit = false;
-    while let Some(argument) = arguments.next() {
-        match *argument {
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "-rn" => {}
-            "-e" | "-ne" => {
-                explicit = true;
-                scripts += 1;
-                if !arguments.next().is_some_and(|script| sed_prints(script)) {
-                    return false;
-                }
-            }
-            option if option.starts_with('-') && option.len() > 1 => return false,
-            script if scripts == 0 && !explicit => {
-                scripts = 1;
-                if !sed_prints(script) {
-                    return false;
-                }
-            }
-            _ => {}
-        }
-    }
-    scripts > 0
+pub(super) fn sed_only_reads(arguments: &Arguments) -> bool {
+    let given: Vec<&Word> = arguments.values("e", &[]).collect();
+    let scripts = if given.is_empty() { arguments.operands().take(1).collect() } else { given };
+    let prints = |script: &&Word| script.literal().is_some_and(sed_prints);
+    arguments.has_only("neErsuz") && !scripts.is_empty() && scripts.iter().all(prints)
 }
 
 /// Whether a script is one of: addresses with `p`, `d`, `q` or `=`, or one plain substitution.

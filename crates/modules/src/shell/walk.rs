@@ -108,9 +108,9 @@ impl Walker {
     }
 
     /// Notes a file that is written to.
-    pub(super) fn write(&mut self, file: &str) {
+    pub(super) fn write(&mut self, file: &Word) {
         self.taint();
-        push_new(&mut self.analysis.writes, file);
+        push_new(&mut self.analysis.writes, file.plain());
     }
 
     /// Notes why something is destroyed. The first reason stays.

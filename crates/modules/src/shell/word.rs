@@ -76,6 +76,29 @@ impl Word {
     pub(super) fn lead(&self) -> &str {
         &self.text
     }
+
+    /// Whether this may become several words, or none.
+    pub(super) fn splits(&self) -> bool {
+        self.splits
+    }
+
+    /// Whether this is one of these texts, or may become one.
+    pub(super) fn may_be(&self, texts: &[&str]) -> bool {
+        texts.iter().any(|text| if self.literal { self.text == *text } else { text.starts_with(&self.text) })
+    }
+
+    /// The word without its quotes where all of it is known, and else as it is written.
+    pub(super) fn plain(&self) -> &str {
+        self.literal().unwrap_or(&self.raw)
+    }
+
+    /// What follows the first `at` bytes of the known beginning, such as the value that is attached to an option.
+    pub(super) fn tail(&self, at: usize) -> Self {
+        let (head, text) = self.text.split_at_checked(at).unwrap_or((&self.text, ""));
+        // A quote may begin before the tail does; then it is not known how the tail would be written.
+        let raw = self.raw.strip_prefix(head).map_or_else(|| format!("{text}…"), str::to_owned);
+        Self { raw, text: text.to_owned(), literal: self.literal, splits: self.splits, ..Self::default() }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

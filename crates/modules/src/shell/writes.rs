@@ -1,112 +1,202 @@
 //! The files that are written to.
 
 use super::command::Command;
-use super::destructive;
+use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
+use super::{destructive, git, syntax};
 
-/// Programs that write to, or delete, every operand.
-const EVERY: [&str; 13] =
-    ["tee", "touch", "mkdir", "rmdir", "rm", "unlink", "shred", "truncate", "mkfifo", "sponge", "gzip", "gunzip", "xz"];
+/// Which operands of a program are written to or deleted.
+#[derive(Clone, Copy)]
+enum Target {
+    Every,
+    Last,
+    /// The first one says what is done, or is read.
+    ButFirst,
+}
 
-/// Programs that write to their last operand.
-const LAST: [&str; 7] = ["cp", "mv", "install", "ln", "scp", "rsync", "link"];
-
-/// Programs that write to every operand but the first, which says how.
-const BUT_FIRST: [&str; 3] = ["chmod", "chown", "chgrp"];
-
-/// Options whose value is a file that is written to: program, short, long.
-const VALUED: [(&str, &[&str], &str); 13] = [
-    ("sort", &["-o"], "--output"),
-    ("curl", &["-o", "-D", "-c"], "--output"),
-    ("wget", &["-O", "-o", "-P"], "--output-document"),
-    ("tree", &["-o"], "--output"),
-    ("gcc", &["-o"], "--output"),
-    ("cc", &["-o"], "--output"),
-    ("time", &["-o"], "--output"),
-    ("find", &["-fprint", "-fprint0", "-fprintf", "-fls"], "--output"),
-    ("git", &[], "--output"),
-    ("cp", &["-t"], "--target-directory"),
-    ("mv", &["-t"], "--target-directory"),
-    ("unzip", &["-d"], "--output"),
-    ("openssl", &["-out"], "--out"),
+const OPERANDS: [(&str, Target); 24] = [
+    ("tee", Target::Every),
+    ("touch", Target::Every),
+    ("mkdir", Target::Every),
+    ("rmdir", Target::Every),
+    ("rm", Target::Every),
+    ("unlink", Target::Every),
+    ("shred", Target::Every),
+    ("truncate", Target::Every),
+    ("mkfifo", Target::Every),
+    ("sponge", Target::Every),
+    ("gzip", Target::Every),
+    ("gunzip", Target::Every),
+    ("xz", Target::Every),
+    // What it moves is gone from where it was.
+    ("mv", Target::Every),
+    ("cp", Target::Last),
+    ("install", Target::Last),
+    ("ln", Target::Last),
+    ("link", Target::Last),
+    ("scp", Target::Last),
+    ("rsync", Target::Last),
+    ("chmod", Target::ButFirst),
+    ("chown", Target::ButFirst),
+    ("chgrp", Target::ButFirst),
+    ("uniq", Target::ButFirst),
 ];
 
+/// Options whose value is a file that is written to, or a folder in which files are: program, letters, names.
+const VALUED: [(&str, &str, &[&str]); 14] = [
+    ("sort", "o", &["output"]),
+    (
+        "curl",
+        "oDc",
+        &[
+            "output",
+            "output-dir",
+            "dump-header",
+            "cookie-jar",
+            "trace",
+            "trace-ascii",
+            "stderr",
+            "etag-save",
+            "hsts",
+            "alt-svc",
+            "libcurl",
+        ],
+    ),
+    (
+        "wget",
+        "OoaP",
+        &["output-document", "output-file", "append-output", "directory-prefix", "save-cookies", "warc-file"],
+    ),
+    ("rsync", "T", &["backup-dir", "log-file", "only-write-batch", "partial-dir", "temp-dir", "write-batch"]),
+    ("tree", "o", &["output"]),
+    ("gcc", "o", &["output"]),
+    ("cc", "o", &["output"]),
+    ("time", "o", &["output"]),
+    ("cp", "t", &["target-directory"]),
+    ("mv", "t", &["target-directory"]),
+    ("ln", "t", &["target-directory"]),
+    ("install", "t", &["target-directory"]),
+    ("unzip", "d", &[]),
+    ("zip", "Ob", &["out", "temp-path"]),
+];
+
+/// Options of programs that write them like words, with a file as the next word.
+const WORDS: [(&str, &[&str]); 2] =
+    [("find", &["-fprint", "-fprint0", "-fprintf", "-fls"]), ("openssl", &["-out", "-keyout", "--out", "--keyout"])];
+
 /// Notes the files that a known program writes to.
-pub(super) fn note(name: &str, command: &Command, walker: &mut Walker) {
-    let operands = command.operands();
-    if EVERY.contains(&name) {
-        operands.for_each(|word| walker.write(&word.raw));
-    } else if LAST.contains(&name) {
-        if let Some(word) = operands.last() {
-            walker.write(&word.raw);
+pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    match name {
+        "dd" => dd_output(command).for_each(|word| walker.write(&word)),
+        "sed" if arguments.may_have("iI", &["in-place"]) => {
+            in_place(("ef", &["expression", "file"]), arguments, walker)
         }
-    } else if BUT_FIRST.contains(&name) {
-        operands.skip(1).for_each(|word| walker.write(&word.raw));
-    } else if name == "dd" {
-        for word in command.arguments() {
-            if let Some(file) = word.raw.strip_prefix("of=") {
-                walker.write(file);
-            }
-        }
-    } else if matches!(name, "sed" | "perl") && command.has("i", &["in-place"]) {
-        in_place(command, walker);
-    } else if name == "uniq" {
-        operands.skip(1).for_each(|word| walker.write(&word.raw));
-    } else if matches!(name, "tar" | "zip") {
-        archive(name, command, walker);
+        "perl" if arguments.may_have("i", &[]) => in_place(("eE", &[]), arguments, walker),
+        "tar" => tar(&tar_arguments(command), walker),
+        "zip" => zip(arguments, walker),
+        "git" => git::calls(command).iter().for_each(|call| call.outputs().for_each(|word| walker.write(word))),
+        _ => {}
+    }
+    if let Some((_, target)) = OPERANDS.iter().find(|(program, _)| *program == name)
+        && !has_folder(name, arguments)
+    {
+        written(special(name, *target, arguments), arguments, walker);
     }
     if let Some((_, short, long)) = VALUED.iter().find(|(program, ..)| *program == name) {
-        valued(command, short, long, walker);
+        arguments.values(short, long).for_each(|word| walker.write(word));
+    }
+    if let Some((_, options)) = WORDS.iter().find(|(program, _)| *program == name) {
+        let pairs = command.arguments().iter().zip(command.arguments().iter().skip(1));
+        pairs
+            .filter(|(option, _)| option.literal().is_some_and(|text| options.contains(&text)))
+            .for_each(|(_, file)| walker.write(file));
+    }
+}
+
+fn written(target: Target, arguments: &Arguments, walker: &mut Walker) {
+    match target {
+        Target::Every => arguments.operands().for_each(|word| walker.write(word)),
+        Target::ButFirst => arguments.operands().skip(1).for_each(|word| walker.write(word)),
+        Target::Last => arguments.last().into_iter().for_each(|word| walker.write(word)),
+    }
+}
+
+/// Whether an option certainly names the folder, so that all operands are only read.
+fn has_folder(name: &str, arguments: &Arguments) -> bool {
+    matches!(name, "cp" | "install" | "ln") && arguments.surely_has("t", &["target-directory"])
+}
+
+/// What options change about the operands that are written to.
+fn special(name: &str, target: Target, arguments: &Arguments) -> Target {
+    match name {
+        "install" if arguments.may_have("d", &["directory"]) => Target::Every,
+        // A mode that takes away stands among the options, and needs no operand.
+        "chmod" if arguments.may_have("rwxXstugoa", &["reference"]) => Target::Every,
+        "chown" | "chgrp" if arguments.may_have("", &["reference"]) => Target::Every,
+        _ => target,
     }
 }
 
 /// Scripts are given by options, or else are the first operand; the other operands are files.
-fn in_place(command: &Command, walker: &mut Walker) {
-    let gives_script =
-        |word: &Word| matches!(word.literal(), Some("-e" | "-f" | "-pe" | "-ne" | "-pie" | "--expression" | "--file"));
+fn in_place((short, long): (&str, &[&str]), arguments: &Arguments, walker: &mut Walker) {
+    let gives_script = arguments.may_have(short, long);
+    written(if gives_script { Target::Every } else { Target::ButFirst }, arguments, walker);
+}
+
+/// The files that `dd` writes to.
+pub(super) fn dd_output(command: &Command) -> impl Iterator<Item = Word> {
+    const OPERAND: &str = "of=";
+    command.arguments().iter().filter_map(|word| {
+        if word.lead().starts_with(OPERAND) {
+            return Some(word.tail(OPERAND.len()));
+        }
+        // What begins with an expansion may be any operand.
+        word.may_be(&[OPERAND]).then(|| word.clone())
+    })
+}
+
+/// `tar cfz x y` begins with letters, and the words after them are their values.
+fn tar_arguments(command: &Command) -> Arguments {
+    let syntax = syntax::of("tar");
     let words = command.arguments();
-    let mut skip =
-        usize::from(!words.iter().any(|word| gives_script(word) || word.lead().starts_with("--expression=")));
-    for word in words {
-        let is_option = word.lead().starts_with('-');
-        if gives_script(word) {
-            skip = 1;
-        } else if skip > 0 && !is_option {
-            skip -= 1;
-        } else if !is_option {
-            walker.write(&word.raw);
+    let Some((first, rest)) = words.split_first().filter(|(first, _)| first.is_operand()) else {
+        return Arguments::read(syntax, words);
+    };
+    let (mut rest, mut read) = (rest.iter().cloned(), Vec::new());
+    for letter in first.lead().chars() {
+        read.push(Word::known(&format!("-{letter}")));
+        if syntax.takes_value(letter) {
+            read.extend(rest.next());
         }
+    }
+    read.extend(rest);
+    Arguments::read(syntax, &read)
+}
+
+fn tar(arguments: &Arguments, walker: &mut Walker) {
+    let file = |word: &&Word| word.literal() != Some("-");
+    if arguments.may_have("crAu", &["create", "append", "catenate", "concatenate", "update", "delete"]) {
+        arguments.values("f", &["file"]).filter(file).for_each(|word| walker.write(word));
+    }
+    if arguments.may_have("x", &["extract", "get"]) {
+        arguments.values("C", &["directory", "one-top-level"]).for_each(|word| walker.write(word));
+        if arguments.may_have("P", &["absolute-names"]) {
+            walker.write(&Word::known("/"));
+        }
+    }
+    arguments.values("g", &["listed-incremental", "index-file"]).for_each(|word| walker.write(word));
+    if arguments.may_have("", &["remove-files"]) {
+        written(Target::Every, arguments, walker);
     }
 }
 
-fn archive(name: &str, command: &Command, walker: &mut Walker) {
-    let mut operands = command.operands();
-    let creates = name == "zip" || command.texts().next().is_some_and(|text| text.contains(['c', 'r', 'u']));
-    if creates {
-        // `tar cf x` begins with letters, `tar -cf x` with an option.
-        let letters = usize::from(name == "tar" && !command.texts().next().is_some_and(|text| text.starts_with('-')));
-        if let Some(word) = operands.nth(letters) {
-            walker.write(&word.raw);
-        }
+fn zip(arguments: &Arguments, walker: &mut Walker) {
+    if arguments.may_have("m", &["move"]) {
+        written(Target::Every, arguments, walker);
     }
-}
-
-fn valued(command: &Command, short: &[&str], long: &str, walker: &mut Walker) {
-    let mut arguments = command.arguments().iter().peekable();
-    while let Some(word) = arguments.next() {
-        let raw = word.raw.as_str();
-        let option = word.lead();
-        if short.contains(&option) || option == long {
-            if let Some(file) = arguments.peek() {
-                walker.write(&file.raw);
-            }
-        } else if let Some(file) = raw.strip_prefix(long).and_then(|rest| rest.strip_prefix('=')) {
-            walker.write(file);
-        } else if let Some(file) = short.iter().filter(|s| s.len() == 2).find_map(|short| raw.strip_prefix(short)) {
-            walker.write(file);
-        }
-    }
+    let archive = arguments.first().flatten().filter(|word| word.literal() != Some("-"));
+    archive.for_each(|word| walker.write(word));
 }
 
 /// Notes what a redirection to or from `word` does; true when it writes to a file.
@@ -121,7 +211,7 @@ pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> boo
     if !writes || matches!(word.literal(), Some("/dev/null" | "/dev/stdout" | "/dev/stderr")) {
         return false;
     }
-    walker.write(&word.raw);
+    walker.write(word);
     if destructive::is_disk(word.lead()) {
         walker.destroys("writes over a device", &format!("> {}", word.raw));
     }
@@ -135,8 +225,7 @@ pub(super) fn is_descriptor(target: &str) -> bool {
 
 /// Whether `name` is in these tables.
 pub(super) fn is_known(name: &str) -> bool {
-    EVERY.contains(&name)
-        || LAST.contains(&name)
-        || BUT_FIRST.contains(&name)
+    OPERANDS.iter().any(|(program, _)| *program == name)
         || VALUED.iter().any(|(program, ..)| *program == name)
+        || WORDS.iter().any(|(program, _)| *program == name)
 }

@@ -3,8 +3,8 @@
 use crate::condition::Scope;
 use crate::shell::Analysis;
 
-/// What the shell makes something else of.
-const EXPANDED: [char; 8] = ['$', '`', '*', '?', '[', '{', '\\', '\n'];
+/// What the shell makes something else of, and what can be read in two ways. `…` stands for what is known only when the command runs.
+const EXPANDED: [char; 12] = ['$', '`', '*', '?', '[', '{', '(', '\\', '\n', '\'', '"', '…'];
 
 /// The first file outside of the workspace that the command is known to write to, or of which nobody can tell, in words.
 pub(super) fn why(analysis: &Analysis, scope: &Scope) -> Option<String> {
@@ -20,11 +20,8 @@ pub(super) fn why(analysis: &Analysis, scope: &Scope) -> Option<String> {
     })
 }
 
-/// The path that a word of the shell stands for, if it stands for itself.
-fn plain(word: &str) -> Option<&str> {
-    let quoted = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
-    let path = quoted('\'').or_else(|| quoted('"')).unwrap_or(word);
-    let is_plain =
-        !path.is_empty() && !path.contains(EXPANDED) && !path.contains(['\'', '"']) && !path.starts_with('~');
-    is_plain.then_some(path)
+/// The path that a written file stands for, if it stands for itself.
+fn plain(written: &str) -> Option<&str> {
+    let is_plain = !written.is_empty() && !written.contains(EXPANDED) && !written.starts_with('~');
+    is_plain.then_some(written)
 }

@@ -1,0 +1,362 @@
+//! The options of a program, told from its operands.
+//!
+//! Words are read as `getopt` of GNU reads them: short options in groups, values attached or as the next word, long options that are
+//! abbreviated, `--`. Where it cannot be known how the program reads a word, as after an option that is in no table, every reading counts.
+
+use super::word::Word;
+
+/// The options of a program in the notation of `getopt`: `t:` takes a value, `i::` takes one where it is attached.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Syntax {
+    /// Letters; after a `+` in front, the first operand ends the options.
+    pub(super) short: &'static str,
+    /// Names, separated by spaces.
+    pub(super) long: &'static str,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, PartialEq)]
+enum Takes {
+    Nothing,
+    Value,
+    Attached,
+    /// The option is in no table.
+    Unknown,
+}
+
+impl Takes {
+    /// By what follows the option in a table.
+    fn by(colons: &str) -> Self {
+        if colons.starts_with("::") {
+            Self::Attached
+        } else if colons.starts_with(':') {
+            Self::Value
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+impl Syntax {
+    /// Whether the option with this letter is known to take a value.
+    pub(super) fn takes_value(self, letter: char) -> bool {
+        self.letter(letter) == Takes::Value
+    }
+
+    fn letter(self, letter: char) -> Takes {
+        match self.short.split_once(letter) {
+            Some((_, rest)) if letter.is_ascii_alphanumeric() => Takes::by(rest),
+            _ => Takes::Unknown,
+        }
+    }
+
+    /// By the option's name, or by its beginning where all options that begin so agree.
+    fn name(self, name: &str) -> Takes {
+        let mut fitting = self.names().filter(|(known, _)| known.starts_with(name)).map(|(_, takes)| takes);
+        let first = fitting.next().filter(|first| fitting.all(|other| other == *first));
+        self.exactly(name).or(first).unwrap_or(Takes::Unknown)
+    }
+
+    fn exactly(self, name: &str) -> Option<Takes> {
+        self.names().find(|(known, _)| *known == name).map(|(_, takes)| takes)
+    }
+
+    fn names(self) -> impl Iterator<Item = (&'static str, Takes)> {
+        self.long.split(' ').map(|entry| {
+            let (name, colons) = entry.split_at(entry.find(':').unwrap_or(entry.len()));
+            (name, Takes::by(colons))
+        })
+    }
+}
+
+/// The arguments of a program, read in every way that is possible.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    options: Vec<Given>,
+    operands: Vec<Operand>,
+}
+
+/// An option that is given, or that may be.
+#[derive(Debug)]
+struct Given {
+    name: Name,
+    /// All that may be its value.
+    values: Vec<Word>,
+    sure: bool,
+}
+
+/// What an option is called.
+#[derive(Debug)]
+enum Name {
+    Letter(char),
+    /// By letters that an expansion gives.
+    Letters,
+    /// By this, or by what begins so.
+    Long(String),
+}
+
+impl Given {
+    fn is(&self, short: &str, long: &[&str]) -> bool {
+        match &self.name {
+            Name::Letter(letter) => short.contains(*letter),
+            Name::Letters => !short.is_empty(),
+            Name::Long(name) => long.iter().any(|option| option.starts_with(name)),
+        }
+    }
+}
+
+/// A word that is an operand, or may be one.
+#[derive(Debug)]
+struct Operand {
+    /// Where it stands among the words.
+    at: usize,
+    word: Word,
+    doubt: Option<Doubt>,
+    /// Whether it is certainly one.
+    sure: bool,
+}
+
+/// Why a word may be the value of what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Doubt {
+    /// An option of which it is not known whether it takes one.
+    AfterOption,
+    /// An expansion that may turn into such an option.
+    AfterExpansion,
+}
+
+impl Arguments {
+    /// Reads the words after the name of a program.
+    pub(super) fn read(syntax: Syntax, words: &[Word]) -> Self {
+        let mut reader = Reader { syntax, read: Self::default(), at: 0, next: Next::Plain, end: End::Open };
+        for (at, word) in words.iter().enumerate() {
+            reader.at = at;
+            reader.word(word);
+        }
+        reader.read
+    }
+
+    /// Whether an option may be given, by its letter or its name.
+    pub(super) fn may_have(&self, short: &str, long: &[&str]) -> bool {
+        self.options.iter().any(|option| option.is(short, long))
+    }
+
+    /// Whether an option is certainly given.
+    pub(super) fn surely_has(&self, short: &str, long: &[&str]) -> bool {
+        self.options.iter().any(|option| option.sure && option.is(short, long))
+    }
+
+    /// Whether all options are certainly these, by their letters.
+    pub(super) fn has_only(&self, short: &str) -> bool {
+        self.options.iter().all(|option| option.sure && option.is(short, &[]))
+    }
+
+    /// The options as they are called, each with all that may be its value.
+    pub(super) fn options(&self) -> impl Iterator<Item = (String, &[Word])> {
+        self.options.iter().map(|option| {
+            let name = match &option.name {
+                Name::Letter(letter) => format!("-{letter}"),
+                Name::Letters => "-".to_owned(),
+                Name::Long(name) => format!("--{name}"),
+            };
+            (name, option.values.as_slice())
+        })
+    }
+
+    /// All that may be the value of an option.
+    pub(super) fn values(&self, short: &str, long: &[&str]) -> impl Iterator<Item = &Word> {
+        self.options.iter().filter(move |option| option.is(short, long)).flat_map(|option| &option.values)
+    }
+
+    /// All words that may be operands.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &Word> {
+        self.operands.iter().map(|operand| &operand.word)
+    }
+
+    /// All that may be the first operand; `None` where there may be no operand.
+    pub(super) fn first(&self) -> impl Iterator<Item = Option<&Word>> {
+        let none = self.operands.iter().all(|operand| !operand.sure).then_some(None);
+        self.beginning().iter().map(|operand| Some(&operand.word)).chain(none)
+    }
+
+    /// Where all that may be the first operand stands among the words.
+    pub(super) fn first_at(&self) -> impl Iterator<Item = usize> {
+        self.beginning().iter().map(|operand| operand.at)
+    }
+
+    /// The operands up to the first that is certainly one.
+    fn beginning(&self) -> &[Operand] {
+        let sure = self.operands.iter().position(|operand| operand.sure);
+        sure.and_then(|at| self.operands.get(..=at)).unwrap_or(&self.operands)
+    }
+
+    /// All that may be the last operand, or the value of an option that nobody knows. The first of several has another one behind it.
+    pub(super) fn last(&self) -> Vec<&Word> {
+        let (mut found, mut open, mut follower) = (Vec::new(), true, None);
+        for (at, operand) in self.operands.iter().enumerate().rev() {
+            // An expansion that is an operand is followed by another one, and else it is none.
+            let is_followed = follower == Some(Doubt::AfterExpansion) || at == 0 && self.operands.len() > 1;
+            if open && !is_followed || operand.doubt.is_some() {
+                found.push(&operand.word);
+            }
+            open &= !operand.sure;
+            follower = operand.doubt;
+        }
+        found.reverse();
+        found
+    }
+}
+
+/// What the words so far say about the next one.
+enum Next {
+    Plain,
+    /// It is the value of that option.
+    Value(usize),
+    /// It may be the value of one of those options.
+    Perhaps(Vec<usize>, Doubt),
+}
+
+/// Whether `--` has ended the options.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Open,
+    Perhaps,
+    Ended,
+}
+
+struct Reader {
+    syntax: Syntax,
+    read: Arguments,
+    at: usize,
+    next: Next,
+    end: End,
+}
+
+impl Reader {
+    fn word(&mut self, word: &Word) {
+        match std::mem::replace(&mut self.next, Next::Plain) {
+            Next::Plain => self.plain(word, None),
+            Next::Perhaps(options, doubt) => {
+                for option in options {
+                    self.give(option, word.clone());
+                }
+                self.plain(word, Some(doubt));
+            }
+            Next::Value(option) => {
+                // Where programs do not look for options after operands, as on BSD, it is one more operand.
+                if !self.read.operands.is_empty() {
+                    self.operand(word, Some(Doubt::AfterOption));
+                }
+                self.after_value(word);
+                self.give(option, word.clone());
+            }
+        }
+    }
+
+    /// A word that is no value, or about which there is a doubt.
+    fn plain(&mut self, word: &Word, doubt: Option<Doubt>) {
+        let is_option = word.lead().starts_with('-') && word.literal() != Some("-");
+        if self.end == End::Ended || !is_option {
+            self.operand(word, doubt);
+        } else if word.literal() == Some("--") {
+            self.end = if doubt.is_none() { End::Ended } else { End::Perhaps };
+        } else {
+            let sure = doubt.is_none() && self.end == End::Open;
+            if !sure {
+                self.operand(word, doubt.or(Some(Doubt::AfterOption)));
+            }
+            self.option(word, sure);
+        }
+    }
+
+    fn operand(&mut self, word: &Word, doubt: Option<Doubt>) {
+        let ended = self.end == End::Ended;
+        let is_one = word.is_operand() || ended && !word.splits();
+        let sure = doubt.is_none() && is_one;
+        self.read.operands.push(Operand { at: self.at, word: word.clone(), doubt, sure });
+        if !is_one && !ended {
+            self.next = Next::Perhaps(Vec::new(), Doubt::AfterExpansion);
+        }
+        if sure && self.syntax.short.starts_with('+') {
+            self.end = End::Ended;
+        }
+    }
+
+    fn option(&mut self, word: &Word, sure: bool) {
+        match word.lead().strip_prefix("--") {
+            Some(text) => self.long(word, text, sure),
+            None => self.group(word, sure),
+        }
+    }
+
+    fn long(&mut self, word: &Word, text: &str, sure: bool) {
+        let name = text.split('=').next().unwrap_or(text);
+        let is_attached = name.len() < text.len();
+        let is_known = is_attached || word.literal().is_some();
+        let option = self.add(Name::Long(name.to_owned()), sure && is_known);
+        let takes = if is_known { self.syntax.name(name) } else { Takes::Unknown };
+        if is_attached {
+            self.give(option, word.tail("--=".len() + name.len()));
+            self.after_value(word);
+        } else if takes == Takes::Value && sure {
+            self.next = Next::Value(option);
+        } else if matches!(takes, Takes::Value | Takes::Unknown) {
+            self.next = Next::Perhaps(vec![option], Doubt::AfterOption);
+        }
+    }
+
+    fn group(&mut self, word: &Word, mut sure: bool) {
+        let text = word.lead();
+        let mut waiting = Vec::new();
+        for (at, letter) in text.char_indices().skip(1) {
+            let option = self.add(Name::Letter(letter), sure);
+            let takes = self.syntax.letter(letter);
+            if takes == Takes::Nothing {
+                continue;
+            }
+            let rest = at + letter.len_utf8();
+            let is_attached = rest < text.len() || word.literal().is_none();
+            if is_attached {
+                self.give(option, word.tail(rest));
+            }
+            if takes == Takes::Unknown || takes == Takes::Value && !is_attached && !sure {
+                // The rest may be the value, or more options.
+                waiting.push(option);
+                sure = false;
+            } else if takes == Takes::Value && !is_attached {
+                self.next = Next::Value(option);
+                return;
+            } else if waiting.is_empty() {
+                return self.after_value(word);
+            } else {
+                break;
+            }
+        }
+        if word.literal().is_none() {
+            let option = self.add(Name::Letters, false);
+            self.give(option, word.tail(text.len()));
+            waiting.push(option);
+        }
+        if !waiting.is_empty() {
+            self.next = Next::Perhaps(waiting, Doubt::AfterOption);
+        }
+    }
+
+    /// A value that is not known may become several words, or none.
+    fn after_value(&mut self, value: &Word) {
+        if value.splits() {
+            self.next = Next::Perhaps(Vec::new(), Doubt::AfterOption);
+        }
+    }
+
+    fn add(&mut self, name: Name, sure: bool) -> usize {
+        self.read.options.push(Given { name, values: Vec::new(), sure });
+        self.read.options.len() - 1
+    }
+
+    fn give(&mut self, option: usize, value: Word) {
+        if let Some(option) = self.read.options.get_mut(option) {
+            option.values.push(value);
+        }
+    }
+}
