@@ -75,6 +75,7 @@ async fn options_are_read_as_the_programs_read_them() {
         ("sed -i -es/a/b/ /nowhere/x", outside("/nowhere/x")),
         ("tar -xf a.tar -C /nowhere", outside("/nowhere")),
         ("echo /nowhere/x | xargs touch", untold("…")),
+        ("echo /nowhere/x | xargs -I% cp a.txt %", untold("…")),
         ("git clean -fdx -e -n", "deletes untracked files (`git clean -fdx -e -n`)".to_owned()),
         ("git remote update", "it uses the network".to_owned()),
     ];

@@ -43,6 +43,25 @@ impl Syntax {
         self.letter(letter) == Takes::Value
     }
 
+    /// Whether the word after a word of options is a value; `None` where one of the options is not in the table as it is written.
+    pub(super) fn takes_next(self, option: &str) -> Option<bool> {
+        if let Some(text) = option.strip_prefix("--") {
+            let name = text.split('=').next().unwrap_or(text);
+            let takes = self.exactly(name)?;
+            return Some(takes == Takes::Value && name.len() == text.len());
+        }
+        let mut letters = option.chars().skip(1);
+        while let Some(letter) = letters.next() {
+            match self.letter(letter) {
+                Takes::Nothing => {}
+                Takes::Value => return Some(letters.next().is_none()),
+                Takes::Attached => return Some(false),
+                Takes::Unknown => return None,
+            }
+        }
+        Some(false)
+    }
+
     fn letter(self, letter: char) -> Takes {
         match self.short.split_once(letter) {
             Some((_, rest)) if letter.is_ascii_alphanumeric() => Takes::by(rest),

@@ -1,6 +1,7 @@
 //! Programs that run another program, given in their arguments.
 
 use super::command::Command;
+use super::options::{Arguments, Syntax};
 use super::shells::joined;
 use super::walk::Walker;
 use super::word::Word;
@@ -8,79 +9,61 @@ use super::word::Word;
 /// How a wrapper's own arguments are told from the command that it runs.
 struct Wrapper {
     name: &'static str,
-    /// Short options that take a value.
-    valued: &'static str,
-    /// Long options that take a value as a word of its own.
-    valued_long: &'static [&'static str],
+    /// Its options; with those that are missing it does something else, or nobody knows what it does.
+    syntax: Syntax,
     /// Operands before the command.
     operands: usize,
-    /// Short options with which it does something else.
-    refused: &'static str,
     /// Whether nothing but what it runs has an effect.
     transparent: bool,
 }
 
-const fn wrapper(name: &'static str, valued: &'static str, operands: usize, transparent: bool) -> Wrapper {
-    Wrapper { name, valued, valued_long: &[], operands, refused: "", transparent }
+const fn wrapper(name: &'static str, short: &'static str, long: &'static str) -> Wrapper {
+    Wrapper { name, syntax: Syntax { short, long }, operands: 0, transparent: false }
 }
 
-/// Long options of wrappers that take no value and change nothing of importance.
-const FLAGS: [&str; 16] = [
-    "--foreground",
-    "--preserve-status",
-    "--verbose",
-    "--ignore-environment",
-    "--null",
-    "--no-run-if-empty",
-    "--interactive",
-    "--non-interactive",
-    "--preserve-env",
-    "--stdin",
-    "--wait",
-    "--portability",
-    "--exit",
-    "--help",
-    "--version",
-    "--differences",
-];
+const fn transparent(name: &'static str, short: &'static str, long: &'static str) -> Wrapper {
+    Wrapper { transparent: true, ..wrapper(name, short, long) }
+}
 
 const WRAPPERS: [Wrapper; 20] = [
-    Wrapper { valued_long: &["--unset", "--chdir"], refused: "S", ..wrapper("env", "uC", 0, true) },
+    transparent("env", "0a:C:iu:v", "argv0: chdir: debug help ignore-environment null unset: version"),
+    wrapper(
+        "sudo",
+        "AbBC:D:Eg:h:HnNp:Pr:R:St:T:u:U:",
+        "askpass background bell chdir: close-from: group: help host: non-interactive preserve-env:: preserve-groups prompt: \
+         role: set-home stdin type: user: version",
+    ),
+    wrapper("doas", "C:Lnu:", ""),
+    wrapper("nohup", "", "help version"),
     Wrapper {
-        valued_long: &["--user", "--group", "--host", "--prompt", "--close-from", "--chdir", "--role", "--type"],
-        refused: "sieKklv",
-        ..wrapper("sudo", "ugpChTrtDRU", 0, false)
+        operands: 1,
+        ..transparent("timeout", "fk:ps:v", "foreground help kill-after: preserve-status signal: verbose version")
     },
-    wrapper("doas", "uC", 0, false),
-    wrapper("nohup", "", 0, false),
-    Wrapper { valued_long: &["--signal", "--kill-after"], ..wrapper("timeout", "ks", 1, true) },
-    Wrapper { valued_long: &["--adjustment"], ..wrapper("nice", "n", 0, true) },
-    wrapper("ionice", "cnpPu", 0, false),
-    wrapper("time", "fo", 0, true),
-    wrapper("command", "", 0, true),
-    wrapper("builtin", "", 0, true),
-    wrapper("exec", "a", 0, false),
-    Wrapper { valued_long: &["--input", "--output", "--error"], ..wrapper("stdbuf", "ioe", 0, true) },
-    wrapper("setsid", "", 0, false),
-    wrapper("busybox", "", 0, false),
-    wrapper("toybox", "", 0, false),
-    wrapper("taskset", "", 1, false),
-    wrapper("strace", "eopsuEPSabIOX", 0, false),
-    wrapper("caffeinate", "tw", 0, false),
-    Wrapper { refused: "c", ..wrapper("flock", "wE", 1, false) },
+    transparent("nice", "0123456789n:", "adjustment: help version"),
+    wrapper("ionice", "c:n:p:P:tu:", ""),
+    transparent("time", "af:o:pqvV", "append format: help output: portability quiet verbose version"),
+    transparent("command", "pvV", ""),
+    transparent("builtin", "", ""),
+    wrapper("exec", "a:cl", ""),
+    transparent("stdbuf", "e:i:o:", "error: help input: output: version"),
+    wrapper("setsid", "cfw", "ctty fork help version wait"),
+    wrapper("busybox", "", ""),
+    wrapper("toybox", "", ""),
+    Wrapper { operands: 1, ..wrapper("taskset", "acp", "all-tasks cpu-list help pid version") },
+    wrapper("strace", "a:b:cCdDe:E:fFhiI:kno:O:p:P:qrs:S:tTu:vVwxX:yYzZ", ""),
+    wrapper("caffeinate", "dimst:uw:", ""),
     Wrapper {
-        valued_long: &[
-            "--max-args",
-            "--max-procs",
-            "--replace",
-            "--delimiter",
-            "--arg-file",
-            "--max-lines",
-            "--max-chars",
-        ],
-        ..wrapper("xargs", "IEdnPLsaJR", 0, false)
+        operands: 1,
+        ..wrapper("flock", "eE:FnosuvVw:x", "close exclusive nonblock shared timeout: unlock verbose")
     },
+    wrapper("xargs", XARGS.short, XARGS.long),
 ];
+
+const XARGS: Syntax = Syntax {
+    short: "0a:d:e::E:i::I:J:l::L:n:opP:rR:s:tx",
+    long: "arg-file: delimiter: eof:: exit help interactive max-args: max-chars: max-lines:: max-procs: no-run-if-empty null \
+           open-tty replace:: verbose version",
+};
 
 /// Whether `name` runs other programs.
 pub(super) fn is_known(name: &str) -> bool {
@@ -119,8 +102,12 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
         return;
     }
     if name == "xargs" {
-        replace(&mut words, command.words.get(1..begin).unwrap_or_default());
-        words.push(Word::unknown("…"));
+        let options = Arguments::read(XARGS, command.words.get(1..begin).unwrap_or_default());
+        replace(&mut words, &options);
+        // What is read is put at the end, unless it has another place; of these options the last one counts.
+        if !options.surely_has("iI", &["replace"]) || options.may_have("lLn", &["max-args", "max-lines"]) {
+            words.push(Word::unknown("…"));
+        }
     }
     Command { words, stdin: command.stdin.clone() }.inspect(walker);
 }
@@ -141,7 +128,7 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
             }
             match word.literal()? {
                 "--" => ended = true,
-                option if takes_next(wrapper, option)? => {
+                option if wrapper.syntax.takes_next(option)? => {
                     // A value that is not known may become several words.
                     at += 1;
                     command.words.get(at)?.literal()?;
@@ -175,48 +162,17 @@ fn moves(wrapper: &Wrapper, option: &str) -> bool {
         return option.starts_with("--chdir") || option.starts_with("--chroot");
     }
     // What follows the first letter that takes a value is the value.
-    option.chars().find(|letter| wrapper.valued.contains(*letter)).is_some_and(|letter| letters.contains(&letter))
-}
-
-/// Whether the word after an option is its value; `None` for options that are not known or run something themselves.
-fn takes_next(wrapper: &Wrapper, option: &str) -> Option<bool> {
-    if option.starts_with("--") {
-        let (name, attached) = option.split_once('=').map_or((option, false), |(name, _)| (name, true));
-        if wrapper.valued_long.contains(&name) {
-            return Some(!attached);
-        }
-        return FLAGS.contains(&name).then_some(false);
-    }
-    let group = option.get(1..)?;
-    for (position, letter) in group.char_indices() {
-        if wrapper.refused.contains(letter) {
-            return None;
-        }
-        if wrapper.valued.contains(letter) {
-            return Some(position + letter.len_utf8() == group.len());
-        }
-    }
-    Some(false)
+    let valued = option.chars().find(|letter| wrapper.syntax.takes_value(*letter));
+    valued.is_some_and(|letter| letters.contains(&letter))
 }
 
 /// With `-I`, what is read takes the place of a text in the command.
-fn replace(words: &mut [Word], options: &[Word]) {
-    let mut texts = vec!["{}".to_owned()];
-    for (position, option) in options.iter().enumerate() {
-        let Some(text) = option.literal() else { continue };
-        for start in ["-I", "-i", "-J", "--replace="] {
-            if let Some(attached) = text.strip_prefix(start) {
-                let next = options.get(position + 1).and_then(Word::literal).unwrap_or_default();
-                texts.push(if attached.is_empty() { next } else { attached }.to_owned());
-            }
-        }
-    }
+fn replace(words: &mut [Word], options: &Arguments) {
+    let given = options.values("IiJ", &["replace"]).map(Word::lead);
+    let texts: Vec<&str> = given.chain(["{}"]).filter(|text| !text.is_empty()).collect();
     for word in words {
-        let replaced = |text: &String| {
-            !text.is_empty() && (word.raw.contains(text.as_str()) || word.lead().contains(text.as_str()))
-        };
-        if texts.iter().any(replaced) {
-            *word = Word::unknown(&word.raw);
+        if let Some(text) = texts.iter().find(|text| word.raw.contains(*text) || word.lead().contains(*text)) {
+            *word = Word::unknown(&word.raw.replace(text, "…"));
         }
     }
 }
@@ -263,7 +219,7 @@ fn find(command: &Command, walker: &mut Walker) {
 
 /// `watch` hands its arguments to `sh -c`.
 fn watch(command: &Command, walker: &mut Walker) {
-    let wrapper = wrapper("watch", "nq", 0, true);
+    let wrapper = wrapper("watch", "bcd::egn:pq:rtwx", "differences:: errexit interval: no-title precise");
     let begin = begin(command, &wrapper, walker).unwrap_or(command.words.len());
     match joined(command.words.get(begin..).unwrap_or_default()) {
         Some(text) if !text.is_empty() => walker.script(&text),
@@ -283,7 +239,8 @@ fn ssh(command: &Command, walker: &mut Walker) {
     if command.texts().any(runs) {
         return walker.refuse("`ssh` runs a program that its options name; leave them out");
     }
-    let wrapper = wrapper("ssh", "bcDEeFIiJLlmOopQRSWw", 1, false);
+    let syntax = "46aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY";
+    let wrapper = Wrapper { operands: 1, ..wrapper("ssh", syntax, "") };
     let Some(begin) = begin(command, &wrapper, walker) else {
         return walker.refuse("what `ssh` runs is not known before; write the command itself");
     };
