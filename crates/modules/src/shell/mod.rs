@@ -14,6 +14,7 @@
 //! assert!(!evasive.analysable && !evasive.readonly);
 //! ```
 
+mod braces;
 mod closing;
 mod command;
 mod destructive;

@@ -4,7 +4,7 @@ use brush_parser::ast;
 
 use super::command::{Command, Stdin, base_name};
 use super::word::Word;
-use super::{Analysis, limits, parameter, parse, readonly};
+use super::{Analysis, braces, limits, parameter, parse, readonly};
 
 /// What was found.
 pub(super) struct Walked {
@@ -352,7 +352,9 @@ impl Walker {
                 }
                 ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if before => self.assignment(assignment),
                 ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word)
-                | ast::CommandPrefixOrSuffixItem::Word(word) => words.push(self.word(&word.value)),
+                | ast::CommandPrefixOrSuffixItem::Word(word) => {
+                    words.extend(braces::expand(&word.value).iter().map(|word| self.word(word)));
+                }
                 ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
                     self.list(&inner.list);
                     words.push(Word::new("/dev/fd/*"));

@@ -192,30 +192,32 @@ impl Scanner {
         }
     }
 
-    /// Braces make several words out of one, before anything else happens.
+    /// Braces make several words out of one, before anything else happens. All of them begin as the word does.
     fn braces(&mut self) {
         let raw = &self.word.raw;
-        if raw.contains('{') && raw.contains('}') && (raw.contains(',') || raw.contains("..")) && self.has_bare_brace()
-        {
+        let makes_several = raw.contains('}') && (raw.contains(',') || raw.contains(".."));
+        if let Some(brace) = self.bare_brace().filter(|_| makes_several) {
+            let before: String = self.characters.iter().take(brace).collect();
+            let lead = Scanner::new(&before).word(Mode::Word).text;
             self.word.literal = false;
             self.word.splits = true;
-            self.word.text.clear();
+            self.word.text = lead;
         }
     }
 
-    fn has_bare_brace(&self) -> bool {
+    fn bare_brace(&self) -> Option<usize> {
         let (mut at, mut quote) = (0, None);
         while let Some(&c) = self.characters.get(at) {
             match (quote, c) {
                 (Some('\''), '\'') | (Some('"'), '"') => quote = None,
                 (None, '\'' | '"') => quote = Some(c),
                 (None | Some('"'), '\\') => at += 1,
-                (None, '{') if at == 0 || self.characters.get(at - 1) != Some(&'$') => return true,
+                (None, '{') if at == 0 || self.characters.get(at - 1) != Some(&'$') => return Some(at),
                 _ => {}
             }
             at += 1;
         }
-        false
+        None
     }
 
     fn single_quotes(&mut self) {
