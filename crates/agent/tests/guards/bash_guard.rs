@@ -86,11 +86,24 @@ async fn options_are_read_as_the_programs_read_them() {
     let allowed = [
         ("mkdir here; cp -t ./here a.txt; cat here/a.txt", "hello"),
         ("sed -n -es/hello/bye/p a.txt", "bye"),
+        ("mkdir here; mv *.txt here/; ls here", "a.txt"),
         ("cp 'a.txt' \"b c.txt\"; cat 'b c.txt'", "hello"),
     ];
     for (command, expected) in allowed {
         assert_eq!(outcome(strict, command).await, expected, "{command}");
     }
+}
+
+#[tokio::test]
+async fn a_pattern_is_inside_unless_a_link_of_its_folder_leads_out() {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    setup.write("src/a.txt", "");
+    let touch = || setup.call(&["Deny"], "Bash", json!({ "command": "touch src/*.txt" }));
+    assert_eq!(asked(&touch().await.0), [] as [&str; 0]);
+    std::os::unix::fs::symlink("/nowhere", setup.workspace().join("src/b.txt")).unwrap();
+    let why = "it cannot be told whether `src/*.txt`, which it writes to, is in the workspace";
+    let (run, result) = touch().await;
+    assert_eq!(asked(&run), [format!("Run `touch src/*.txt`? {why}")], "{result}");
 }
 
 #[tokio::test]
