@@ -21,7 +21,7 @@ export interface Action {
     title: string; target?: string; about?: string; notes: string[]; body: Row[]; fields: { name: string; value: string }[];
 }
 export interface Approval {
-    id: string; session: string; session_name?: string; workspace: string; hook: string; event: string; prompt: string; reason?: string;
+    id: string; session: string; within?: string; session_name?: string; workspace: string; hook: string; event: string; prompt: string; reason?: string;
     options: { label: string; effect: string }[]; asked_at: string; deadline: string; timeout_s: number; default: "allow" | "deny";
     digest: string; action: Action; nonce: string;
 }

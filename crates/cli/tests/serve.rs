@@ -42,10 +42,15 @@ impl Served {
 
     /// The status and the rest of what it answers.
     fn get(&self, path: &str, header: &str) -> (u16, String) {
+        self.ask("GET", path, header, "")
+    }
+
+    fn ask(&self, method: &str, path: &str, header: &str, body: &str) -> (u16, String) {
         let address = self.told("address");
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n\r\n").unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n");
+        write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         (answer[9..12].parse().unwrap(), answer)
@@ -69,8 +74,13 @@ impl Served {
 
     /// What it tells its owner.
     fn told_owner(&self, place: &Place, path: &str) -> Value {
+        self.asked_by_owner(place, "GET", path, "")
+    }
+
+    fn asked_by_owner(&self, place: &Place, method: &str, path: &str, body: &str) -> Value {
         let token = place.read("home/server/token");
-        let (status, answer) = self.get(path, &format!("Authorization: Bearer {}\r\n", token.trim()));
+        let header = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", token.trim());
+        let (status, answer) = self.ask(method, path, &header, body);
         assert_eq!(status, 200, "{answer}");
         serde_json::from_str(answer.rsplit("\r\n\r\n").next().unwrap()).unwrap()
     }
@@ -310,10 +320,51 @@ fn a_sub_agent_is_gone_with_the_session_that_it_worked_for() {
     let served = Served::start(&place);
     let mut command = place.scripted(&["run", "--serve", "Die"]);
     let mut dies = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until(|| (states(&served, &place) == stated([("Die", "waiting"), ("Dig", "running")])).then_some(()));
+    until(|| (states(&served, &place) == stated([("Die", "waiting"), ("Dig", "waiting")])).then_some(()));
     dies.kill().unwrap();
     dies.wait().unwrap();
     until(|| (states(&served, &place) == stated([("Die", "gone"), ("Dig", "gone")])).then_some(()));
+    served.end("TERM");
+}
+
+#[test]
+fn a_question_of_a_sub_agent_is_its_own_and_has_one_id_everywhere() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Task", "input": { "task": "Dig" } }] },
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "text": "Dug." },
+        { "text": "Done." },
+    ]));
+    let served = Served::start(&place);
+    let mut command = place.scripted(&["run", "--serve", "Have it dug"]);
+    let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until(|| (states(&served, &place) == stated([("Dig", "waiting"), ("Have it dug", "waiting")])).then_some(()));
+    let listed = served.told_owner(&place, "/api/sessions");
+    let child = listed["sessions"].as_array().unwrap().iter().find(|session| session["prompt"] == "Dig").unwrap();
+    let question = served.told_owner(&place, "/api/approvals")["approvals"][0].clone();
+    assert_eq!((&question["session"], &question["within"]), (&child["id"], &child["parent"]));
+    let id = question["id"].as_str().unwrap();
+    let path = format!("/api/approvals/{id}");
+    let timeline = format!("/api/sessions/{}/timeline", child["id"].as_str().unwrap());
+    // The questions that an item of the timeline speaks of, under such a name.
+    let spoken = |served: &Served, name: &str| {
+        let items = served.told_owner(&place, &timeline)["items"].as_array().unwrap().clone();
+        let ids = items.iter().filter_map(|item| item[name].as_array()).flatten().map(|one| one["id"].clone());
+        ids.collect::<Vec<Value>>()
+    };
+    assert_eq!(until(|| Some(spoken(&served, "open")).filter(|open| !open.is_empty())), [id]);
+    assert_eq!(served.told_owner(&place, &path)["nonce"], question["nonce"]);
+
+    let answer = json!({ "option": "Allow once", "nonce": question["nonce"] }).to_string();
+    assert_eq!(served.asked_by_owner(&place, "POST", &format!("{path}/answer"), &answer)["granted"], true);
+    assert!(run.wait().unwrap().success());
+    assert!(place.at("workspace/made").exists());
+    assert_eq!(served.told_owner(&place, &path)["id"], id);
+    served.end("TERM");
+    let served = Served::start(&place);
+    assert_eq!(until(|| Some(spoken(&served, "approvals")).filter(|decided| !decided.is_empty())), [id]);
+    assert_eq!(served.told_owner(&place, "/api/approvals/history")["decisions"][0]["id"], id);
+    assert_eq!(served.told_owner(&place, &path)["id"], id);
     served.end("TERM");
 }
 

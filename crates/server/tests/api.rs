@@ -389,7 +389,7 @@ async fn the_rest_of_the_record_is_offered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_its_session() {
+async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_its_session_and_sub_agents() {
     let served = Served::new().await;
     let (other, _first) = asking(&served.app.hub, None, "s-1");
     let (session, _second) = asking(&served.app.hub, None, "s-2");
@@ -408,23 +408,24 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
     };
     assert_eq!(next().await["type"], "hello");
     let (one, two) = (call(&other, LIMIT), call(&session, LIMIT));
-    let asked = loop {
+    let mut next_of = async |kind: &str| loop {
         let message = next().await;
-        if message["type"] == "asked" {
-            break message["approval"].clone();
+        if message["type"] == kind {
+            return message;
         }
     };
+    let asked = next_of("asked").await["approval"].clone();
     assert_eq!(asked["id"], "s-2.run.1");
     let answer = json!({ "option": "Allow once", "nonce": asked["nonce"] });
     assert_eq!(served.request("POST", "/api/approvals/s-2.run.1/answer", Some(answer)).await.0, 200);
     assert!(two.await.unwrap().is_proceed());
-    loop {
-        let message = next().await;
-        if message["type"] == "closed" {
-            assert_eq!((&message["id"], &message["decided"]["granted"]), (&json!("s-2.run.1"), &json!(true)));
-            break;
-        }
-    }
+    let closed = next_of("closed").await;
+    assert_eq!((&closed["id"], &closed["decided"]["granted"]), (&json!("s-2.run.1"), &json!(true)));
+    let three = call(&session.child().session_id("s-3").build(), LIMIT);
+    let asked = next_of("asked").await["approval"].clone();
+    assert_eq!((&asked["id"], &asked["within"]), (&json!("s-3.run.2"), &json!("s-2")));
+    three.abort();
+    assert_eq!(next_of("closed").await["id"], "s-3.run.2");
     one.abort();
 }
 

@@ -104,16 +104,17 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
     let facts = app.feed.sessions();
     let known = facts.into_iter().map(|facts| {
         let about = connected.remove(&facts.id);
-        let is_idle = app.hub.is_idle(&facts.id);
+        let (is_idle, pending) = (app.hub.is_idle(&facts.id), app.hub.pending_of(&facts.id));
         let contact = Contact::with(app, &facts, about.is_some(), now);
-        session(Some(facts), about, is_idle, contact, now)
+        session(Some(facts), about, is_idle, pending, contact, now)
     });
     let mut sessions: Vec<Session> = known.collect();
     // Of some, nothing is recorded yet.
     let new = connected.into_values().map(|about| {
         let is_idle = app.hub.is_idle(&about.session);
         app.hub.presence().see(&about.session, true, now);
-        session(None, Some(about), is_idle, Contact::Here, now)
+        let pending = about.pending;
+        session(None, Some(about), is_idle, pending, Contact::Here, now)
     });
     sessions.extend(new);
     sessions.sort_by(|one, other| (other.last_at, &other.id).cmp(&(one.last_at, &one.id)));
@@ -128,7 +129,7 @@ pub(crate) fn joined_one(app: &App, id: &str) -> Option<Session> {
     }
     let now = Timestamp::now();
     let contact = facts.as_ref().map_or(Contact::Here, |facts| Contact::with(app, facts, about.is_some(), now));
-    Some(session(facts, about, app.hub.is_idle(id), contact, now))
+    Some(session(facts, about, app.hub.is_idle(id), app.hub.pending_of(id), contact, now))
 }
 
 /// The sessions that began to count as gone between these times.
@@ -186,13 +187,13 @@ fn session(
     facts: Option<SessionFacts>,
     about: Option<Connected>,
     is_idle: Option<bool>,
+    pending: u64,
     contact: Contact,
     now: Timestamp,
 ) -> Session {
     let begun = facts.as_ref().map(|facts| facts.begun_at).or_else(|| about.as_ref().map(|about| about.begun_at));
     let begun = begun.unwrap_or(now);
     let facts = facts.unwrap_or_else(|| SessionFacts { begun_at: begun, last_at: begun, ..SessionFacts::default() });
-    let pending = about.as_ref().map_or(0, |about| about.pending);
     let is_gone = contact.gone_at(&facts).is_some_and(|at| at <= now);
     let state = match &about {
         // Connected again after its end: it goes on.
@@ -265,7 +266,7 @@ async fn start(
     let session = joined_one(&app, &id).unwrap_or_else(|| {
         let now = Timestamp::now();
         let facts = SessionFacts { id, begun_at: now, last_at: now, ..SessionFacts::default() };
-        self::session(Some(facts), None, None, Contact::Unknown, now)
+        self::session(Some(facts), None, None, 0, Contact::Unknown, now)
     });
     Ok((StatusCode::CREATED, Told(session)))
 }
@@ -399,15 +400,17 @@ mod tests {
         };
         let check = |facts, about: Option<Connected>, is_idle, expected| {
             let contact = if about.is_some() { Contact::Here } else { Contact::Unknown };
-            assert_eq!(session(facts, about, is_idle, contact, now).state, expected);
+            let pending = about.as_ref().map_or(0, |about| about.pending);
+            assert_eq!(session(facts, about, is_idle, pending, contact, now).state, expected);
         };
         let lost = |seconds| {
             let since = now - SignedDuration::from_secs(seconds);
-            session(Some(facts(1, true, None)), None, None, Contact::Missed(since), now).state
+            session(Some(facts(1, true, None)), None, None, 0, Contact::Missed(since), now).state
         };
         assert_eq!((lost(1), lost(6)), (Doing::Away, Doing::Gone));
         // A sub-agent, while the session in whose process it runs is there.
-        assert_eq!(session(Some(facts(60, true, None)), None, None, Contact::Here, now).state, Doing::Running);
+        let within = |pending| session(Some(facts(60, true, None)), None, None, pending, Contact::Here, now).state;
+        assert_eq!((within(0), within(1)), (Doing::Running, Doing::Waiting));
         check(Some(facts(0, true, None)), None, None, Doing::Running);
         check(Some(facts(0, false, None)), None, None, Doing::Idle);
         check(Some(facts(6, true, None)), None, None, Doing::Gone);

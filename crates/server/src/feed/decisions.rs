@@ -13,7 +13,7 @@ use crate::wire::{Decided, question_id};
 /// A question that was decided, with what a record about it needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
-    /// What became of it, in the session that it is recorded in: that of a sub-agent, if one asked.
+    /// What became of it.
     pub(crate) decided: Decided,
     /// Its number in the session.
     pub(crate) number: u64,

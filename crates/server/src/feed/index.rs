@@ -109,7 +109,7 @@ struct Facts {
     name: Option<String>,
     workspace: Option<String>,
     parent: Option<String>,
-    /// The session that it is a sub-agent of: it counts its questions with that one.
+    /// The session that it is a sub-agent of.
     delegated_by: Option<String>,
     begun_at: String,
     last_at: String,
@@ -356,14 +356,11 @@ impl Index {
         heard.into_iter().filter_map(|(_, id)| self.session(id)).collect()
     }
 
-    /// The decision about the question of that number, in a run of a session or in one of its sub-agents.
+    /// The decision about the question of that number, in a run of a session.
     pub(super) fn decision_of(&self, session: &str, run: &str, number: u64) -> Option<Position> {
-        let run = self.hash(run);
-        let find = |family: &[u64]| {
-            let fits = |one: &&Position| one.number == Some(number) && one.run == run && family.contains(&one.session);
-            self.decisions.iter().rev().find(fits).copied()
-        };
-        find(&[self.hash(session)]).or_else(|| find(&self.sub_agents(session)))
+        let (session, run) = (self.hash(session), self.hash(run));
+        let fits = |one: &&Position| one.number == Some(number) && one.run == run && one.session == session;
+        self.decisions.iter().rev().find(fits).copied()
     }
 
     /// Whether no decision is too long ago to be known.
@@ -374,19 +371,6 @@ impl Index {
     /// Whether there is a late answer after the seal of a session, so that it has to be sealed again.
     pub(super) fn is_reopened(&self, session: &str) -> bool {
         self.sessions.get(session).is_some_and(|session| session.facts.is_reopened)
-    }
-
-    /// The sub-agents of a session, and theirs, by their hashes.
-    fn sub_agents(&self, session: &str) -> Vec<u64> {
-        let (mut names, mut looked) = (vec![session], 0);
-        while let Some(&name) = names.get(looked) {
-            looked += 1;
-            let is_of_it = |facts: &Facts| facts.delegated_by.as_deref() == Some(name);
-            let new = self.sessions.iter().filter(|(_, one)| is_of_it(&one.facts)).map(|(id, _)| &**id);
-            let new: Vec<&str> = new.filter(|id| !names.contains(id)).collect();
-            names.extend(new);
-        }
-        names.into_iter().skip(1).map(|name| self.hash(name)).collect()
     }
 
     pub(super) fn hooks_of(&self, session: &str) -> Option<&Hooks> {

@@ -29,7 +29,7 @@ pub use self::refused::Refused;
 use self::replies::{Replies, Silence};
 pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
 pub(crate) use self::rules::{decision, explain};
-use self::state::{Delivery, State};
+use self::state::{Delivery, Spoken, State};
 use crate::access::Role;
 use crate::action::masked::Masks;
 use crate::link::protocol::{Hello, ToServer, ToSession};
@@ -79,7 +79,7 @@ pub struct Connected {
     pub takes_prompts: bool,
     /// When it began.
     pub begun_at: Timestamp,
-    /// How many questions are open.
+    /// How many questions are open, with those of its sub-agents.
     pub pending: u64,
 }
 
@@ -124,6 +124,8 @@ pub enum Change {
         id: String,
         /// What became of it.
         decided: Decided,
+        /// The session that the one that asked works for, if it is a sub-agent.
+        within: Option<String>,
     },
     /// There are too many questions, or no longer.
     Busy(Option<Busy>),
@@ -185,6 +187,11 @@ impl Hub {
     /// The same, without copies.
     pub fn pending_shared(&self) -> Vec<Arc<Approval>> {
         self.state().pending()
+    }
+
+    /// How many questions of a session are open: of one that is connected with those of its sub-agents, or of a sub-agent.
+    pub fn pending_of(&self, session: &str) -> u64 {
+        self.state().pending_of(session)
     }
 
     /// A question that is open.
@@ -317,9 +324,12 @@ impl Hub {
                 let nonce = nonce().map_err(|error| format!("there is no randomness: {error}"))?;
                 self.state().asked(connection, *approval, nonce, now)
             }
-            ToServer::Closed { id, outcome } => self.state().closed(connection, id, outcome, now),
-            ToServer::Answered { id, reference, result, outcome, note } => {
-                let (answer, changes) = self.state().answered(connection, id, result, outcome, now);
+            ToServer::Closed { id, session, outcome } => {
+                self.state().closed(connection, &Spoken { number: id, session }, outcome, now)
+            }
+            ToServer::Answered { id, session, reference, result, outcome, note } => {
+                let spoken = Spoken { number: id, session };
+                let (answer, changes) = self.state().answered(connection, &spoken, result, outcome, now);
                 let answer = answer.map(|decided| match note {
                     Some(note) => Decided { reason: format!("{} ({note})", decided.reason), ..decided },
                     None => decided,

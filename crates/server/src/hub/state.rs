@@ -1,5 +1,6 @@
 //! Who is connected and what is asked, without I/O.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use super::busy::Flood;
 use super::{Answering, Change, Connected, Refused};
-use crate::link::protocol::{Hello, Outcome, Reception};
+use crate::link::protocol::{Hello, Outcome, Reception, is_id};
 use crate::wire::{Approval, Busy, Decided, Place, Rule, Scope, question_id};
 
 /// How many closed questions are remembered, so that who answers them learns what became of them.
@@ -43,6 +44,8 @@ pub(super) struct State<L> {
     closed: HashMap<String, Closed>,
     /// The order in which they are forgotten.
     forgotten_next: BTreeMap<u64, String>,
+    /// How many questions of each sub-agent are open.
+    of_sub_agents: HashMap<String, u64>,
     /// How much room those take that are open, and those that are closed.
     open_bytes: usize,
     closed_bytes: usize,
@@ -80,6 +83,14 @@ struct Closed {
     place: u64,
 }
 
+/// The question that a session speaks of.
+pub(super) struct Spoken {
+    /// Its number in the run, whoever of it asks.
+    pub(super) number: u64,
+    /// The sub-agent that asked, if it was one.
+    pub(super) session: Option<String>,
+}
+
 /// An answer that the session is to be told of.
 pub(super) struct Delivery<L> {
     pub(super) link: L,
@@ -114,6 +125,7 @@ impl<L> Default for State<L> {
             places: HashMap::new(),
             closed: HashMap::new(),
             forgotten_next: BTreeMap::new(),
+            of_sub_agents: HashMap::new(),
             open_bytes: 0,
             closed_bytes: 0,
             flood: Flood::default(),
@@ -162,7 +174,7 @@ impl<L: Clone> State<L> {
     pub(super) fn leave(&mut self, connection: u64, now: Timestamp) -> Vec<Change> {
         let Some(session) = self.connections.remove(&connection) else { return Vec::new() };
         let of_it: Vec<String> =
-            self.open.iter().filter(|(_, asked)| asked.session == session).map(|(id, _)| id.clone()).collect();
+            self.open.iter().filter(|(_, asked)| asked.connected() == session).map(|(id, _)| id.clone()).collect();
         let Some(member) = self.sessions.remove(&session) else { return Vec::new() };
         let had_rules = !member.rules.is_empty();
         let mut changes = Vec::new();
@@ -173,14 +185,16 @@ impl<L: Clone> State<L> {
                 reason: "the session is no longer connected, so it cannot be answered here".to_owned(),
                 by: None,
             };
-            changes.extend(self.close(&id, member.process.clone(), outcome, now));
+            let (closed, asker) = self.close(&id, member.process.clone(), outcome, now).unzip();
+            changes.extend(closed);
+            changes.extend(asker.filter(|asker| *asker != session).map(Change::Session));
         }
         changes.push(Change::Session(session));
         changes.extend(had_rules.then_some(Change::Rules));
         changes
     }
 
-    /// A session asks. Its number stands in the id; the nonce is new.
+    /// A session asks, or a sub-agent of it. Its number stands in the id; the nonce is new.
     ///
     /// An id never stands for something else: what is announced again has to be what was asked, by the process that asked it.
     pub(super) fn asked(&mut self, connection: u64, approval: Approval, nonce: String, now: Timestamp) -> Vec<Change> {
@@ -188,13 +202,17 @@ impl<L: Clone> State<L> {
         if member.about.pending >= OPEN as u64 {
             return Vec::new();
         }
-        let (session, process) = (member.about.session.clone(), member.process.clone());
+        let (connected, process) = (member.about.session.clone(), member.process.clone());
         let Ok(number) = approval.id.parse() else { return Vec::new() };
+        // Sub-agents ask over the connection of the session that delegated to them. One that has its own is none of them.
+        let is_sub_agent = is_id(&approval.session) && !self.sessions.contains_key(&approval.session);
+        let (session, within) =
+            if is_sub_agent { (approval.session, Some(connected.clone())) } else { (connected.clone(), None) };
         let id = question_id(&session, &process.run, number);
         if self.open.contains_key(&id) {
             return Vec::new();
         }
-        let approval = Approval { id: id.clone(), session: session.clone(), nonce, ..approval };
+        let approval = Approval { id: id.clone(), session: session.clone(), within, nonce, ..approval };
         if let Some(closed) = self.closed.get(&id) {
             // It may be open again if it was closed because the connection broke.
             let asked = &closed.asked;
@@ -226,32 +244,59 @@ impl<L: Clone> State<L> {
         self.places.insert(id.clone(), place);
         self.open.insert(id, approval.clone());
         self.flood.count(&approval, now);
-        let mut changes = vec![Change::Asked(approval), Change::Session(session)];
+        let mut changes = vec![Change::Asked(approval), Change::Session(connected)];
+        if is_sub_agent {
+            *self.of_sub_agents.entry(session.clone()).or_default() += 1;
+            changes.push(Change::Session(session));
+        }
         changes.extend(self.told_busy(now));
         changes
     }
 
     /// A question of a session is no longer open.
-    pub(super) fn closed(&mut self, connection: u64, number: u64, outcome: Outcome, now: Timestamp) -> Vec<Change> {
+    pub(super) fn closed(&mut self, connection: u64, spoken: &Spoken, outcome: Outcome, now: Timestamp) -> Vec<Change> {
+        let Some(id) = self.meant(connection, spoken) else { return Vec::new() };
         let Some(member) = self.member(connection) else { return Vec::new() };
-        let (session, process) = (member.about.session.clone(), member.process.clone());
-        let id = question_id(&session, &process.run, number);
-        let mut changes: Vec<Change> = self.close(&id, process, outcome, now).into_iter().collect();
-        if !changes.is_empty() {
-            if let Some(member) = self.sessions.get_mut(&session) {
-                member.about.pending = member.about.pending.saturating_sub(1);
-            }
-            changes.push(Change::Session(session));
+        let (connected, process) = (member.about.session.clone(), member.process.clone());
+        let Some((closed, asker)) = self.close(&id, process, outcome, now) else { return Vec::new() };
+        if let Some(member) = self.member(connection) {
+            member.about.pending = member.about.pending.saturating_sub(1);
         }
+        let is_sub_agent = asker != connected;
+        let mut changes = vec![closed, Change::Session(connected)];
+        changes.extend(is_sub_agent.then_some(Change::Session(asker)));
         changes
     }
 
-    fn close(&mut self, id: &str, process: Process, outcome: Outcome, now: Timestamp) -> Option<Change> {
+    /// The id of a question that a session speaks of, if it is one that came over its connection.
+    fn meant(&self, connection: u64, Spoken { number, session }: &Spoken) -> Option<String> {
+        let connected = self.connections.get(&connection)?;
+        let run = &self.sessions.get(connected)?.process.run;
+        let is_its_own = |id: &String| {
+            let asked = self.open.get(id).map(|asked| &**asked);
+            let asked = asked.or_else(|| self.closed.get(id).map(|closed| &closed.asked));
+            asked.is_some_and(|asked| asked.connected() == connected)
+        };
+        // A sub-agent that had a connection of its own when it asked was not taken for one.
+        let askers = session.iter().chain([connected]);
+        askers.map(|asker| question_id(asker, run, *number)).find(is_its_own)
+    }
+
+    /// Closes a question; says whose it was.
+    fn close(&mut self, id: &str, process: Process, outcome: Outcome, now: Timestamp) -> Option<(Change, String)> {
         let asked = self.open.remove(id)?;
         let weight = asked.weight();
         self.open_bytes = self.open_bytes.saturating_sub(weight);
-        if let Some(member) = self.sessions.get_mut(&asked.session) {
+        if let Some(member) = self.sessions.get_mut(asked.connected()) {
             member.bytes = member.bytes.saturating_sub(weight);
+        }
+        if asked.within.is_some()
+            && let Entry::Occupied(mut open) = self.of_sub_agents.entry(asked.session.clone())
+        {
+            *open.get_mut() -= 1;
+            if *open.get() == 0 {
+                open.remove();
+            }
         }
         if let Some(place) = self.places.remove(id) {
             self.order.remove(&place);
@@ -280,7 +325,8 @@ impl<L: Clone> State<L> {
             let Some(oldest) = self.forgotten_next.first_key_value().map(|(_, id)| id.clone()) else { break };
             self.forget(&oldest);
         }
-        Some(Change::Closed { id: id.to_owned(), decided })
+        let within = asked.within.clone();
+        Some((Change::Closed { id: id.to_owned(), decided, within }, asked.session.clone()))
     }
 
     /// Forgets a closed question.
@@ -308,7 +354,7 @@ impl<L: Clone> State<L> {
         if let Some(why) = asked.refuses(&answering.option, answering.scope) {
             return Err(Refused::new("not_offered", why));
         }
-        let (session, digest) = (asked.session.clone(), asked.digest.clone());
+        let (session, digest) = (asked.connected().to_owned(), asked.digest.clone());
         let decided = closed.map(|closed| closed.decided.clone());
         let member = self.sessions.get(&session);
         // What is open was asked by whoever is connected.
@@ -328,19 +374,19 @@ impl<L: Clone> State<L> {
     pub(super) fn answered(
         &mut self,
         connection: u64,
-        number: u64,
+        spoken: &Spoken,
         result: Reception,
         outcome: Option<Outcome>,
         now: Timestamp,
     ) -> (Result<Decided, Refused>, Vec<Change>) {
-        let Some(member) = self.member(connection) else {
+        if self.member(connection).is_none() {
             return (Err(Refused::gone("")), Vec::new());
-        };
-        let id = question_id(&member.about.session, &member.process.run, number);
+        }
+        let id = self.meant(connection, spoken);
         // What a session does not know any more, it does not record.
         let is_unheard = result == Reception::Closed && outcome.is_none();
-        let changes = outcome.map(|outcome| self.closed(connection, number, outcome, now)).unwrap_or_default();
-        let decided = self.closed.get(&id).map(|closed| &closed.decided);
+        let changes = outcome.map(|outcome| self.closed(connection, spoken, outcome, now)).unwrap_or_default();
+        let decided = id.and_then(|id| self.closed.get(&id)).map(|closed| &closed.decided);
         let by = decided.and_then(|decided| decided.by.clone());
         let answer = match (result, decided) {
             (Reception::Taken, Some(decided)) => Ok(decided.clone()),
@@ -422,6 +468,11 @@ impl<L: Clone> State<L> {
 
     pub(super) fn session(&self, id: &str) -> Option<Connected> {
         self.sessions.get(id).map(|member| member.about.clone())
+    }
+
+    pub(super) fn pending_of(&self, id: &str) -> u64 {
+        let connected = self.sessions.get(id).map(|member| member.about.pending);
+        connected.or_else(|| self.of_sub_agents.get(id).copied()).unwrap_or_default()
     }
 
     pub(super) fn is_idle(&self, id: &str) -> Option<bool> {

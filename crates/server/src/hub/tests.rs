@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use tokio::sync::mpsc;
 
-use super::state::State;
+use super::state::{Spoken, State};
 use super::{Answering, Change, Hub, Refused};
 use crate::link::protocol::{Hello, Outcome, Reception, ToServer, ToSession, VERSION};
 use crate::wire::{Action, Approval, Choice, Place, Reload, Reloaded, Row, RowKind, Rule, Scope};
@@ -34,7 +34,8 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> Approval {
     let option = |label: &str, effect: &str| Choice { label: label.to_owned(), effect: effect.to_owned() };
     Approval {
         id: number.to_string(),
-        session: "forged".to_owned(),
+        session: String::new(),
+        within: None,
         session_name: None,
         workspace: "/work".to_owned(),
         hook: hook.to_owned(),
@@ -51,6 +52,11 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> Approval {
         cut: false,
         nonce: "forged".to_owned(),
     }
+}
+
+/// A question of the session itself.
+fn own(number: u64) -> Spoken {
+    Spoken { number, session: None }
 }
 
 fn ann() -> Answerer {
@@ -111,7 +117,7 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     let (mut state, connection) = with_session();
     state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let (taken, changes) =
-        state.answered(connection, 1, Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
+        state.answered(connection, &own(1), Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
     assert_eq!(taken.unwrap().by, Some(ann()));
     assert!(matches!(&changes[0], Change::Closed { id, .. } if id == "s.r.1"), "{changes:?}");
     assert!(state.pending().is_empty());
@@ -119,7 +125,7 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     let second = state.answer("s.r.1", &answering("Deny", "n1", None)).unwrap();
     assert!(second.decided.is_some());
     let (second, changes) =
-        state.answered(connection, 1, Reception::Answered, Some(outcome("answer", Some(ann()))), after(2));
+        state.answered(connection, &own(1), Reception::Answered, Some(outcome("answer", Some(ann()))), after(2));
     let second = second.unwrap_err();
     assert_eq!((second.code, second.by, changes.len()), ("answered", Some(ann()), 0));
     // When the session is gone, nobody has to be told.
@@ -132,8 +138,8 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
 fn an_answer_after_the_time_limit_is_late() {
     let (mut state, connection) = with_session();
     state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
-    state.closed(connection, 1, outcome("timeout", None), after(300));
-    let (late, _) = state.answered(connection, 1, Reception::Late, None, after(301));
+    state.closed(connection, &own(1), outcome("timeout", None), after(300));
+    let (late, _) = state.answered(connection, &own(1), Reception::Late, None, after(301));
     assert_eq!(late.unwrap_err().code, "late");
 }
 
@@ -152,7 +158,7 @@ fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
     assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", None)).0, "nonce");
     assert!(state.answer("s.r.1", &answering("Allow", "n2", None)).is_ok());
     // What the old connection says no longer counts.
-    assert!(state.closed(connection, 1, outcome("answer", None), after(3)).is_empty());
+    assert!(state.closed(connection, &own(1), outcome("answer", None), after(3)).is_empty());
 }
 
 #[test]
@@ -175,13 +181,50 @@ fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
     assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
     assert!(state.asked(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
     state.leave(forged, after(4));
-    let (own, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(4)).unwrap();
-    assert!(state.asked(own, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
+    let (back, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(4)).unwrap();
+    assert!(state.asked(back, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
     // The process itself, connected again, has its question back, until it is closed for good.
-    assert!(!state.asked(own, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
+    assert!(!state.asked(back, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
     assert_eq!(state.answer("s.r.1", &answering("Allow", "n5", None)).unwrap().digest, "d");
-    state.closed(own, 1, outcome("answer", Some(ann())), after(5));
-    assert!(state.asked(own, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
+    state.closed(back, &own(1), outcome("answer", Some(ann())), after(5));
+    assert!(state.asked(back, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
+}
+
+#[test]
+fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
+    let (mut state, connection) = with_session();
+    let asks_as = |session: &str, number| Approval {
+        session: session.to_owned(),
+        ..asks(number, "guard", "Go?", after(number.try_into().unwrap()))
+    };
+    let child = Spoken { number: 1, session: Some("child".to_owned()) };
+    state.asked(connection, asks_as("child", 1), "n1".to_owned(), BEGIN);
+    state.asked(connection, asks_as("s", 2), "n2".to_owned(), BEGIN);
+    // Whoever has a connection of its own is nobody's sub-agent, and no question takes the place of another.
+    let (other, _) = state.join(hello("other"), Place::Process, Some(8), "other", BEGIN).unwrap();
+    state.asked(other, asks_as("s", 3), "n3".to_owned(), BEGIN);
+    assert!(state.asked(other, asks_as("child", 1), "n4".to_owned(), BEGIN).is_empty());
+    assert!(state.closed(other, &child, outcome("answer", None), BEGIN).is_empty());
+    let pending = state.pending();
+    let told: Vec<_> =
+        pending.iter().map(|asked| (asked.id.as_str(), &*asked.session, asked.within.as_deref())).collect();
+    assert_eq!(told, [("child.r.1", "child", Some("s")), ("s.r.2", "s", None), ("other.r.3", "other", None)]);
+    assert_eq!((state.pending_of("s"), state.pending_of("child"), state.pending_of("other")), (2, 1, 1));
+
+    let delivery = state.answer("child.r.1", &answering("Allow", "n1", None)).unwrap();
+    assert_eq!((delivery.link, delivery.session.as_str(), delivery.number), ("link", "s", 1));
+    let (taken, changes) =
+        state.answered(connection, &child, Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
+    assert_eq!(taken.unwrap().session, "child");
+    let is_told = |session: &str| changes.iter().any(|change| matches!(change, Change::Session(id) if id == session));
+    assert!(is_told("s") && is_told("child"), "{changes:?}");
+    assert_eq!((state.pending_of("s"), state.pending_of("child")), (1, 0));
+
+    // It goes with the connection.
+    state.asked(connection, asks_as("child", 5), "n5".to_owned(), BEGIN);
+    let changes = state.leave(connection, after(2));
+    assert!(changes.iter().any(|change| matches!(change, Change::Session(id) if id == "child")), "{changes:?}");
+    assert_eq!((state.pending_of("s"), state.pending_of("child"), state.pending().len()), (0, 0, 1));
 }
 
 #[test]
@@ -197,9 +240,9 @@ fn what_was_announced_again_is_remembered_from_its_last_close() {
     // As many as are remembered, of which the first is closed before the question.
     for number in 2..=10_001 {
         state.asked(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
-        state.closed(connection, number, outcome("answer", None), after(1));
+        state.closed(connection, &own(number), outcome("answer", None), after(1));
         if number == 2 {
-            state.closed(connection, 1, outcome("timeout", None), after(1));
+            state.closed(connection, &own(1), outcome("timeout", None), after(1));
         }
     }
     assert_eq!(state.decided("s.r.1").map(|decided| decided.basis).as_deref(), Some("timeout"));
@@ -369,7 +412,7 @@ fn ten_thousand_questions_are_no_trouble() {
     assert_eq!(state.pending().len(), MANY as usize);
     for number in 0..MANY {
         assert!(state.answer(&format!("s.r.{number}"), &answering("Allow", &number.to_string(), None)).is_ok());
-        state.closed(connection, number, outcome("answer", None), after(1));
+        state.closed(connection, &own(number), outcome("answer", None), after(1));
     }
     assert!(state.pending().is_empty());
 }

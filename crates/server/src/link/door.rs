@@ -13,7 +13,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use super::protocol::{Hello, Lines, ToServer, ToSession, VERSION, write};
+use super::protocol::{Hello, Lines, ToServer, ToSession, VERSION, is_id, write};
 use crate::hub::Hub;
 use crate::wire::Place;
 
@@ -204,9 +204,6 @@ fn check(hello: &Hello) -> io::Result<()> {
     if hello.version != VERSION {
         return Err(io::Error::other(format!("it speaks version {}, not {VERSION}", hello.version)));
     }
-    let is_id = |id: &str| {
-        !id.is_empty() && id.len() <= 128 && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-    };
     if !is_id(&hello.session) || !is_id(&hello.run) {
         return Err(io::Error::other("its id is none"));
     }

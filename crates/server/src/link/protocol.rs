@@ -23,7 +23,7 @@ pub const LONGEST: usize = 4 << 20;
 pub enum ToServer {
     /// Who it is. The first line.
     Hello(Hello),
-    /// A question is open. The `id` of the approval is its number in the run; the nonce is the server's.
+    /// A question is open. The `id` of the approval is its number in the run; its `session` may be a sub-agent; the nonce is the server's.
     Asked {
         /// The question.
         approval: Box<Approval>,
@@ -32,6 +32,9 @@ pub enum ToServer {
     Closed {
         /// Its number.
         id: u64,
+        /// The sub-agent that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
         /// What became of it.
         #[serde(flatten)]
         outcome: Outcome,
@@ -40,6 +43,9 @@ pub enum ToServer {
     Answered {
         /// The number of the question.
         id: u64,
+        /// The sub-agent that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
         /// The answer that it is about.
         #[serde(rename = "ref")]
         reference: u64,
@@ -90,6 +96,11 @@ pub enum ToServer {
         /// Why.
         reason: String,
     },
+}
+
+/// Whether this can be the id of a session, or of a run.
+pub(crate) fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
 /// Who a session is.

@@ -14,7 +14,10 @@ pub struct Approval {
     pub id: String,
     /// The session that asks.
     pub session: String,
-    /// Its name.
+    /// If that is a sub-agent: the session that it works for, which is the one that is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
+    /// The name of the session that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
     /// The folder that it works in.
@@ -73,6 +76,11 @@ pub(crate) const ALLOW_ALWAYS: &str = "allow_always";
 const DENY_ALWAYS: &str = "deny_always";
 
 impl Approval {
+    /// The session over whose connection it came, and its answer goes.
+    pub(crate) fn connected(&self) -> &str {
+        self.within.as_deref().unwrap_or(&self.session)
+    }
+
     /// Whether the question can be answered for longer than once: with a yes, or with a no. One that stands for more than it shows offers none.
     pub(crate) fn lasts(&self, allows: bool) -> bool {
         let lasting = if allows { ALLOW_ALWAYS } else { DENY_ALWAYS };
@@ -110,6 +118,7 @@ impl Approval {
         Self {
             id: self.id.clone(),
             session: self.session.clone(),
+            within: self.within.clone(),
             session_name: self.session_name.clone(),
             workspace: self.workspace.clone(),
             hook: self.hook.clone(),

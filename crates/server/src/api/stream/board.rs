@@ -49,8 +49,8 @@ pub(in crate::api) struct Board {
 /// Something that is told.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
-    /// A message, and the session that it is about, if it is about one.
-    Message(Option<Arc<str>>, Text),
+    /// A message, and the sessions that it is about, if it is about any.
+    Message(Arc<[String]>, Text),
     /// Something was missed, so everybody has to hear how things are.
     Missed,
 }
@@ -115,6 +115,11 @@ impl Board {
     }
 }
 
+/// Whom a question is about: whoever asks, and the session that it works for.
+fn asker(session: &str, within: Option<&String>) -> Arc<[String]> {
+    [session.to_owned()].into_iter().chain(within.cloned()).collect()
+}
+
 /// The task that tells.
 struct Telling {
     board: Arc<Board>,
@@ -160,7 +165,7 @@ impl Telling {
                         return;
                     }
                     let audit = AuditStatus::clone(&self.status.borrow_and_update());
-                    self.say(None, &StreamMessage::Audit { audit });
+                    self.say([].into(), &StreamMessage::Audit { audit });
                 }
                 never = &mut rules => match never {},
                 _ = sessions.tick() => {
@@ -177,20 +182,19 @@ impl Telling {
         match change {
             Change::Session(id) => _ = self.changed.insert(id),
             Change::Asked(approval) => {
-                self.changed.insert(approval.session.clone());
                 let shown = |role| self.board.app.hub.shown(&approval, role).brief();
-                self.say_by_role(Some(&approval.session), |role| StreamMessage::Asked { approval: shown(role) });
+                let about = asker(&approval.session, approval.within.as_ref());
+                self.say_by_role(about, |role| StreamMessage::Asked { approval: shown(role) });
             }
-            Change::Closed { id, decided } => {
-                self.changed.insert(decided.session.clone());
-                let session = decided.session.clone();
+            Change::Closed { id, decided, within } => {
                 let shown = |role| masked::decided(decided.clone(), role);
-                self.say_by_role(Some(&session), |role| StreamMessage::Closed { id: id.clone(), decided: shown(role) });
+                let about = asker(&decided.session, within.as_ref());
+                self.say_by_role(about, |role| StreamMessage::Closed { id: id.clone(), decided: shown(role) });
             }
             Change::Busy(busy) => {
-                self.say_by_role(None, |role| StreamMessage::Busy { busy: masked::busy(busy.clone(), role) })
+                self.say_by_role([].into(), |role| StreamMessage::Busy { busy: masked::busy(busy.clone(), role) })
             }
-            Change::Rules => self.say(None, &StreamMessage::Rules {}),
+            Change::Rules => self.say([].into(), &StreamMessage::Rules {}),
         }
     }
 
@@ -220,25 +224,25 @@ impl Telling {
             self.changed.remove(&id);
             self.last.clone_from(&id);
             if let Some(session) = joined_one(&board.app, &id) {
-                self.say(Some(&id), &StreamMessage::Session { session });
+                self.say([id].into(), &StreamMessage::Session { session });
             }
         }
     }
 
-    fn say(&self, session: Option<&str>, message: &StreamMessage) {
-        self.tell(session, message.text().map(|whole| Text { whole, masked: None }));
+    fn say(&self, about: Arc<[String]>, message: &StreamMessage) {
+        self.tell(about, message.text().map(|whole| Text { whole, masked: None }));
     }
 
     /// Tells everybody what their role lets them see.
-    fn say_by_role(&self, session: Option<&str>, message: impl Fn(Role) -> StreamMessage) {
+    fn say_by_role(&self, about: Arc<[String]>, message: impl Fn(Role) -> StreamMessage) {
         let text = |role| message(role).text();
         let both = text(Role::Approver).zip(text(Role::Viewer));
-        self.tell(session, both.map(|(whole, masked)| Text { masked: (masked != whole).then_some(masked), whole }));
+        self.tell(about, both.map(|(whole, masked)| Text { masked: (masked != whole).then_some(masked), whole }));
     }
 
-    fn tell(&self, session: Option<&str>, text: Option<Text>) {
+    fn tell(&self, about: Arc<[String]>, text: Option<Text>) {
         match text {
-            Some(text) => self.note(Note::Message(session.map(Into::into), text)),
+            Some(text) => self.note(Note::Message(about, text)),
             // Nobody can be told, so everybody looks.
             None => self.note(Note::Missed),
         }

@@ -353,7 +353,7 @@ impl Client<'_> {
     /// Tells what everybody is told, at the next flush, if it concerns the client.
     async fn note(&mut self, note: Note) -> Result<(), Over> {
         match note {
-            Note::Message(Some(session), _) if !self.concerns(&session) => Ok(()),
+            Note::Message(about, _) if !about.is_empty() && !about.iter().any(|one| self.concerns(one)) => Ok(()),
             Note::Message(_, text) => in_time(self.line.feed(text.shown(self.who.role))).await,
             Note::Missed => self.hello().await,
         }
@@ -367,7 +367,7 @@ impl Client<'_> {
         older.retain(|session| !matches!(session.state, Doing::Ended | Doing::Gone));
         sessions.append(&mut older);
         let mut open = self.app.hub.pending_shared();
-        open.retain(|approval| self.concerns(&approval.session));
+        open.retain(|approval| self.concerns(&approval.session) || self.concerns(approval.connected()));
         let pending = open.len() as u64;
         let shown = |approval| self.app.hub.shown(approval, self.who.role).brief();
         let approvals = open.iter().take(FIRST_APPROVALS).map(shown).collect();

@@ -188,7 +188,8 @@ impl Shared {
                 let shared = self.clone();
                 tokio::spawn(async move {
                     let (result, outcome, note) = shared.take(id, &digest, option, by, scope).await;
-                    shared.state().say(ToServer::Answered { id, reference, result, outcome, note });
+                    let session = shared.asked_by(id);
+                    shared.state().say(ToServer::Answered { id, session, reference, result, outcome, note });
                 });
                 return;
             }

@@ -74,7 +74,8 @@ impl Shared {
         {
             let mut state = self.state();
             state.open.remove(&request.id);
-            state.say(ToServer::Closed { id: request.id, outcome: outcome(&settled) });
+            let session = self.sub_agent(&request);
+            state.say(ToServer::Closed { id: request.id, session, outcome: outcome(&settled) });
             let now = Instant::now();
             state.closed.push_back(Closed { request, settled, at: now });
             let is_old = |closed: &Closed| now.duration_since(closed.at) > KEPT.1;
@@ -94,10 +95,14 @@ impl Shared {
             Effect::DenyAlways => "deny_always",
         };
         let options = request.options.iter();
+        let sub_agent = self.sub_agent(request);
+        let session_name = self.options.name.clone().filter(|_| sub_agent.is_none());
         Approval {
             id: request.id.to_string(),
-            session: self.session.borrow().clone().unwrap_or_default(),
-            session_name: self.options.name.clone(),
+            session: sub_agent.unwrap_or_else(|| self.session.borrow().clone().unwrap_or_default()),
+            // The server knows over which connection it comes.
+            within: None,
+            session_name,
             workspace: self.workspace.clone(),
             hook: request.hook.to_string(),
             event: request.event.to_string(),
@@ -115,6 +120,20 @@ impl Shared {
             cut: false,
             nonce: String::new(),
         }
+    }
+
+    /// The session that asks, if it is a sub-agent of this one.
+    fn sub_agent(&self, request: &ApprovalRequest) -> Option<String> {
+        let asks = request.data.text("session_id")?;
+        (self.session.borrow().as_deref() != Some(asks)).then(|| asks.to_owned())
+    }
+
+    /// The sub-agent that asked the question of that number, if it was one and that is still known.
+    pub(super) fn asked_by(&self, id: u64) -> Option<String> {
+        let state = self.state();
+        let open = state.open.get(&id).map(|question| &question.request);
+        let closed = || state.closed.iter().map(|closed| &closed.request).find(|request| request.id == id);
+        self.sub_agent(open.or_else(closed)?)
     }
 
     /// Takes an answer to the kernel, and says what became of it.
