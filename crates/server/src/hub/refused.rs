@@ -43,6 +43,14 @@ impl Refused {
         Self::new("unreachable", format!("the session `{session}` is not connected"))
     }
 
+    /// The process that asked is gone for good, because another one has taken over the session.
+    pub(super) fn replaced(session: &str) -> Self {
+        let message = format!(
+            "the run of session `{session}` that asked this has ended; another one goes on with the session, and asks anew what it wants to know"
+        );
+        Self::new("closed", message)
+    }
+
     pub(super) fn late() -> Self {
         Self::new("late", "the time for an answer is over; the answer is recorded and changes nothing")
     }

@@ -359,7 +359,11 @@ impl<L: Clone> State<L> {
         let member = self.sessions.get(&session);
         // What is open was asked by whoever is connected.
         let Some(member) = member.filter(|member| closed.is_none_or(|closed| closed.process == member.process)) else {
-            let refused = decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided));
+            let refused = match decided {
+                Some(decided) if member.is_none() || decided.basis != DISCONNECTED => Refused::over(&decided),
+                Some(_) => Refused::replaced(&session),
+                None => Refused::gone(&session),
+            };
             return Err(refused.unheard());
         };
         let number = id.rsplit_once('.').and_then(|(_, number)| number.parse().ok());

@@ -170,15 +170,15 @@ fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
     // The session is resumed in another process, which counts from one again.
     let (again, _) = state.join(resumed(), Place::Process, Some(8), "other", after(2)).unwrap();
     let late = answering("Allow", "n1", None);
-    assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, "closed");
     state.asked(again, asks(1, "guard", "Run `rm`?", after(2)), "n2".to_owned(), after(2));
-    assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, "closed");
     assert_eq!(refused(&mut state, "s.r2.1", &late).0, "nonce");
     assert_eq!(state.pending().iter().map(|asked| asked.id.as_str()).collect::<Vec<_>>(), ["s.r2.1"]);
     // One that says it is the same run is told nothing either, and cannot put another question in the place of the first.
     state.leave(again, after(3));
     let (forged, _) = state.join(hello("s"), Place::Process, Some(9), "forged", after(3)).unwrap();
-    assert_eq!(refused(&mut state, "s.r.1", &late).0, "unreachable");
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, "closed");
     assert!(state.asked(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
     state.leave(forged, after(4));
     let (back, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(4)).unwrap();
