@@ -11,8 +11,9 @@ use expectrl::{Expect, Session, session::OsSession};
 const CALL: &str = r#"{"tool_name": "Bash", "tool_input": {"command": "cargo publish"}}"#;
 const WAITS: &str = "press 1–3, d · Esc denies";
 
-/// Runs the example, and tells what is typed after it and whether the terminal is as it was before.
+/// Runs the example, when the terminal has its size, and tells what is typed after it and whether the terminal is as it was before.
 const SHELL: &str = r#"
+    until test "$(stty size)" = "40 100"; do sleep 0.01; done
     stty echo; before=$(stty -g)
     "$0" "$@"
     read typed; echo "typed: $typed"

@@ -24,9 +24,10 @@ use crate::common::{LIMIT, Place};
 const WAITS: &str = "press 1–3, d · Esc denies";
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Runs the program, when the file is there if one is named, and tells how it ended and whether the terminal is as it was before.
+/// Runs the program, when the terminal has its size and the file is there, if one is named; and tells how it ended and whether the terminal is as it was before.
 const SHELL: &str = r#"
     trap : INT
+    until test "$(stty size)" = "40 100"; do sleep 0.01; done
     until test -z "$HELD" || test -e "$HELD"; do sleep 0.01; done
     unset HELD
     before=$(stty -g)

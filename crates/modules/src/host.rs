@@ -70,7 +70,7 @@ impl Host {
         })
     }
 
-    /// Waits for what hooks do beside the agent, such as notifications, for two seconds at most. The end of a session does that by itself.
+    /// Waits for what hooks do beside the agent, such as notifications, for five seconds at most. The end of a session does that by itself.
     pub async fn settle(&self) {
         self.unfinished.settle().await;
     }

@@ -221,7 +221,7 @@ impl BundleHost {
         Some(Withdraw(Mutex::new(vec![self.0.outlast(&hooks.kernel)?])))
     }
 
-    /// Waits for what hooks do beside the agent, such as notifications, for two seconds at most.
+    /// Waits for what hooks do beside the agent, such as notifications, for five seconds at most.
     fn settle(&self) -> Driven {
         let host = self.0.clone();
         Driven::new(async move {

@@ -319,6 +319,7 @@ async fn records_are_waited_for_and_paged() {
     });
     assert_eq!(found["events"][0]["body"]["text"], "this one");
     assert!(found["cursor"].as_u64() > found["events"][0]["seq"].as_u64());
+    served.flushed().await;
     let none = served.get("/api/events?after=1000&wait=0.05").await;
     assert_eq!((&none["events"], none["cursor"].as_u64().unwrap() > 0), (&json!([]), true));
     let last = served.get("/api/events?before=1000000&kind=message&limit=1").await;

@@ -20,7 +20,7 @@ pub const WAITER: &str = "session-wait";
 const WAITING: usize = 32;
 
 /// How long is waited for what is not done yet.
-const SETTLED_WITHIN: Duration = Duration::from_secs(2);
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Does things one after another, beside the agent. What does not fit into its queue is left undone.
 pub(super) struct Background<T> {

@@ -136,7 +136,7 @@ class MountedBundle(Unmountable):
 
     async def unmount(self) -> None:
         """Takes all hooks of the bundle away, has its modules clean up, and waits for what hooks do beside the agent, such as notifications, for
-        two seconds at most. Doing it twice is harmless.
+        five seconds at most. Doing it twice is harmless.
 
         No hook stays, whatever modules do. If some fail to clean up, the first :class:`ModuleError` is raised when all is done.
         """
