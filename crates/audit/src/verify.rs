@@ -60,6 +60,20 @@ fn without_segments(storage: &dyn Storage, known: &[Known]) -> AuditError {
     AuditError::no_segments(!has_none)
 }
 
+/// Notes that were kept elsewhere, as a log has them: with one empty line after each. Whoever kept them may have added more, or left out the last.
+fn as_written(kept: &[u8]) -> Vec<u8> {
+    let mut notes = Vec::with_capacity(kept.len() + 1);
+    for &byte in kept {
+        if byte != b'\n' || !(notes.is_empty() || notes.ends_with(b"\n\n")) {
+            notes.push(byte);
+        }
+    }
+    if notes.ends_with(b"\n") && !notes.ends_with(b"\n\n") {
+        notes.push(b'\n');
+    }
+    notes
+}
+
 impl<'a> Verifier<'a> {
     /// A verifier that knows nothing but what the log says.
     pub fn new() -> Self {
@@ -81,9 +95,7 @@ impl<'a> Verifier<'a> {
         // A note that a crash tore does not take away what the others prove.
         let mut torn = NoteError::Nothing;
         let before = self.known.len();
-        // One that was kept alone may be without the empty line.
-        let ended = [text, if text.ends_with(b"\n") { b"\n" } else { b"" }].concat();
-        for text in split_notes(&ended).0 {
+        for text in split_notes(&as_written(text)).0 {
             match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
                 Ok((checkpoint, note)) => self.known.push(Known { note, checkpoint, is_beside: false }),
                 Err(error) => torn = error,

@@ -132,13 +132,16 @@ mod command {
         let kept = fs::read(at("kept")).unwrap();
         let all = String::from_utf8(kept.clone()).unwrap();
         let last = all.trim_end().rsplit_once("\n\n").unwrap().0.rsplit_once("\n\n").unwrap().0.len() + 2;
-        // All of them, and the last one alone, without its empty line.
-        for kept in [&kept[..], &kept[last..kept.len() - 1]] {
+        let spaced = all.replace("\n\n", "\n\n\n").replace("\n\n\n—", "\n\n—");
+        // All of them, with lines that somebody has put between them, and the last one alone, without its empty line.
+        let forms = [&kept[..], spaced.as_bytes(), &kept[last..kept.len() - 1]];
+        for kept in forms {
             let report = Verifier::new().checkpoints(kept).unwrap().folder(at("log")).unwrap();
             assert!(report.is_sound(), "{report}");
+            assert_eq!(report.to_json()["unanchored"], 1, "{report}");
         }
         fs::write(at("log/seg-000001.jsonl"), "").unwrap();
-        for kept in [&kept[..], &kept[last..kept.len() - 1]] {
+        for kept in forms {
             let report = Verifier::new().checkpoints(kept).unwrap().folder(at("log")).unwrap();
             assert!(report.findings.iter().any(|finding| finding.problem == Problem::Truncated), "{report}");
         }

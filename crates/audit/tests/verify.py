@@ -5,7 +5,7 @@
 CHECKPOINTS is a file of checkpoints that were kept elsewhere (or `-`), KEY is the log's public key in base64.
 Prints `sound: ...`, `unsound: ...` or `unreadable: ...`, and exits with 0, 1 or 3.
 """
-import base64, hashlib, json, pathlib, sys
+import base64, hashlib, json, pathlib, re, sys
 
 class Unsound(Exception): """The log is not as it was written. What merely cannot be read is a ValueError."""
 
@@ -241,7 +241,8 @@ def main(folder, checkpoints="-", key=""):
     try:
         notes = split_notes(beside.read_bytes()) if beside.exists() else []
         kept = pathlib.Path(checkpoints).read_bytes() if checkpoints != "-" else b""
-        if kept.endswith(b"\n") and not kept.endswith(b"\n\n"): kept += b"\n"  # one that was kept alone
+        # Whoever kept them may have added empty lines, or left out the last.
+        kept = re.sub(rb"\n{3,}|(?<!\n)\n\Z", b"\n\n", kept.lstrip(b"\n"))
         elsewhere = split_notes(kept)
         demand(elsewhere or checkpoints == "-", f"there is no checkpoint in {checkpoints!r}", ValueError)
         log = Log(pathlib.Path(folder), notes + elsewhere, unbase64(key, 32) if key else None)
