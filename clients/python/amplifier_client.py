@@ -109,7 +109,7 @@ class Client:
 
     def answer(self, approval: Json, option: str, *, scope: str | None = None) -> Json:
         """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409."""
-        return self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval["nonce"], "scope": scope})
+        return self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval.get("nonce", ""), "scope": scope})
 
     def history(self, **query: Any) -> list[Json]:
         return list(self._get("/api/approvals/history", query)["decisions"])

@@ -23,7 +23,7 @@ export interface Action {
 export interface Approval {
     id: string; session: string; within?: string; session_name?: string; workspace: string; hook: string; event: string; prompt: string; reason?: string;
     options: { label: string; effect: string }[]; asked_at: string; deadline: string; timeout_s: number; default: "allow" | "deny";
-    digest: string; action: Action; nonce: string;
+    digest: string; action: Action; nonce?: string;
 }
 export interface Person { name: string; via: string }
 export interface Decided {

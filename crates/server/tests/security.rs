@@ -10,6 +10,8 @@ mod common;
 mod limits;
 #[path = "security/matrix.rs"]
 mod matrix;
+#[path = "security/nonce.rs"]
+mod nonce;
 #[path = "security/place.rs"]
 mod place;
 #[path = "security/secrets.rs"]

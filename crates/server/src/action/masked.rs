@@ -1,4 +1,4 @@
-//! Questions, for those who look at them and cannot answer: without secrets.
+//! Questions, for those who look at them and cannot answer: without secrets, and without the nonce that an answer needs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -87,6 +87,7 @@ pub(crate) fn busy(busy: Option<Busy>, role: Role) -> Option<Busy> {
 
 fn masked(approval: &Approval) -> Approval {
     let mut approval = approval.clone();
+    approval.nonce.clear();
     mask(&mut approval.prompt);
     approval.reason.iter_mut().for_each(mask);
     let Action { target, notes, body, fields, .. } = &mut approval.action;

@@ -80,7 +80,7 @@
  * @property {string} default
  * @property {string} digest
  * @property {Action} action
- * @property {string} nonce
+ * @property {string} [nonce] only for those who may answer
  */
 /**
  * @typedef {object} Decided

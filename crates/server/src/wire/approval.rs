@@ -50,8 +50,9 @@ pub struct Approval {
     /// Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// To be given back with the answer, so that nobody answers what was not shown. Left out on the link: the server makes it.
-    #[serde(default)]
+    /// To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the
+    /// server makes it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nonce: String,
 }
 
