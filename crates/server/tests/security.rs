@@ -14,6 +14,8 @@ mod matrix;
 mod nonce;
 #[path = "security/place.rs"]
 mod place;
+#[path = "security/queries.rs"]
+mod queries;
 #[path = "security/secrets.rs"]
 mod secrets;
 #[path = "security/tls.rs"]

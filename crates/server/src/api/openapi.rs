@@ -119,6 +119,10 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
             ("429", "Too many requests."),
         ]);
     }
+    let parameters = operation["parameters"].as_array();
+    if parameters.is_some_and(|parameters| parameters.iter().any(|parameter| parameter["in"] == "query")) {
+        failures.push(("400", "A query parameter is unknown or invalid."));
+    }
     if operation.get("requestBody").is_some() {
         failures.extend([
             ("413", "The body is larger than 1 MiB."),
