@@ -205,7 +205,7 @@ async fn a_sub_agent_stops_with_the_session() {
         let mut script =
             Script::of([Answer::text("").calling("Task", json!({ "task": "wait" })), Answer::text("never")]);
         script.agents.insert("general".into(), vec![waits(1), Answer::text("never")]);
-        let model = Arc::new(Scripted::new(script));
+        let model = Arc::new(Scripted::new(script).recording());
         let log = place.open_log();
         let session = Session::builder(provider(&model)).tools(tools(&wait)).audit(log.clone()).start().await.unwrap();
         let stop = async {

@@ -26,7 +26,7 @@ fn words(count: usize) -> String {
 
 /// A model that can read 1000 tokens.
 fn small(answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
-    Arc::new(Scripted::new(Script::of(answers)).with_context_limit(1000))
+    Arc::new(Scripted::new(Script::of(answers)).with_context_limit(1000).recording())
 }
 
 fn builder(model: &Arc<Scripted>) -> SessionBuilder {

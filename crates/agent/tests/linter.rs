@@ -51,7 +51,7 @@ async fn the_agent_sees_what_the_linter_says_and_corrects_the_file_within_the_tu
         },
         Answer::text("It is clean now."),
     ]);
-    let provider = Arc::new(Scripted::new(script));
+    let provider = Arc::new(Scripted::new(script).recording());
     let hooks = HookRegistry::new();
     let linted = folder.path().to_owned();
     hooks.hook(TOOL_POST).named("linter").run(move |event| lint(linted.clone(), event));

@@ -121,7 +121,7 @@ async fn a_later_hook_cannot_turn_a_call_into_one_of_another_tool_that_nobody_wa
 #[tokio::test]
 async fn a_turn_that_was_given_up_leaves_no_call_without_a_result_for_the_next_one() {
     let script = Script::of([Answer::text("").calling("Hang", json!({})), Answer::text("Done.")]);
-    let provider = Arc::new(Scripted::new(script));
+    let provider = Arc::new(Scripted::new(script).recording());
     let begun = Arc::new(Notify::new());
     let tells = begun.clone();
     let hang = tool("Hang", &common::Inputs::default(), move |_| {
@@ -145,7 +145,7 @@ async fn results_whose_call_is_gone_are_not_sent_to_the_model() {
         Answer::text("Done."),
         Answer::text("Again."),
     ]);
-    let provider = Arc::new(Scripted::new(script));
+    let provider = Arc::new(Scripted::new(script).recording());
     let builder =
         || Session::builder(provider.clone()).tools([Arc::new(Todo::new()) as Arc<_>]).store(Store::new(folder.path()));
     let session = builder().start().await.unwrap();
@@ -275,7 +275,7 @@ async fn a_session_can_go_on_however_deep_the_input_of_a_tool_was() {
     let arguments = format!("{}1{}", "{\"a\":".repeat(126), "}".repeat(126));
     let input: serde_json::Value = serde_json::from_str(&arguments).unwrap();
     let script = Script::of([Answer::text("").calling("Todo", input.clone()), Answer::text("Done.")]);
-    let provider = Arc::new(Scripted::new(script));
+    let provider = Arc::new(Scripted::new(script).recording());
     let builder =
         || Session::builder(provider.clone()).tools([Arc::new(Todo::new()) as Arc<_>]).store(Store::new(folder.path()));
     let session = builder().start().await.unwrap();

@@ -103,7 +103,8 @@ fn text(text: &str) -> Result<Chunk, ProviderError> {
 #[tokio::test]
 async fn an_answer_comes_word_by_word_and_ends() {
     let thoughtful = Answer { thinking: Some("Hm, hm.".to_owned()), ..Answer::text("Let me look.") };
-    let model = Scripted::new(Script::of([thoughtful.calling("Read", json!({ "n": 1 })).calling("Read", json!({}))]));
+    let answer = thoughtful.calling("Read", json!({ "n": 1 })).calling("Read", json!({}));
+    let model = Scripted::new(Script::of([answer])).recording();
     let call = |id: &str, input| Ok(Chunk::ToolCall(ToolCall { id: id.to_owned(), name: "Read".to_owned(), input }));
     let expected = [
         Ok(Chunk::Thinking("Hm, hm.".to_owned())),
@@ -116,6 +117,20 @@ async fn an_answer_comes_word_by_word_and_ends() {
     ];
     assert_eq!(ask(&model, "go").await, expected);
     assert_eq!(model.asked(), [Request { messages: vec![Message::user("go")], ..Request::default() }]);
+}
+
+#[tokio::test]
+async fn requests_are_kept_only_where_they_are_recorded() {
+    let calls = 1000;
+    for (model, kept) in [
+        (Scripted::new(Script::of(vec![Answer::text("Go on."); calls])), 0),
+        (Scripted::new(Script::of(vec![Answer::text("Go on."); calls])).recording(), calls),
+    ] {
+        for _ in 0..calls {
+            assert!(ask(&model, "go").await.iter().all(Result::is_ok));
+        }
+        assert_eq!(model.asked().len(), kept);
+    }
 }
 
 #[tokio::test]

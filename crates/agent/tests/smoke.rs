@@ -25,7 +25,7 @@ impl Tool for Echo {
 #[tokio::test]
 async fn a_turn_uses_a_tool_and_answers() {
     let script = Script::of([Answer::text("Wait.").calling("Echo", json!({ "text": "hi" })), Answer::text("Done.")]);
-    let provider = Arc::new(Scripted::new(script));
+    let provider = Arc::new(Scripted::new(script).recording());
     let hooks = HookRegistry::new();
     hooks.on(TOOL_PRE, |_| HookResult::set("tool_input", json!({ "text": "changed" })));
     hooks.on(TOOL_POST, |_| HookResult::inject("look again"));
@@ -41,7 +41,7 @@ async fn a_turn_uses_a_tool_and_answers() {
 async fn an_agent_delegates_to_another() {
     let mut script = Script::of([Answer::text("").calling("Task", json!({ "task": "count" })), Answer::text("Four.")]);
     script.agents.insert("general".into(), vec![Answer::text("It is four.")]);
-    let provider = Arc::new(Scripted::new(script));
+    let provider = Arc::new(Scripted::new(script).recording());
     let session = Session::builder(provider.clone()).start().await.unwrap();
     assert_eq!(session.prompt("how many?").await, TurnEnd::Answered("Four.".to_owned()));
     let seen: Vec<_> = provider.asked().pop().unwrap().messages.into_iter().map(|message| message.content).collect();

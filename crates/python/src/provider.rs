@@ -28,17 +28,23 @@ pub(crate) struct ScriptedProvider(pub(crate) Arc<Scripted>);
 #[pymethods]
 impl ScriptedProvider {
     /// Plays these answers, one a call: a text, or a dict with `text`, `tools`, `thinking`, `when`, `error` or `delay_ms`. `agents`
-    /// has the answers of sub-agents, by name.
+    /// has the answers of sub-agents, by name. With `record`, `asked` has every request.
     #[new]
-    #[pyo3(signature = (answers, *, agents=None, context_limit=200_000))]
-    fn new(answers: &Bound<'_, PyAny>, agents: Option<&Bound<'_, PyDict>>, context_limit: usize) -> PyResult<Self> {
+    #[pyo3(signature = (answers, *, agents=None, context_limit=200_000, record=false))]
+    fn new(
+        answers: &Bound<'_, PyAny>,
+        agents: Option<&Bound<'_, PyDict>>,
+        context_limit: usize,
+        record: bool,
+    ) -> PyResult<Self> {
         let mut script = json!({ "answers": read_answers(answers)?, "agents": {} });
         for (name, answers) in agents.into_iter().flatten() {
             script["agents"][name.extract::<String>()?] = read_answers(&answers)?;
         }
         let script: Script = serde_json::from_value(script)
             .map_err(|error| PyValueError::new_err(format!("the script is not as expected: {error}")))?;
-        Ok(Self(Arc::new(Scripted::new(script).with_context_limit(context_limit))))
+        let scripted = Scripted::new(script).with_context_limit(context_limit);
+        Ok(Self(Arc::new(if record { scripted.recording() } else { scripted })))
     }
 
     /// Plays the script in a file.
@@ -49,7 +55,7 @@ impl ScriptedProvider {
         Ok(Self(Arc::new(Scripted::new(script))))
     }
 
-    /// Everything that it was asked so far: the messages, tools and parameters of each call.
+    /// All requests so far, with the messages, tools and parameters of each; none unless the provider was made with `record=True`.
     #[getter]
     fn asked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);

@@ -20,7 +20,7 @@ from sessions import calling, contents, run
 
 def test_a_session_answers() -> None:
     async def main() -> None:
-        provider = ScriptedProvider(["Good morning."])
+        provider = ScriptedProvider(["Good morning."], record=True)
         async with Session(provider, system="Be polite.") as session:
             turn = await session.prompt("Hello")
             assert (turn.end, turn.text, str(turn), turn.answered) == ("answered", "Good morning.", "Good morning.", True)
@@ -85,7 +85,7 @@ def test_tools_of_python_get_dicts_and_give_texts_dicts_and_failures() -> None:
             {"tools": [{"name": "Add", "input": {"numbers": [1, 2]}}, {"name": "look"}, {"name": "Fail"}]},
             "Three.",
         ]
-        provider = ScriptedProvider(script)
+        provider = ScriptedProvider(script, record=True)
         async with Session(provider, tools=tools) as session:
             assert str(await session.prompt("how many?")) == "Three."
             assert contents(session, "tool") == ["3", "a tree", "Error: LookupError: there is nothing"]
@@ -333,7 +333,7 @@ def test_nothing_runs_after_an_interrupt(where: str, interrupt: type[BaseExcepti
     if where == "approve":
         hooks.register("tool:pre", lambda event, data: HookResult(action="ask_user", approval_prompt="Deploy?"))
     hooks.register("*", lambda event, data: ran.append(event), name="witness", priority=1000)
-    provider = ScriptedProvider([calling("deploy"), calling("deploy"), "done"])
+    provider = ScriptedProvider([calling("deploy"), calling("deploy"), "done"], record=True)
     person = types.SimpleNamespace(request_approval=stop)
     with pytest.raises(interrupt):
         asyncio.run(Session(provider, hooks=hooks, tools=[deploy], approval_system=person).prompt("go"))
@@ -380,7 +380,7 @@ def test_what_is_said_while_a_sub_agent_is_decided_on_reaches_the_parent() -> No
 
         hooks.register("agent:spawn", slow)
         hooks.register("build:failed", lambda event, data: HookResult(action="inject_context", context_injection="build failed"))
-        provider = ScriptedProvider([calling("Task", task="x", agent_name="h"), "done"], agents={"h": ["child"]})
+        provider = ScriptedProvider([calling("Task", task="x", agent_name="h"), "done"], agents={"h": ["child"]}, record=True)
         async with Session(provider, hooks=hooks) as session:
             turn = asyncio.ensure_future(session.prompt("go"))
             while len(provider.asked) < 1:
@@ -410,7 +410,7 @@ def test_each_use_of_a_tool_outside_of_a_turn_has_its_own_budget() -> None:
 
 def test_a_prompt_that_is_no_proper_text_is_read_as_far_as_it_is() -> None:
     async def main() -> None:
-        provider = ScriptedProvider(["ok"])
+        provider = ScriptedProvider(["ok"], record=True)
         async with Session(provider) as session:
             session.context.add_message("user", "se\udcffen")
             await session.prompt("caf\udce9")

@@ -165,14 +165,14 @@ struct State {
     /// How many answers were given, in all and by each agent.
     given: HashMap<Option<String>, usize>,
     calls: u64,
-    /// What it was asked.
-    asked: Vec<Request>,
+    /// The requests so far, if they are recorded.
+    asked: Option<Vec<Request>>,
 }
 
 impl Scripted {
     /// Plays the script.
     pub fn new(script: Script) -> Self {
-        let state = State { script, given: HashMap::new(), calls: 0, asked: Vec::new() };
+        let state = State { script, given: HashMap::new(), calls: 0, asked: None };
         Self { state: Mutex::new(state), context_limit: 200_000 }
     }
 
@@ -183,9 +183,16 @@ impl Scripted {
         self
     }
 
-    /// Everything it was asked so far.
+    /// Records every request, for [`asked`](Self::asked). For tests: each request holds the whole conversation, so memory grows with every call.
+    #[must_use]
+    pub fn recording(self) -> Self {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked = Some(Vec::new());
+        self
+    }
+
+    /// All requests so far. None unless the provider is [`recording`](Self::recording).
     pub fn asked(&self) -> Vec<Request> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked.clone()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked.clone().unwrap_or_default()
     }
 
     fn next(&self, request: Request) -> Result<Answer, ProviderError> {
@@ -193,7 +200,9 @@ impl Scripted {
         let State { script, given, calls, asked } = &mut *state;
         let agent = agent_of(&request.messages).filter(|agent| script.agents.contains_key(agent));
         let last = request.messages.last().map_or("", |message| message.content.as_str()).to_owned();
-        asked.push(request);
+        if let Some(asked) = asked {
+            asked.push(request);
+        }
         let answers = agent.as_ref().and_then(|agent| script.agents.get(agent)).unwrap_or(&script.answers);
         let next = given.entry(agent.clone()).or_default();
         let fits = |answer: &Answer| answer.when.as_ref().is_none_or(|wanted| last.contains(wanted));

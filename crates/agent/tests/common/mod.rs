@@ -58,7 +58,7 @@ impl World {
         Self {
             recorder: EventRecorder::watch(&hooks),
             hooks,
-            provider: Arc::new(provider),
+            provider: Arc::new(provider.recording()),
             screen: Screen::default(),
             cancel: Cancel::default(),
             orchestrator: Orchestrator::default(),

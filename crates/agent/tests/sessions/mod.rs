@@ -61,7 +61,7 @@ impl Place {
 }
 
 pub(crate) fn scripted(answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
-    Arc::new(Scripted::new(Script::of(answers)))
+    Arc::new(Scripted::new(Script::of(answers)).recording())
 }
 
 /// A model whose only answers are these, as a provider of sessions takes it.

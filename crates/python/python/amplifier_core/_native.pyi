@@ -391,6 +391,7 @@ class ScriptedProvider:
         *,
         agents: dict[str, list[Any]] | None = None,
         context_limit: int = 200_000,
+        record: bool = False,
     ) -> Self: ...
     @staticmethod
     def load(file: _Path) -> ScriptedProvider: ...
