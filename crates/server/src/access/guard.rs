@@ -18,12 +18,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Access, Identity};
 use crate::api::error::{ApiError, Page};
-use crate::server::{Place, Stopping};
+use crate::server::{Full, Place, Share, Shares, Stopping};
 
 /// The header with the key of a browser.
 pub(crate) const KEY: &str = "x-amplifier-key";
@@ -35,7 +34,7 @@ pub(crate) const PROTOCOL: &str = "amplifier";
 pub(crate) const BODY_LIMIT: usize = 1024 * 1024;
 
 /// When to come back if there are too many connections.
-const FULL: Duration = Duration::from_secs(5);
+const WHEN_FULL: Duration = Duration::from_secs(5);
 
 /// What a page may load and do: its own files, and nothing that is written into it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -173,6 +172,15 @@ impl Refusal {
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many", format!("{what}; wait a moment"));
         Self { error, wait: Some(wait) }
     }
+
+    /// No connection is left: for this person, or for anybody.
+    fn full(full: Full, code: &'static str, message: &str) -> Self {
+        let status = match full {
+            Full::ForPerson => StatusCode::TOO_MANY_REQUESTS,
+            Full::ForAll => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self { error: ApiError::new(status, code, message), wait: Some(WHEN_FULL) }
+    }
 }
 
 impl From<ApiError> for Refusal {
@@ -202,24 +210,28 @@ impl IntoResponse for Refusal {
 pub(crate) struct Connection {
     pub(crate) peer: IpAddr,
     pub(crate) place: Arc<Place>,
-    pub(crate) socket: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    pub(crate) socket: Arc<Mutex<Option<Share>>>,
     /// When what goes on for long has to end.
     pub(crate) stopping: Stopping,
 }
 
 /// How many may watch: over a WebSocket, or a stream of lines.
 #[derive(Clone, Debug)]
-pub(crate) struct Seats(pub(crate) Arc<Semaphore>);
+pub(crate) struct Seats(pub(crate) Arc<Shares>);
 
 impl Seats {
     /// Takes one, until it is dropped.
     ///
     /// # Errors
-    /// If there is none left.
-    pub(crate) fn take(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let message = "too many pages and programs watch already; close some";
-        let full = |_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_sockets", message);
-        self.0.clone().try_acquire_owned().map_err(full)
+    /// If there is none left for this person.
+    pub(crate) fn take(&self, access: &Access, who: &Identity) -> Result<Share, Refusal> {
+        self.0.take(access.holder(who)).map_err(|full| {
+            let message = match full {
+                Full::ForPerson => "you watch with too many pages and programs already; close some",
+                Full::ForAll => "too many pages and programs watch already; close some",
+            };
+            Refusal::full(full, "too_many_sockets", message)
+        })
     }
 }
 
@@ -300,11 +312,14 @@ impl Guard {
             });
         };
         self.access.count(&who).map_err(|wait| Refusal::too_many("too many requests", wait))?;
-        if connection.is_some_and(|connection| !connection.place.keep()) {
-            let message = "the server has too many connections; try again later";
-            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", message);
-            return Err(Refusal { error, wait: Some(FULL) });
-        }
+        let kept = connection.map_or(Ok(()), |connection| connection.place.keep(self.access.holder(&who)));
+        kept.map_err(|full| {
+            let message = match full {
+                Full::ForPerson => "you have too many connections to this server; close some",
+                Full::ForAll => "the server has too many connections; try again later",
+            };
+            Refusal::full(full, "too_many_connections", message)
+        })?;
         Ok(who)
     }
 
@@ -312,15 +327,19 @@ impl Guard {
         let connection = request.extensions().get::<Connection>().cloned();
         let wants_socket = request.headers().contains_key(UPGRADE);
         let request = if is_safe(request.method()) { request } else { hurried(request, self.body_time) };
-        let Some(connection) = connection.filter(|_| wants_socket) else { return next.run(request).await };
-        let permit = match self.seats.take() {
-            Ok(permit) => permit,
+        // Whoever is not known gets no socket: the route refuses them.
+        let who = request.extensions().get::<Caller>().and_then(|caller| caller.who.clone().ok());
+        let Some((connection, who)) = connection.filter(|_| wants_socket).zip(who) else {
+            return next.run(request).await;
+        };
+        let seat = match self.seats.take(&self.access, &who) {
+            Ok(seat) => seat,
             Err(full) => return full.into_response(),
         };
         let response = next.run(request).await;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // Given back when the connection is closed, whoever holds it then.
-            *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+            *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
         }
         response
     }

@@ -30,6 +30,7 @@ pub use rates::Rate;
 pub(crate) use secret::write_private;
 pub use tokens::{Token, TokenFiles};
 
+use crate::server::Holder;
 use codes::Codes;
 use cookies::Cookies;
 pub(crate) use cookies::Entered;
@@ -311,6 +312,12 @@ impl Access {
     /// Whose cookie that is, if the key is the one that goes with it.
     fn by_cookie(&self, cookie: &str, key: &str) -> Option<Identity> {
         self.0.cookies.identify(cookie, key, Timestamp::now())
+    }
+
+    /// Whose connections are counted together: those of one name and role, with tokens and in browsers.
+    pub(crate) fn holder(&self, who: &Identity) -> Holder {
+        let is_owner = who.role == Role::Admin && who.name == self.0.owner;
+        Holder { person: format!("{}:{}", who.role, who.name), is_owner }
     }
 
     /// Counts a request of somebody who is known, or a message over a WebSocket.

@@ -2,6 +2,7 @@
 
 mod open;
 mod places;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -25,7 +26,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -40,6 +41,7 @@ use open::Open;
 pub(crate) use places::Place;
 use places::Places;
 pub use tls::TlsFiles;
+pub(crate) use shares::{Full, Holder, Share, Shares};
 
 /// What can be set.
 #[derive(Clone, Debug)]
@@ -52,11 +54,11 @@ pub struct ServerOptions {
     pub tls: Option<TlsFiles>,
     /// Whether others on the network may reach a server without TLS.
     pub insecure: bool,
-    /// How many connections there may be.
+    /// How many connections there may be. One person may hold half of those for people who are known; an eighth of them is kept for the owner.
     pub connections: usize,
     /// How many of them may be of people who have not said yet who they are. Who comes then takes the place of the one that came first.
     pub strangers: usize,
-    /// How many of them may watch, over a WebSocket or a stream of lines.
+    /// How many of them may watch, over a WebSocket or a stream of lines; shared in the same way.
     pub sockets: usize,
     /// How long a client may take to say what it wants, or to agree on TLS.
     pub header_time: Duration,
@@ -164,7 +166,7 @@ impl Server {
         let guarding = Guard {
             access: access.clone(),
             site: site.clone(),
-            seats: Seats(Arc::new(Semaphore::new(options.sockets))),
+            seats: Seats(Shares::new(options.sockets)),
             body_time: options.body_time,
         };
         let stop_time = options.stop_time;

@@ -108,14 +108,15 @@ mod tests {
 
     use super::*;
     use crate::server::places::Places;
+    use crate::server::shares::tests::guest;
 
     fn open(
         stream: tokio::io::DuplexStream,
         closed: oneshot::Receiver<()>,
     ) -> (Open<tokio::io::DuplexStream>, Arc<Places>) {
-        let places = Places::new(2, 1);
+        let places = Places::new(3, 1);
         let (place, _) = places.admit();
-        assert!(place.keep());
+        assert_eq!(place.keep(guest("ann")), Ok(()));
         let (_, stopping) = super::super::Stopping::never();
         let socket = Arc::new(Mutex::new(None));
         let connection = Connection { peer: [127, 0, 0, 1].into(), place: Arc::new(place), socket, stopping };
@@ -139,9 +140,9 @@ mod tests {
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(begun.elapsed().as_secs(), 50);
         let (next, _) = places.admit();
-        assert!(!next.keep());
+        assert!(next.keep(guest("bob")).is_err());
         drop(open);
-        assert!(next.keep());
+        assert_eq!(next.keep(guest("bob")), Ok(()));
     }
 
     #[tokio::test]

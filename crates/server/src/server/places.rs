@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-/// The places there are. Those of people who are known are theirs; strangers have few, and the last to come takes that of the first: nobody can keep
+use super::shares::{Full, Holder, Share, Shares};
+
+/// The places there are. People who are known share theirs; strangers have few, and the last to come takes that of the first: nobody can keep
 /// the owner out by connecting often.
 #[derive(Debug)]
 pub(crate) struct Places {
-    known: Arc<Semaphore>,
+    known: Arc<Shares>,
     most_strangers: usize,
     // A std lock: nothing awaits while it is held.
     strangers: Mutex<Strangers>,
@@ -27,13 +29,13 @@ struct Strangers {
 pub(crate) struct Place {
     places: Arc<Places>,
     number: u64,
-    known: Mutex<Option<OwnedSemaphorePermit>>,
+    known: Mutex<Option<Share>>,
 }
 
 impl Places {
     pub(crate) fn new(connections: usize, strangers: usize) -> Arc<Self> {
         let most_strangers = strangers.clamp(1, connections.max(1));
-        let known = Arc::new(Semaphore::new(connections.saturating_sub(most_strangers).max(1)));
+        let known = Shares::new(connections.saturating_sub(most_strangers));
         Arc::new(Self { known, most_strangers, strangers: Mutex::default() })
     }
 
@@ -59,17 +61,20 @@ impl Places {
 }
 
 impl Place {
-    /// Whoever connected is known now: the place is theirs. Not if all of them are taken.
-    pub(crate) fn keep(&self) -> bool {
+    /// Whoever connected is known now: the place is theirs.
+    ///
+    /// # Errors
+    /// If none is left for this person.
+    pub(crate) fn keep(&self, holder: Holder) -> Result<(), Full> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some() {
-            return true;
+            return Ok(());
         }
-        let Ok(permit) = self.places.known.clone().try_acquire_owned() else { return false };
+        let share = self.places.known.take(holder)?;
         // One that has lost its place meanwhile ends all the same.
         self.places.strangers().waiting.remove(&self.number);
-        *known = Some(permit);
-        true
+        *known = Some(share);
+        Ok(())
     }
 }
 
@@ -81,13 +86,14 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shares::tests::guest;
     use super::*;
 
     #[test]
     fn strangers_lose_their_places_to_those_who_come_later_and_the_known_do_not() {
-        let places = Places::new(4, 2);
+        let places = Places::new(5, 2);
         let (first, mut first_lost) = places.admit();
-        assert!(first.keep() && first.keep());
+        assert_eq!((first.keep(guest("ann")), first.keep(guest("ann"))), (Ok(()), Ok(())));
         let (second, mut second_lost) = places.admit();
         let (_third, mut third_lost) = places.admit();
         let (fourth, _fourth_lost) = places.admit();
@@ -98,9 +104,9 @@ mod tests {
         drop(second);
         let (fifth, _) = places.admit();
         assert!(third_lost.try_recv().is_ok());
-        // Two are known at most.
-        assert!(fourth.keep() && !fifth.keep());
+        // Two are known at most, beside the owner.
+        assert_eq!((fourth.keep(guest("bob")), fifth.keep(guest("eve"))), (Ok(()), Err(Full::ForAll)));
         drop(first);
-        assert!(fifth.keep());
+        assert_eq!(fifth.keep(guest("eve")), Ok(()));
     }
 }

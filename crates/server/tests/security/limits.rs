@@ -10,7 +10,7 @@ use futures::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use super::place::{Asked, LIMIT, Place, exchange, generous};
+use super::place::{Asked, Browser, LIMIT, Place, exchange, generous};
 
 const SOON: Duration = Duration::from_millis(300);
 
@@ -139,19 +139,84 @@ async fn strangers_make_room_for_each_other_and_lock_nobody_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_so_many_connections_of_known_people_are_open_and_each_gives_its_place_back() {
     let place = Place::with(generous(), |options| {
-        (options.connections, options.strangers) = (4, 2);
+        (options.connections, options.strangers) = (6, 2);
         // Those that stay are not closed for saying nothing.
         options.header_time = LIMIT;
     })
     .await;
-    let authorization = format!("Authorization: {}\r\n", place.bearer(Role::Viewer));
-    let mut open: Vec<TcpStream> = (0..2).map(|_| stay(&place, &authorization).0).collect();
-    let asked = Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Viewer));
-    let refused = place.ask(&asked);
+    let by = |role| format!("Authorization: {}\r\n", place.bearer(role));
+    let me = |role| place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(role)));
+    // Of the four for those who are known, two are for one person, and three for all but the owner.
+    let mut open: Vec<TcpStream> = (0..2).map(|_| stay(&place, &by(Role::Viewer)).0).collect();
+    let refused = me(Role::Viewer);
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_connections"));
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    open.push(stay(&place, &by(Role::Approver)).0);
+    let refused = me(Role::Approver);
     assert_eq!((refused.status, refused.code().as_str()), (503, "too_many_connections"));
     assert_eq!(refused.header("retry-after"), Some("5"));
+    assert_eq!(me(Role::Admin).status, 200);
     open.pop();
-    until_let_in(|| place.ask(&asked).status);
+    until_let_in(|| me(Role::Approver).status);
+    open.pop();
+    until_let_in(|| me(Role::Viewer).status);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_with_many_connections_does_not_lock_out_the_owner() {
+    let place = Place::with(generous(), |options| {
+        (options.connections, options.strangers, options.sockets) = (24, 8, 8);
+        options.header_time = LIMIT;
+    })
+    .await;
+    // With a token and in two browsers it is the same person.
+    let browsers = [place.browser(Role::Viewer), place.browser(Role::Viewer)];
+    let cookies =
+        browsers.iter().map(|Browser { cookie, key }| format!("Cookie: {cookie}\r\nX-Amplifier-Key: {key}\r\n"));
+    let token = format!("Authorization: {}\r\n", place.bearer(Role::Viewer));
+    let headers: Vec<String> = cookies.chain([token]).collect();
+    let opened: Vec<(TcpStream, String)> = (0..24).map(|n| stay(&place, &headers[n % headers.len()])).collect();
+    let let_in = opened.iter().filter(|(_, status)| status == "200").count();
+    assert_eq!(let_in, 8, "half of the sixteen for those who are known");
+    assert!(opened.iter().all(|(_, status)| status == "200" || status == "429"), "{opened:?}");
+    // Nobody else is kept out: neither the owner, by token or in a browser, nor an approver.
+    let me = |asked: Asked| place.ask(&asked).status;
+    for role in [Role::Admin, Role::Approver] {
+        assert_eq!(me(Asked::new("GET", "/api/me").with("Authorization", &place.bearer(role))), 200, "{role}");
+    }
+    let link = place.running.link("ada", Role::Admin).unwrap();
+    assert_eq!(me(Asked::new("GET", "/api/me").by(&place.enter(&link))), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_with_many_streams_leaves_some_to_others() {
+    let place = Place::with(generous(), |options| options.sockets = 4).await;
+    let watch = |role| {
+        let mut request = format!("ws://{}/api/stream", place.address()).into_client_request().unwrap();
+        request.headers_mut().insert("authorization", place.bearer(role).parse().unwrap());
+        tokio_tungstenite::connect_async(request)
+    };
+    let refusal = |error: tokio_tungstenite::tungstenite::Error| match error {
+        tokio_tungstenite::tungstenite::Error::Http(reply) => {
+            (reply.status().as_u16(), reply.headers()["retry-after"].to_str().unwrap().to_owned())
+        }
+        other => panic!("{other}"),
+    };
+    let first = watch(Role::Viewer).await.unwrap();
+    let _second = watch(Role::Viewer).await.unwrap();
+    assert_eq!(refusal(watch(Role::Viewer).await.unwrap_err()), (429, "5".to_owned()));
+    // As lines, it is the same limit.
+    let lines = Asked::new("GET", "/api/stream").with("Authorization", &place.bearer(Role::Viewer));
+    let lines = place.ask(&lines);
+    assert_eq!((lines.status, lines.code().as_str()), (429, "too_many_sockets"));
+    let _third = watch(Role::Approver).await.unwrap();
+    assert_eq!(refusal(watch(Role::Approver).await.unwrap_err()), (503, "5".to_owned()));
+    let _owner = watch(Role::Admin).await.unwrap();
+    drop(first);
+    let begun = Instant::now();
+    while watch(Role::Viewer).await.is_err() {
+        assert!(begun.elapsed() < LIMIT);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

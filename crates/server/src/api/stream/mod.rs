@@ -35,7 +35,7 @@ use super::error::{ApiError, Query};
 use super::events::Wanted;
 use super::sessions::joined;
 use crate::App;
-use crate::access::guard::{Connection, PROTOCOL, Seats};
+use crate::access::guard::{Connection, PROTOCOL, Refusal, Seats};
 use crate::access::{Identity, Role, Viewer};
 use crate::action::masked;
 use crate::feed::Filter;
@@ -107,11 +107,15 @@ async fn stream(
     Around { board, seats, stopping }: Around,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
-    let visit = Visit { app, board, who, filter: wanted.filter()?, after: query.after, stopping };
-    if !headers.contains_key(UPGRADE) {
-        // A WebSocket has its seat already.
-        let seat = seats.take()?;
+) -> Result<Response, Refusal> {
+    let filter = wanted.filter()?;
+    // A WebSocket has its seat already.
+    let seat = match headers.contains_key(UPGRADE) {
+        true => None,
+        false => Some(seats.take(&app.access, &who)?),
+    };
+    let visit = Visit { app, board, who, filter, after: query.after, stopping };
+    if let Some(seat) = seat {
         let (sender, pieces) = mpsc::channel(PIECES);
         tokio::spawn(async move {
             visit.serve(Line::Lines(sender)).await;

@@ -1,0 +1,134 @@
+//! A number of connections, shared by people so that nobody keeps the others out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A number of connections that people share. One person holds at most half of them, and an eighth is kept for the owner of the server: neither one
+/// person nor all the others together can lock the owner out.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    most: usize,
+    for_one: usize,
+    for_guests: usize,
+    // A std lock: nothing awaits while it is held.
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by_guests: usize,
+    by_person: HashMap<String, usize>,
+}
+
+/// The person who holds a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// What tells people apart: the name, and the role.
+    pub(crate) person: String,
+    /// `true` for the owner of the server.
+    pub(crate) is_owner: bool,
+}
+
+/// One connection. It is given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    shares: Arc<Shares>,
+    holder: Holder,
+}
+
+/// Why there is no connection left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The person holds as many as one person may.
+    ForPerson,
+    /// All that this person could have are taken.
+    ForAll,
+}
+
+impl Shares {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let most = most.max(1);
+        // With few connections, one is kept for the owner all the same.
+        let kept_for_owner = (most / 8).max(1).min(most - 1);
+        let (for_one, for_guests) = ((most / 2).max(1), most - kept_for_owner);
+        Arc::new(Self { most, for_one, for_guests, held: Mutex::default() })
+    }
+
+    /// Takes one.
+    ///
+    /// # Errors
+    /// If none is left for this person.
+    pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, Full> {
+        let mut held = self.held();
+        let own = held.by_person.get(&holder.person).copied().unwrap_or(0);
+        if own >= self.for_one {
+            return Err(Full::ForPerson);
+        }
+        if held.all >= self.most || (!holder.is_owner && held.by_guests >= self.for_guests) {
+            return Err(Full::ForAll);
+        }
+        held.all += 1;
+        held.by_guests += usize::from(!holder.is_owner);
+        held.by_person.insert(holder.person.clone(), own + 1);
+        drop(held);
+        Ok(Share { shares: self.clone(), holder })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.shares.held();
+        held.all -= 1;
+        held.by_guests -= usize::from(!self.holder.is_owner);
+        if let Some(own) = held.by_person.get_mut(&self.holder.person) {
+            *own -= 1;
+            if *own == 0 {
+                held.by_person.remove(&self.holder.person);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::server) fn guest(name: &str) -> Holder {
+        Holder { person: name.to_owned(), is_owner: false }
+    }
+
+    fn owner() -> Holder {
+        Holder { person: "owner".to_owned(), is_owner: true }
+    }
+
+    #[test]
+    fn one_person_holds_at_most_half_and_all_others_together_leave_some_to_the_owner() {
+        let shares = Shares::new(16);
+        let mut held: Vec<Share> = (0..8).map(|_| shares.take(guest("ann")).unwrap()).collect();
+        assert_eq!(shares.take(guest("ann")).unwrap_err(), Full::ForPerson);
+        held.extend((0..6).map(|_| shares.take(guest("bob")).unwrap()));
+        assert_eq!(shares.take(guest("bob")).unwrap_err(), Full::ForAll);
+        assert_eq!(shares.take(guest("eve")).unwrap_err(), Full::ForAll);
+        held.extend((0..2).map(|_| shares.take(owner()).unwrap()));
+        assert_eq!(shares.take(owner()).unwrap_err(), Full::ForAll);
+        // What is given back can be taken again, and nothing is left of those who have gone.
+        drop(held.remove(0));
+        assert!(shares.take(guest("eve")).is_ok());
+        drop(held);
+        assert!(shares.held().by_person.is_empty());
+        assert_eq!((shares.held().all, shares.held().by_guests), (0, 0));
+    }
+
+    #[test]
+    fn few_connections_are_shared_too() {
+        for (most, for_one, for_guests) in [(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 2), (4, 2, 3)] {
+            let shares = Shares::new(most);
+            assert_eq!((shares.for_one, shares.for_guests), (for_one, for_guests), "{most}");
+        }
+    }
+}
