@@ -10,6 +10,9 @@ use expectrl::{Expect, Session, session::OsSession};
 
 const CALL: &str = r#"{"tool_name": "Bash", "tool_input": {"command": "cargo publish"}}"#;
 const WAITS: &str = "press 1–3, d · Esc denies";
+/// The last row while the keyboard has to be silent.
+const SETTLES: &str = "╰─ …";
+const TOO_QUICK: &str = "keys arrived too quickly; press 1–3, d · Esc denies";
 
 /// Runs the example, when the terminal has its size, and tells what is typed after it and whether the terminal is as it was before.
 const SHELL: &str = r#"
@@ -66,7 +69,12 @@ fn a_number_answers() {
 fn a_letter_answers_if_only_one_option_begins_with_it_and_enter_alone_does_nothing() {
     let mut session = ask(CALL, 300, "");
     until(&mut session, WAITS);
-    session.send("a\r\nd").unwrap();
+    for key in ["a", "\r"] {
+        session.send(key).unwrap();
+        until(&mut session, SETTLES);
+        until(&mut session, WAITS);
+    }
+    session.send("d").unwrap();
     until(&mut session, "✗ denied");
     until(&mut session, "User denied: ");
     check_terminal_is_sane(&mut session);
@@ -111,9 +119,58 @@ fn pasted_text_does_not_answer() {
     let mut session = ask(CALL, 300, "");
     until(&mut session, WAITS);
     session.send("\x1b[200~1\x1b[201~").unwrap();
+    until(&mut session, SETTLES);
+    until(&mut session, WAITS);
     session.send("d").unwrap();
     let shown = until(&mut session, "✗ denied");
     assert!(!shown.contains("allowed"), "{shown}");
+}
+
+#[test]
+fn keys_that_come_together_do_not_answer_and_the_person_is_told_so() {
+    let mut session = ask(CALL, 300, "");
+    until(&mut session, WAITS);
+    for keys in ["11", "1\r", "1d", "yes1"] {
+        session.send(keys).unwrap();
+        until(&mut session, SETTLES);
+        let shown = until(&mut session, TOO_QUICK);
+        assert!(!shown.contains("allowed"), "{shown}");
+    }
+    session.send("1").unwrap();
+    until(&mut session, "✓ allowed once");
+    until(&mut session, "verdict: Proceed");
+    check_terminal_is_sane(&mut session);
+}
+
+#[test]
+fn what_a_terminal_replies_does_not_answer_even_in_pieces() {
+    let mut session = ask(CALL, 300, "");
+    until(&mut session, WAITS);
+    let replies = [
+        "\x1b]11;rgb:1111/1111/1111\x1b\\",
+        "\x1b]4;1;rgb:1111/1111/1111\x07",
+        "\x1bP1$r0;1m\x1b\\",
+        "\x1bP1+r544e=31\x1b\\",
+        "\x1b[>41;351;1c",
+        "\x1b]l1\x1b\\",
+    ];
+    for reply in replies {
+        session.send(reply).unwrap();
+        until(&mut session, SETTLES);
+        let shown = until(&mut session, WAITS);
+        assert!(!shown.contains("allowed"), "{shown}");
+    }
+    // A slow connection: this is its pace, nothing is waited for.
+    for byte in replies.concat().chars() {
+        session.send(byte.to_string()).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    until(&mut session, SETTLES);
+    let shown = until(&mut session, WAITS);
+    assert!(!shown.contains("allowed"), "{shown}");
+    session.send("d").unwrap();
+    until(&mut session, "✗ denied");
+    check_terminal_is_sane(&mut session);
 }
 
 #[test]
@@ -180,6 +237,31 @@ fn everything_is_shown_on_request() {
     session.send("+").unwrap();
     until(&mut session, "│   step 30\r");
     until(&mut session, "│   step 60\r");
+    until(&mut session, WAITS);
     session.send("3").unwrap();
     until(&mut session, "✗ denied");
+}
+
+#[test]
+fn what_was_not_shown_is_shown_before_it_can_be_allowed() {
+    let command = (1..=60).map(|step| format!("step {step}")).collect::<Vec<_>>().join("\\n");
+    let call = format!(r#"{{"tool_name": "Bash", "tool_input": {{"command": "{command}"}}}}"#);
+    for key in ["1", "2"] {
+        let mut session = ask(&call, 300, "");
+        until(&mut session, WAITS);
+        session.send(key).unwrap();
+        until(&mut session, "│   step 30\r");
+        until(&mut session, "│   step 60\r");
+        until(&mut session, "that was not all, here is the rest; press 1–3");
+        session.send(key).unwrap();
+        let shown = until(&mut session, "✓ allowed");
+        assert!(!shown.contains("step"), "{shown}");
+        until(&mut session, "verdict: Proceed");
+    }
+    // Nobody has to read on to deny.
+    let mut session = ask(&call, 300, "");
+    until(&mut session, WAITS);
+    session.send("3").unwrap();
+    let shown = until(&mut session, "✗ denied");
+    assert!(!shown.contains("step 30\r"), "{shown}");
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::action::Action;
-use super::keys::{Key, Keys};
+use super::key_filter::Key;
+use super::keys::Keys;
 use super::question;
 use super::screen::Screen;
 use crate::rules::person;
@@ -157,11 +158,14 @@ impl Asking {
 
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.
         let floor = self.screen.take_floor()?;
-        let mut keys = Keys::take()?;
+        let mut keys = Keys::take(self.screen.key_filter())?;
         floor.rows(&draw(false))?;
         floor.last_row(&question::settling())?;
         keys.forget()?;
 
+        // What nobody has seen cannot be allowed.
+        let mut is_all_shown = draw(false).len() == draw(true).len();
+        let mut hint = "";
         let mut last_row = question::settling();
         let (ending, answer) = loop {
             let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -174,18 +178,25 @@ impl Asking {
                 Some(Ended::Withdrawn) => break (question::withdrawn(), Err(ApprovalError::Closed)),
                 None => {}
             }
-            let row = if keys.count() { question::waiting(request, left) } else { question::settling() };
+            let hint_now = if keys.have_ignored() { question::IGNORED } else { hint };
+            let row = if keys.are_ready() { question::waiting(request, left, hint_now) } else { question::settling() };
             if row != last_row {
                 floor.last_row(&row)?;
                 last_row = row;
             }
+            let mut unfolds = None;
             let option = match keys.next(GLANCE)? {
                 Some(Key::Character('+')) => {
-                    floor.rows(&draw(true))?;
-                    floor.last_row(&last_row)?;
-                    continue;
+                    unfolds = Some("");
+                    None
                 }
-                Some(Key::Character(key)) => question::chosen(&request.options, key),
+                Some(Key::Character(key)) => {
+                    let option = question::chosen(&request.options, key);
+                    if !is_all_shown && option.is_some_and(|option| option.effect.allows()) {
+                        unfolds = Some(question::UNFOLDED);
+                    }
+                    option.filter(|_| unfolds.is_none())
+                }
                 Some(key @ (Key::Refuse | Key::Interrupt)) => {
                     if key == Key::Interrupt {
                         (self.stop)();
@@ -200,6 +211,11 @@ impl Asking {
                 }
                 None => None,
             };
+            if let Some(why) = unfolds {
+                (is_all_shown, hint, last_row) = (true, why, question::settling());
+                floor.rows(&draw(true))?;
+                floor.last_row(&last_row)?;
+            }
             if let Some(option) = option {
                 break (
                     question::answered(option.effect),

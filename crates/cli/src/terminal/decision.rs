@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::approve::{Ended, GLANCE, Shown};
-use super::keys::{Key, Keys};
+use super::key_filter::Key;
+use super::keys::Keys;
 use super::line::{BOLD, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
-use super::question::{Size, bar, clock, end, marked, settling};
+use super::question::{IGNORED, Size, bar, clock, end, marked, settling};
 use super::screen::Screen;
 
 /// Something that a person decides about, with everything that the decision is about.
@@ -120,7 +121,7 @@ impl Decision {
     fn run(&self, screen: &Screen, deadline: Option<Instant>, ended: &OnceLock<Ended>) -> io::Result<Answer> {
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.
         let floor = screen.take_floor()?;
-        let mut keys = Keys::take()?;
+        let mut keys = Keys::take(screen.key_filter())?;
         floor.rows(&self.rows(screen.size()))?;
         let mut last_row = settling();
         floor.last_row(&last_row)?;
@@ -130,7 +131,8 @@ impl Decision {
             if left == Some(Duration::ZERO) || ended.get().is_some() {
                 break Answer::No;
             }
-            let row = if keys.count() { self.waiting(left) } else { settling() };
+            let hint = if keys.have_ignored() { IGNORED } else { "" };
+            let row = if keys.are_ready() { self.waiting(left, hint) } else { settling() };
             if row != last_row {
                 floor.last_row(&row)?;
                 last_row = row;
@@ -173,10 +175,10 @@ impl Decision {
         rows
     }
 
-    fn waiting(&self, left: Option<Duration>) -> Line {
+    fn waiting(&self, left: Option<Duration>, hint: &str) -> Line {
         let no = self.no.label.to_lowercase();
         let letter = self.no.letter().map(|letter| format!(", {letter}")).unwrap_or_default();
-        let line = end().exact(PLAIN, "press ").exact(BOLD, format!("1–2{letter}"));
+        let line = end().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, format!("1–2{letter}"));
         let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, format!(": {no}"));
         match left {
             Some(left) => line.exact(PLAIN, " · ").exact(DIM, format!("{no} in {}", clock(left))),
@@ -223,7 +225,7 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         assert!(!decision.text().contains(['\x1b', '\r', '\u{202e}']));
-        let waiting = decision.waiting(Some(Duration::from_secs(61))).render(false);
+        let waiting = decision.waiting(Some(Duration::from_secs(61)), "").render(false);
         assert_eq!(waiting, "╰─ press 1–2, n · Esc: not now · not now in 1:01");
     }
 }

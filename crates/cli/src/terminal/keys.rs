@@ -1,73 +1,64 @@
 //! Keys, one by one, without waiting for Enter.
 
 use std::io::{self, stderr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossterm::event::{
-    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
-};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// How long the keyboard has to be quiet before a key counts.
-///
-/// Who types on while a question appears means something else by it, and nobody reads a question faster than this. A
-/// held key repeats within that time, so it never answers.
-const QUIET: Duration = Duration::from_millis(300);
-
-/// What the person pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Character(char),
-    /// Esc.
-    Refuse,
-    /// Ctrl-C.
-    Interrupt,
-}
+use super::key_filter::{Key, KeyFilter};
 
 /// The keyboard while a question is open: raw mode, until it is dropped.
 pub(super) struct Keys {
-    counts_from: Instant,
+    // A std lock: nobody else holds it while a question is open.
+    filter: Arc<Mutex<KeyFilter>>,
 }
 
 impl Keys {
-    /// Takes the keyboard. What was typed before is thrown away.
-    pub(super) fn take() -> io::Result<Self> {
+    /// Takes the keyboard. The filter stays the same from question to question, because an escape sequence may go on from one to the next.
+    pub(super) fn take(filter: Arc<Mutex<KeyFilter>>) -> io::Result<Self> {
         enable_raw_mode()?;
-        let keys = Self { counts_from: Instant::now() + QUIET };
-        // Pasted text arrives as one piece then, and not as keys that answer.
+        let keys = Self { filter };
+        // Pasted text is marked as such then.
         execute!(stderr(), EnableBracketedPaste)?;
         Ok(keys)
     }
 
-    /// Throws away what was typed so far, and waits for quiet again.
+    /// Throws away what was typed so far, and waits for silence again.
     pub(super) fn forget(&mut self) -> io::Result<()> {
-        while is_ready(Duration::ZERO)? {
-            event::read()?;
-        }
-        self.counts_from = Instant::now() + QUIET;
+        while self.next(Duration::ZERO)?.is_some() || arrived(Duration::ZERO)? {}
+        self.filter().restart(Instant::now());
         Ok(())
     }
 
-    /// Whether a key would count now.
-    pub(super) fn count(&self) -> bool {
-        Instant::now() >= self.counts_from
+    /// `true` if a key would be considered now.
+    pub(super) fn are_ready(&self) -> bool {
+        self.filter().is_ready()
     }
 
-    /// The next key that counts, if one comes within that time.
+    /// `true` if keys came that did not count.
+    pub(super) fn have_ignored(&self) -> bool {
+        self.filter().has_ignored()
+    }
+
+    /// The next key that counts, if there is one within that time.
     pub(super) fn next(&mut self, within: Duration) -> io::Result<Option<Key>> {
-        if !is_ready(within)? {
-            return Ok(None);
+        if !arrived(within)? {
+            return Ok(self.filter().silent(Instant::now()));
         }
-        let Event::Key(event) = event::read()? else { return Ok(None) };
-        // Ctrl-C is never meant for something else.
-        if !self.count() && !is_interrupt(&event) {
-            self.counts_from = Instant::now() + QUIET;
-            return Ok(None);
-        }
-        Ok(meaning(event))
+        let mut bytes = [0; 256];
+        let count = rustix::io::read(io::stdin(), &mut bytes)?;
+        let now = Instant::now();
+        let mut filter = self.filter();
+        Ok(bytes[..count].iter().filter_map(|byte| filter.byte(*byte, now)).last())
+    }
+
+    fn filter(&self) -> MutexGuard<'_, KeyFilter> {
+        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,39 +70,20 @@ impl Drop for Keys {
     }
 }
 
-/// Whether there is something to read within that time. It is an error if the terminal went away: `event::poll` would not return
-/// then, so it is only asked while the terminal is there, and never left to wait.
-fn is_ready(within: Duration) -> io::Result<bool> {
-    arrived(Duration::ZERO)?;
-    Ok(event::poll(Duration::ZERO)? || (arrived(within)? && event::poll(Duration::ZERO)?))
-}
-
-/// Whether bytes arrive at the terminal within that time.
+/// `true` if bytes arrive at the terminal within that time.
+///
+/// # Errors
+/// If the terminal is gone.
 fn arrived(within: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut stdin = [PollFd::new(&stdin, PollFlags::IN)];
     match rustix::event::poll(&mut stdin, Some(&Timespec::try_from(within).map_err(io::Error::other)?)) {
-        Err(Errno::INTR) => return Ok(false),
+        // What interrupted it says nothing about what has arrived.
+        Err(Errno::INTR) => return arrived(Duration::ZERO),
         result => result?,
     };
     if stdin[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::Error::other("the terminal is gone"));
     }
     Ok(stdin[0].revents().contains(PollFlags::IN))
-}
-
-fn meaning(event: KeyEvent) -> Option<Key> {
-    if event.kind != KeyEventKind::Press {
-        return None;
-    }
-    match (event.code, event.modifiers) {
-        _ if is_interrupt(&event) => Some(Key::Interrupt),
-        (KeyCode::Esc, KeyModifiers::NONE) => Some(Key::Refuse),
-        (KeyCode::Char(character), KeyModifiers::NONE | KeyModifiers::SHIFT) => Some(Key::Character(character)),
-        _ => None,
-    }
-}
-
-fn is_interrupt(event: &KeyEvent) -> bool {
-    event.code == KeyCode::Char('c') && event.modifiers == KeyModifiers::CONTROL
 }

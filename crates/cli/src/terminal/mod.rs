@@ -8,6 +8,7 @@ mod action;
 mod approve;
 mod decision;
 mod display;
+mod key_filter;
 mod keys;
 mod line;
 mod question;

@@ -15,6 +15,10 @@ const OFFERED: usize = 9;
 const ASIDE: usize = 8;
 /// What can be done about rows that are not shown.
 const MORE: &str = ", press + to see all";
+/// What is said when keys came that did not count.
+pub(super) const IGNORED: &str = "keys arrived too quickly; ";
+/// What is said when all rows are shown because an option that allows was chosen before.
+pub(super) const UNFOLDED: &str = "that was not all, here is the rest; ";
 /// Rows around the action that should stay on the screen with it.
 const AROUND: usize = 14;
 
@@ -56,12 +60,12 @@ pub(super) fn rows(request: &ApprovalRequest, action: &Action, size: Size, all: 
     rows
 }
 
-/// The last row while the question waits for an answer.
-pub(super) fn waiting(request: &ApprovalRequest, left: Option<Duration>) -> Line {
+/// The last row while the question waits for an answer. The hint says why it still waits.
+pub(super) fn waiting(request: &ApprovalRequest, left: Option<Duration>, hint: &str) -> Line {
     let offered = offered(&request.options);
     let numbers = if offered.len() == 1 { "1".to_owned() } else { format!("1–{}", offered.len()) };
     let letters: String = letters(offered).iter().map(|letter| format!(", {letter}")).collect();
-    let line = end().exact(PLAIN, "press ").exact(BOLD, numbers + &letters);
+    let line = end().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, numbers + &letters);
     let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, " denies");
     let Some(left) = left else { return line };
     let (style, by_itself) = match request.default {
@@ -328,13 +332,13 @@ mod tests {
         let request = request("ls", "", Approval::new("?").options(options)).await;
         let expected = "│ 9  option 9   denies it\n│ … 2 more that cannot be chosen at a terminal";
         assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
-        assert_eq!(waiting(&request, None).render(false), "╰─ press 1–9 · Esc denies");
+        assert_eq!(waiting(&request, None, "").render(false), "╰─ press 1–9 · Esc denies");
     }
 
     #[tokio::test]
     async fn the_last_row_says_which_keys_count_and_what_time_will_decide() {
         let request = request("ls", "", three()).await;
-        let shown = |left| waiting(&request, left).render(false);
+        let shown = |left| waiting(&request, left, "").render(false);
         assert_eq!(shown(None), "╰─ press 1–3, d · Esc denies");
         let left = Duration::from_millis(298_500);
         assert_eq!(shown(Some(left)), "╰─ press 1–3, d · Esc denies · denies in 4:59");

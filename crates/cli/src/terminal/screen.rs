@@ -2,12 +2,14 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use amplifier_core::Level;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use terminal_size::terminal_size_of;
 
+use super::key_filter::KeyFilter;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
 use super::question::Size;
 use super::sanitize::{Piece, Reading, pieces};
@@ -43,6 +45,7 @@ struct Shared {
     state: Mutex<State>,
     /// Held by whoever asks: one question at a time. A tokio lock, because the others wait for a person.
     asking: Arc<tokio::sync::Mutex<()>>,
+    key_filter: Arc<Mutex<KeyFilter>>,
 }
 
 /// What a stream can show.
@@ -123,7 +126,8 @@ impl Screen {
             question_open: false,
             held: Vec::new(),
         };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), asking: Arc::default() }) }
+        let key_filter = Arc::new(Mutex::new(KeyFilter::new(Instant::now())));
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), asking: Arc::default(), key_filter }) }
     }
 
     /// Whether somebody can be asked: a person sees stderr and types into stdin.
@@ -212,6 +216,10 @@ impl Screen {
 
     pub(super) fn asking(&self) -> Arc<tokio::sync::Mutex<()>> {
         self.shared.asking.clone()
+    }
+
+    pub(super) fn key_filter(&self) -> Arc<Mutex<KeyFilter>> {
+        self.shared.key_filter.clone()
     }
 
     pub(super) fn size(&self) -> Size {
