@@ -12,6 +12,7 @@ use ed25519_dalek::{Signature, Signer, VerifyingKey};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 const FILE_PREFIX: &str = "amplifier-audit-key 1 ";
 const FILE_BYTES: u64 = FILE_PREFIX.len() as u64 + 44 + 1;
@@ -88,9 +89,9 @@ impl SigningKey {
     /// # Errors
     /// If the system gives none.
     pub fn generate() -> Result<Self, KeyError> {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed)?;
-        Ok(Self::from_seed(seed))
+        let mut seed = Zeroizing::new([0; 32]);
+        getrandom::fill(seed.as_mut_slice())?;
+        Ok(Self::from_seed(*seed))
     }
 
     /// The key that this seed stands for.
@@ -135,8 +136,9 @@ impl SigningKey {
             return Err(malformed());
         }
         refuse_exposed(&metadata, path)?;
-        let mut text = Vec::new();
-        // One byte more than two keys have, so that a longer file is seen as such and an endless one ends.
+        // One byte more than two keys have, so that a longer file is seen as such and an endless one ends. All of it at once: a buffer that grows
+        // leaves copies behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(4 * FILE_BYTES as usize));
         file.take(2 * FILE_BYTES + 1).read_to_end(&mut text).map_err(KeyError::io(path))?;
         if text.len() as u64 > 2 * FILE_BYTES {
             return Err(malformed());
@@ -210,8 +212,9 @@ impl SigningKey {
         })
     }
 
-    fn line(&self) -> String {
-        format!("{FILE_PREFIX}{}\n", BASE64_STANDARD.encode(self.0.as_bytes()))
+    fn line(&self) -> Zeroizing<String> {
+        let base64 = Zeroizing::new(BASE64_STANDARD.encode(self.0.as_bytes()));
+        Zeroizing::new(format!("{FILE_PREFIX}{}\n", *base64))
     }
 
     /// Writes the key to a new file in the same folder, down to the disk.
@@ -330,7 +333,8 @@ fn change(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<(),
 
 /// The 32 bytes of a canonical base64 text.
 fn bytes_of(text: &str) -> Option<[u8; 32]> {
-    BASE64_STANDARD.decode(text).ok()?.try_into().ok()
+    let bytes = Zeroizing::new(BASE64_STANDARD.decode(text).ok()?);
+    bytes.as_slice().try_into().ok()
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -616,7 +620,7 @@ mod tests {
         let both = fs::read(&path).unwrap();
         new.keep_alone(&path).unwrap();
         assert_eq!(load(), (new.public(), None));
-        assert_eq!(fs::read_to_string(&path).unwrap(), new.line());
+        assert_eq!(fs::read_to_string(&path).unwrap(), *new.line());
 
         // The new key is on its way; then the old one is.
         for end in FILE_BYTES as usize..both.len() {

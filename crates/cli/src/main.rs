@@ -55,6 +55,13 @@ fn main() -> ExitCode {
     if let Some(code) = amplifier::confine::launch(std::env::args_os()) {
         return code;
     }
+    // Before a key is read. Without it the program is as useful, and only its memory less safe.
+    if let Err(error) = amplifier_modules::forbid_core_dumps() {
+        _ = writeln!(
+            anstream::stderr(),
+            "amplifier: core dumps cannot be forbidden, so one could contain keys: {error}"
+        );
+    }
     let matches = without_empty_variables(Amplifier::command()).get_matches();
     let Amplifier { command } = Amplifier::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match command.map_or_else(begin, run) {

@@ -240,6 +240,10 @@ impl AgentSession {
         launcher: Vec<OsString>,
     ) -> PyResult<Self> {
         threads::start(py)?;
+        // A dump of this process would contain the provider's key and that of the audit log.
+        if let Err(error) = amplifier_modules::forbid_core_dumps() {
+            tracing::warn!(%error, "core dumps cannot be forbidden");
+        }
         let mut ports = Vec::new();
         let provider = provider::of(provider, &mut ports)?;
         let mut port = |(object, takes_one): Part| {
