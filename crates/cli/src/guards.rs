@@ -16,9 +16,12 @@ pub const CONFIRM: &str = "confirm";
 /// The name of the hook that denies commands which would change what is protected.
 pub const PROTECT: &str = "protect";
 
+/// The priority of that hook: after guards and whatever else changes an action, so that its question describes what will run.
+const LAST: i64 = 1000;
+
 /// Registers the guards. Their questions are open for that long, and name files as they are called in the workspace.
 pub fn register(hooks: &HookRegistry, timeout: Duration, workspace: Workspace) {
-    let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(50).on_error(OnError::Deny);
+    let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(LAST).on_error(OnError::Deny);
     guard.run(move |event| confirm(&event, timeout, &workspace));
 }
 

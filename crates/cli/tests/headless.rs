@@ -5,6 +5,8 @@
 
 mod common;
 
+#[path = "headless/approvals.rs"]
+mod approvals;
 #[path = "headless/configuration.rs"]
 mod configuration;
 #[path = "headless/failures.rs"]

@@ -190,6 +190,7 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
         timeout: Duration::from_secs(60),
         default: DefaultDecision::Deny,
         digest,
+        changed_after_asking: false,
     };
     let decision = AuditEntry::ApprovalDecision {
         id: Some(7),

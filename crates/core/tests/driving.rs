@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use amplifier_core::driving::{contain, is_timestamp, rfc3339};
 use amplifier_core::{
-    Change, Conversation, Coordinator, Data, Emission, EventData, HookRegistry, HookResult, Injection, MemoryAudit,
-    OverBudget, SessionConfig, TOOL_PRE, Verdict, data,
+    Change, Conversation, Coordinator, Data, Digest, Emission, EventData, HookRegistry, HookResult, Injection,
+    MemoryAudit, OverBudget, SessionConfig, TOOL_PRE, Verdict, data,
 };
 
 /// Data of another kind: a number.
@@ -28,6 +28,10 @@ impl Data for Count {
 
     fn object(&self) -> i64 {
         self.0
+    }
+
+    fn digest(&self) -> Option<Digest> {
+        data! { "count": self.0 }.digest().ok()
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::{
-    Action, Approval, ApprovalOption, Change, Data, Decision, DefaultDecision, Denial, Effect, Emission, EventData,
-    FlatAction, FlatResult, FromHook, HookError, HookRegistry, HookResult, HookRole, Injection, Level, Map, OnError,
-    Outcome, Placement, Registration, Role, UserMessage,
+    Action, Approval, ApprovalOption, Change, Data, Decision, DefaultDecision, Denial, Digest, Effect, Emission,
+    EventData, FlatAction, FlatResult, FromHook, HookError, HookRegistry, HookResult, HookRole, Injection, Level, Map,
+    OnError, Outcome, Placement, Registration, Role, UserMessage,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -301,6 +301,10 @@ impl Data for Plain {
 
     fn object(&self) -> Bag {
         self.0.clone()
+    }
+
+    fn digest(&self) -> Option<Digest> {
+        self.0.iter().map(|(key, value)| (key.as_str(), *value)).collect::<EventData>().digest().ok()
     }
 }
 

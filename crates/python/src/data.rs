@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use amplifier_core::driving::{is_timestamp, rfc3339};
-use amplifier_core::{Change, Data};
+use amplifier_core::{Change, Data, Digest, EventData};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -102,6 +102,12 @@ impl Data for NativeData {
 
     fn object(&self) -> Py<PyDict> {
         Python::attach(|py| self.current.clone_ref(py))
+    }
+
+    fn digest(&self) -> Option<Digest> {
+        // The same text as the kernel gets when the outcome is routed.
+        let map = Python::attach(|py| encode::to_cut_map(self.current.bind(py)));
+        EventData::from(map.ok()?).digest().ok()
     }
 }
 

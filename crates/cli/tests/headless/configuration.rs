@@ -173,7 +173,7 @@ fn the_hooks_that_would_run_are_listed() {
     let place = Place::with(json!([]));
     let table = "\
 EVENT                HOOK                 PRIORITY  ROLE      ON ERROR  TIME LIMIT  LEVEL
-tool:pre             confirm                    50  gate      deny      30 s        built in
+tool:pre             confirm                  1000  gate      deny      30 s        built in
 ";
     let followers = "\
 execution:start      session-bundles             0  observer  continue  30 s        built in

@@ -53,7 +53,7 @@ fn lines_that_begin_with_a_slash_are_commands() {
         assert!(help.contains(&format!("\n{command}")), "{help}");
     }
     let hooks = chat.line("/hooks");
-    assert!(hooks.contains("tool:pre             confirm                    50  gate      deny"), "{hooks}");
+    assert!(hooks.contains("tool:pre             confirm                  1000  gate      deny"), "{hooks}");
     assert!(chat.line("/tokens").contains("\n0 tokens\r\n"));
     assert!(chat.line("/nope").contains("there is no command `/nope`; /help shows those there are"));
     let answer = chat.line("Greet me");

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::EventName;
-use crate::ports::approval::{Answer, Answerer, ApprovalError, Settled};
+use crate::ports::approval::{Answer, Answerer, ApprovalError, ApprovalRequest, Settled};
 use crate::ports::rules::ApprovalRules;
-use crate::result::{Approval, DefaultDecision};
+use crate::result::DefaultDecision;
 
 /// What became of one approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,15 +27,11 @@ impl Ruling {
     }
 
     /// What the answer means, or its absence. Everything that is not a clear yes is a no.
-    pub(super) fn on_answer(
-        approval: &Approval,
-        answer: Result<Answer, ApprovalError>,
-        forbid_default_allow: bool,
-    ) -> Self {
-        let prompt = &approval.prompt;
+    pub(super) fn on_answer(request: &ApprovalRequest, answer: Result<Answer, ApprovalError>) -> Self {
+        let prompt = &request.prompt;
         match answer {
             Ok(Answer { label, by }) => {
-                let ruling = match approval.offered().iter().find(|option| option.label == label) {
+                let ruling = match request.options.iter().find(|option| option.label == label) {
                     Some(option) => {
                         Self { lasting: option.effect.is_lasting(), ..Self::by_person(option.effect.allows(), prompt) }
                     }
@@ -44,7 +40,7 @@ impl Ruling {
                 Self { by, ..ruling }
             }
             Err(ApprovalError::TimedOut) => {
-                if approval.default == DefaultDecision::Allow && !forbid_default_allow {
+                if request.default == DefaultDecision::Allow {
                     Self::new(true, "timeout", format!("Approval timed out, allowed by default: {prompt}"))
                 } else {
                     Self::new(false, "timeout", format!("Approval timed out, denied by default: {prompt}"))

@@ -10,6 +10,7 @@ use tracing::Instrument;
 
 use super::approve::{Question, Ruling};
 use super::record::Recording;
+use super::route::HookApproval;
 use super::{Coordinator, Standing, Verdict};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
@@ -21,7 +22,7 @@ use crate::ports::BoxFuture;
 use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settled};
 use crate::ports::audit::AuditEntry;
 use crate::ports::rules::ApprovalRules;
-use crate::registry::{self, FromHook};
+use crate::registry;
 use crate::result::{Approval, DefaultDecision, Level};
 use crate::sync::lock;
 
@@ -37,6 +38,8 @@ struct Asked<'a> {
     approval: &'a Approval,
     reason: Option<String>,
     data: &'a EventData,
+    /// `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
+    is_current: bool,
 }
 
 impl Coordinator {
@@ -44,10 +47,12 @@ impl Coordinator {
     pub(super) async fn ask_all(
         &self,
         recording: &mut Recording<'_>,
-        approvals: Vec<(FromHook<Approval>, Option<String>)>,
+        approvals: Vec<HookApproval>,
         data: &EventData,
     ) -> Verdict {
-        for (FromHook { hook, said: approval }, reason) in approvals {
+        // A digest reads all of the data, so it is made only if a hook asks.
+        let digest = if approvals.is_empty() { None } else { data.digest().ok() };
+        for HookApproval { hook, approval, reason, asked_about } in approvals {
             let question = Question { hook, event: recording.event().clone(), prompt: approval.prompt.clone() };
             let span = tracing::info_span!(
                 "hook.approval",
@@ -57,7 +62,8 @@ impl Coordinator {
                 approval.granted = tracing::field::Empty,
                 approval.basis = tracing::field::Empty,
             );
-            let asked = Asked { question: &question, approval: &approval, reason, data };
+            let is_current = digest.is_some() && asked_about == digest;
+            let asked = Asked { question: &question, approval: &approval, reason, data, is_current };
             let ruling = self.rule(recording, asked).instrument(span.clone()).await;
             span.record("approval.granted", ruling.granted);
             span.record("approval.basis", ruling.basis);
@@ -73,8 +79,9 @@ impl Coordinator {
     async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
         let question = asked.question;
         let (rules, are_read) = self.rules(recording).await;
-        // A no that cannot be read may stand against every yes that was given in advance.
-        let counts = |ruling: &Ruling| are_read || !ruling.granted;
+        // A denial that cannot be read may stand against every allow that was given in advance.
+        let allows_count = are_read && asked.is_current;
+        let counts = |ruling: &Ruling| allows_count || !ruling.granted;
         let known = Ruling::by_rules(&rules, question).filter(counts);
         let known = known.or_else(|| lock(&self.shared.ledger).recall(question).filter(counts));
         let (id, ruling) = match known {
@@ -106,7 +113,7 @@ impl Coordinator {
     }
 
     async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, are_read: bool) -> (Option<u64>, Ruling) {
-        let Asked { question, approval, reason, data } = asked;
+        let Asked { question, approval, reason, data, is_current } = asked;
         let Some(system) = &self.shared.approvals else {
             return (None, Ruling::no_system(&question.prompt));
         };
@@ -114,7 +121,12 @@ impl Coordinator {
             Ok(digest) => digest,
             Err(too_deep) => return (None, Ruling::failed(&question.prompt, &too_deep)),
         };
-        let forbids_default = self.shared.config.forbid_default_allow || !are_read;
+        let forbids_default = self.shared.config.forbid_default_allow || !are_read || !is_current;
+        let mut options = approval.offered();
+        if !is_current {
+            // The question would be remembered, and it says nothing about this data.
+            options.iter_mut().for_each(|option| option.effect = option.effect.once_if_allowing());
+        }
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
         let (open, still_open) = watch::channel(None);
         let request = Arc::new(ApprovalRequest {
@@ -123,8 +135,8 @@ impl Coordinator {
             event: question.event.clone(),
             prompt: question.prompt.clone(),
             reason,
-            warning: (!are_read).then(|| "standing answers cannot be read, and one may deny this".to_owned()),
-            options: approval.offered(),
+            warning: warning(are_read, is_current),
+            options,
             timeout: approval.timeout,
             // What will count, not only what the hook wants.
             default: if forbids_default { DefaultDecision::Deny } else { approval.default },
@@ -141,6 +153,7 @@ impl Coordinator {
             timeout: request.timeout,
             default: request.default,
             digest,
+            changed_after_asking: !is_current,
         });
         // If this future is dropped before there is a decision, that is on the record.
         let cancelled = OnDrop::new(|| {
@@ -156,7 +169,7 @@ impl Coordinator {
         self.observe(USER_NOTIFICATION, notice.into()).await;
 
         let since = self.clock().sleep_nanos();
-        let mut waiting = Contained::new(system.clone().request(request));
+        let mut waiting = Contained::new(system.clone().request(request.clone()));
         let waited = wait(self.clock(), approval.timeout, &mut waiting);
         let waited = registry::waiting_for_person(self.clock(), waited).await;
         let took = Duration::from_nanos(self.clock().sleep_nanos().saturating_sub(since));
@@ -175,7 +188,7 @@ impl Coordinator {
             }
         };
         cancelled.disarm();
-        let ruling = Ruling::on_answer(approval, answer, forbids_default);
+        let ruling = Ruling::on_answer(&request, answer);
         // Before others learn that the question is closed: what lasts is there when they look.
         lock(&self.shared.ledger).remember(question.clone(), &ruling);
         open.send_replace(Some(Settled::from(&ruling)));
@@ -241,6 +254,15 @@ impl Coordinator {
             let _ = self.emit_and_route(&event, data).await;
         })
     }
+}
+
+/// What the person has to know before an answer.
+fn warning(are_read: bool, is_current: bool) -> Option<String> {
+    let unread = (!are_read).then_some("standing answers cannot be read, and one may deny this");
+    let changed = (!is_current)
+        .then_some("another hook changed this after the question was written; an answer that allows it counts once");
+    let warnings: Vec<&str> = unread.into_iter().chain(changed).collect();
+    (!warnings.is_empty()).then(|| warnings.join("; "))
 }
 
 fn decision(id: Option<u64>, question: &Question, ruling: &Ruling) -> AuditEntry {

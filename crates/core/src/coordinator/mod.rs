@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use self::approve::{Ledger, Question};
 use self::channels::Channels;
 use self::inject::{Budget, Fate};
-use self::route::{Routing, TOOL_CALL_ID};
+use self::route::{HookApproval, Routing, TOOL_CALL_ID};
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::BoxFuture;
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
@@ -432,7 +432,9 @@ impl Coordinator {
             Action::Modify(change) => data.apply(change),
             Action::InjectContext(said) => injection = Some(*said),
             Action::AskUser(approval) => {
-                routing.approvals.push((FromHook { hook: hook.clone(), said: *approval }, reason));
+                // No other hook runs after this one, so the data is what it saw.
+                let asked_about = data.digest().ok();
+                routing.approvals.push(HookApproval { hook: hook.clone(), approval: *approval, reason, asked_about });
             }
         }
         if let Some(said) = injection {

@@ -1,12 +1,13 @@
 //! The order in which an outcome is routed.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::ask::OnDrop;
 use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
-use crate::event::{Answers, Data, EventData, EventName};
+use crate::event::{Answers, Data, Digest, EventData, EventName};
 use crate::guard;
 use crate::ports::audit::AuditEntry;
 use crate::ports::display::DisplayMessage;
@@ -24,13 +25,22 @@ pub(super) struct Routing<'a> {
     /// The tool call that the event is about, as it was emitted: it pairs intent and outcome, whatever hooks do to the data.
     pub(super) tool_call_id: Option<String>,
     pub(super) denial: Option<Denial>,
-    /// Each with the reason that the hook gave.
-    pub(super) approvals: Vec<(FromHook<Approval>, Option<String>)>,
+    pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<FromHook<Injection>>,
     pub(super) messages: Vec<FromHook<UserMessage>>,
     pub(super) outputs: Vec<FromHook<Box<str>>>,
     /// What the record says about the emission itself.
     pub(super) reports: Vec<AuditEntry>,
+}
+
+/// The approval that a hook asks for.
+pub(super) struct HookApproval {
+    pub(super) hook: Arc<str>,
+    pub(super) approval: Approval,
+    /// The reason that the hook gave.
+    pub(super) reason: Option<String>,
+    /// The digest of the data that the hook saw; `None` if that data has none.
+    pub(super) asked_about: Option<Digest>,
 }
 
 impl<'a> Routing<'a> {
@@ -59,9 +69,10 @@ impl<'a> Routing<'a> {
         let event = outcome.event();
         let observed = event.answers() == Answers::Observed;
         let asks = outcome.reports().filter(|report| report.answer == Answered::AskUser);
-        let gates = asks
-            .zip(outcome.approvals())
-            .map(|(report, approval)| (approval.clone(), report.reason.map(str::to_owned)));
+        let gates = asks.zip(outcome.approvals()).zip(outcome.asked_about()).map(|((report, approval), digest)| {
+            let FromHook { hook, said: approval } = approval.clone();
+            HookApproval { hook, approval, reason: report.reason.map(str::to_owned), asked_about: *digest }
+        });
         Self {
             denial: outcome.denial().filter(|_| !observed).cloned(),
             approvals: if event.answers() == Answers::All { gates.collect() } else { Vec::new() },

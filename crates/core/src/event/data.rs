@@ -276,6 +276,10 @@ pub trait Data {
 
     /// The data as one whole object.
     fn object(&self) -> Self::Object;
+
+    /// The digest of the data, as [`EventData::digest`] makes it of the same data in JSON; `None` if it has none. It is asked for only when a hook
+    /// asks a person.
+    fn digest(&self) -> Option<Digest>;
 }
 
 impl Data for EventData {
@@ -311,6 +315,10 @@ impl Data for EventData {
 
     fn object(&self) -> Map {
         self.clone().into_map()
+    }
+
+    fn digest(&self) -> Option<Digest> {
+        Self::digest(self).ok()
     }
 }
 

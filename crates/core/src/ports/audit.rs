@@ -113,6 +113,9 @@ pub enum AuditEntry {
         /// The digest of what will run.
         #[serde(serialize_with = "as_text")]
         digest: Digest,
+        /// `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        changed_after_asking: bool,
     },
     /// What a hook asked for was granted or refused.
     ApprovalDecision {

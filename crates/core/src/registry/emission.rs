@@ -207,7 +207,9 @@ impl<D: Data> Emission<D> {
             Action::AskUser(approval) => {
                 if counts {
                     let approval = self.attribute(index, *approval);
+                    let digest = self.outcome.data.digest();
                     self.said().approvals.push(approval);
+                    self.said().asked_about.push(digest);
                     self.decide(Decision::AskUser);
                 }
                 Answered::AskUser

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::book::Listeners;
 use super::progress::Progress;
-use crate::event::{Data, EventData, EventName};
+use crate::event::{Data, Digest, EventData, EventName};
 use crate::result::{Approval, FlatAction, FlatResult, HookError, Injection, UserMessage};
 
 /// The outcome of an emission. Nothing that a hook said is lost.
@@ -25,6 +25,8 @@ pub struct Outcome<D: Data = EventData> {
 /// What hooks said beyond their answers, each list in running order.
 pub(super) struct Said<D: Data> {
     pub(super) approvals: Vec<FromHook<Approval>>,
+    /// The digest of the data that each approval was asked for; `None` if that data has none.
+    pub(super) asked_about: Vec<Option<Digest>>,
     pub(super) injections: Vec<FromHook<Injection>>,
     pub(super) messages: Vec<FromHook<UserMessage>>,
     pub(super) outputs: Vec<FromHook<Box<str>>>,
@@ -42,6 +44,7 @@ impl<D: Data> Default for Said<D> {
     fn default() -> Self {
         Self {
             approvals: Vec::new(),
+            asked_about: Vec::new(),
             injections: Vec::new(),
             messages: Vec::new(),
             outputs: Vec::new(),
@@ -215,6 +218,11 @@ impl<D: Data> Outcome<D> {
     /// Every approval that was asked for, in running order.
     pub fn approvals(&self) -> &[FromHook<Approval>] {
         self.said.as_ref().map_or(&[], |said| &said.approvals)
+    }
+
+    /// The digest of the data that each approval was asked for, in the order of [`approvals`](Self::approvals).
+    pub(crate) fn asked_about(&self) -> &[Option<Digest>] {
+        self.said.as_ref().map_or(&[], |said| &said.asked_about)
     }
 
     /// Every injection, in running order.

@@ -73,6 +73,11 @@ impl Effect {
         matches!(self, Self::AllowAlways | Self::DenyAlways)
     }
 
+    /// The same effect, but for this time only if it allows something.
+    pub(crate) fn once_if_allowing(self) -> Self {
+        if self == Self::AllowAlways { Self::AllowOnce } else { self }
+    }
+
     fn strictness(self) -> u8 {
         match self {
             Self::AllowAlways => 0,
