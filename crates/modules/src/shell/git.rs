@@ -201,7 +201,7 @@ fn is_program_key(call: &Call) -> bool {
         "diff.",
         "credential.",
     ];
-    call.arguments.operands().count() > 1
+    (call.arguments.operands().count() > 1 || call.arguments.operands().any(Word::is_many))
         && call.texts().any(|text| {
             let text = text.to_ascii_lowercase();
             keys.iter().any(|key| text.starts_with(key))
@@ -209,24 +209,40 @@ fn is_program_key(call: &Call) -> bool {
 }
 
 fn only_reads(call: &Call) -> bool {
-    // `%G` in a format runs the program that checks signatures.
-    let signature = call.words.iter().any(|word| word.raw.contains("%G"));
+    // `%G` and `%(signature)` in a format run the program that checks signatures.
+    let checks = |text: &str| text.contains("%G") || text.contains("signature");
+    let signature = call.words.iter().any(|word| checks(&word.raw) || checks(word.lead()));
     let is_certain = call.words.iter().all(Word::is_certain);
-    if signature || !is_certain || call.may_have("", &FORBIDDEN) {
+    if signature || !is_certain || call.may_have("", &FORBIDDEN) || names_forbidden(call) {
         return false;
     }
-    let texts: Vec<&str> = call.texts().collect();
-    let is_known = texts.len() == call.words.len();
-    let listed = |options: &[&str]| is_known && texts.iter().all(|text| options.contains(text));
+    let texts: Option<Vec<&str>> = call.words.iter().map(Word::literal).collect();
+    let listed = |options: &[&str]| texts.as_ref().is_some_and(|texts| texts.iter().all(|text| options.contains(text)));
+    // The first word decides, whether it is known or not.
+    let first = call.words.first().map(|word| word.literal().unwrap_or_default());
     match &*call.name {
         "branch" => listed(&["-a", "-r", "-v", "-vv", "-av", "-avv", "--list", "--show-current", "--all", "--remotes"]),
         "tag" => listed(&["-l", "--list", "-n"]),
-        "remote" => listed(&["-v"]) || texts.first() == Some(&"get-url"),
-        "stash" | "worktree" => matches!(texts.first(), Some(&"list")) && is_known,
-        "reflog" => texts.is_empty() || texts.first() == Some(&"show"),
-        "config" => matches!(texts.first(), Some(&("--get" | "--get-all" | "--list" | "-l"))),
+        "remote" => listed(&["-v"]) || first == Some("get-url"),
+        "stash" | "worktree" => first == Some("list") && texts.is_some(),
+        "reflog" => matches!(first, None | Some("show")),
+        "config" => {
+            matches!(first, Some("--get" | "--get-all" | "--list" | "-l")) && !call.may_have("e", &WRITES_CONFIG)
+        }
         name => READS.contains(&name),
     }
+}
+
+/// Options of `git config` that write.
+const WRITES_CONFIG: [&str; 7] =
+    ["add", "edit", "remove-section", "rename-section", "replace-all", "unset", "unset-all"];
+
+/// Whether a forbidden option stands anywhere: some commands hand their arguments on without the `--` that ended the options.
+fn names_forbidden(call: &Call) -> bool {
+    call.words.iter().filter_map(|word| word.lead().strip_prefix("--")).any(|text| {
+        let name = text.split('=').next().unwrap_or(text);
+        !name.is_empty() && FORBIDDEN.iter().any(|option| option.starts_with(name))
+    })
 }
 
 /// Why a `git` command loses work, if it does.

@@ -18,6 +18,7 @@ mod braces;
 mod closing;
 mod command;
 mod destructive;
+mod dialect;
 mod git;
 mod limits;
 mod network;

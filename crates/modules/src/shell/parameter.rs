@@ -22,15 +22,7 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
         word.opaque.get_or_insert("a parameter expansion is too intricate; write it more simply");
         return;
     }
-    // Subscripts and offsets are arithmetic, `=` assigns.
-    let name_ends = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inner.len());
-    let operator = inner.get(name_ends..).unwrap_or_default();
-    let subscript = operator.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(index, _)| index);
-    word.effects |= operator.starts_with('=')
-        || operator.starts_with(":=")
-        || is_offset(operator) && operator.contains(|c: char| c.is_ascii_alphabetic() || c == '$')
-        || subscript.is_some_and(|index| !matches!(index, "@" | "*") && !index.bytes().all(|b| b.is_ascii_digit()))
-        || subscript.is_some() && operator.contains("]:");
+    word.effects |= !only_expands(name);
     if runs || inner.contains('$') {
         absorb(inner, word);
     }
@@ -56,9 +48,31 @@ fn absorb(inner: &str, word: &mut Word) {
     }
 }
 
-fn is_offset(operator: &str) -> bool {
-    let mut characters = operator.chars();
-    characters.next() == Some(':') && !matches!(characters.next(), Some('-' | '=' | '?' | '+'))
+/// Whether `${inner}` neither assigns nor evaluates arithmetic, in which variables are evaluated again: subscripts and offsets are
+/// digits, and the operator is one that is known.
+fn only_expands(inner: &str) -> bool {
+    let special = usize::from(inner.starts_with(['@', '*', '#', '?', '-', '$', '!']));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name_ends = if special > 0 { special } else { inner.find(|c| !is_name(c)).unwrap_or(inner.len()) };
+    let mut rest = inner.get(name_ends..).unwrap_or_default();
+    if let Some((index, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        if !matches!(index, "@" | "*") && !is_number(index) {
+            return false;
+        }
+        rest = after;
+    }
+    let Some(operator) = rest.chars().next() else { return true };
+    match operator {
+        '-' | '+' | '?' | '#' | '%' | '/' | '^' | ',' => true,
+        '@' => matches!(rest, "@Q" | "@E" | "@A" | "@a" | "@K" | "@k" | "@U" | "@u" | "@L"),
+        ':' if rest.get(1..).is_some_and(|word| word.starts_with(['-', '+', '?'])) => true,
+        ':' => rest.split(':').skip(1).all(|offset| is_number(offset.trim().trim_start_matches('-'))),
+        _ => false,
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_plain(name: &str) -> bool {

@@ -7,7 +7,7 @@ use super::word::Word;
 use super::{destructive, network, scripts, shells, wrappers, writes};
 
 /// Programs that only read, whatever their arguments are.
-const ALWAYS: [&str; 67] = [
+const ALWAYS: [&str; 66] = [
     "cat",
     "head",
     "tail",
@@ -45,7 +45,6 @@ const ALWAYS: [&str; 67] = [
     "uname",
     "uptime",
     "nproc",
-    "arch",
     "free",
     "ps",
     "pgrep",
@@ -78,43 +77,23 @@ const ALWAYS: [&str; 67] = [
 ];
 
 /// Programs that only read without certain options: short ones, and long ones.
-const WITHOUT: [(&str, &str, &[&str]); 11] = [
+const WITHOUT: [(&str, &str, &[&str]); 10] = [
     ("test", "vR", &[]),
     ("[", "vR", &[]),
-    ("printf", "v", &[]),
     ("sort", "oST", &["output", "compress-program", "temporary-directory", "buffer-size"]),
     ("rg", "z", &["pre", "pre-glob", "hostname-bin", "search-zip"]),
     ("fd", "xX", &["exec", "exec-batch"]),
     ("tree", "oR", &["output"]),
     ("file", "CzZ", &["compile", "uncompress", "uncompress-noreport"]),
     ("diff", "l", &["paginate"]),
-    ("base64", "", &[]),
+    ("base64", "o", &["output"]),
     ("column", "", &[]),
 ];
 
-/// Programs that only say which version they are.
-const VERSIONED: [&str; 20] = [
-    "cargo",
-    "rustc",
-    "node",
-    "npm",
-    "python",
-    "python3",
-    "pip",
-    "go",
-    "java",
-    "gcc",
-    "clang",
-    "make",
-    "cmake",
-    "docker",
-    "ruby",
-    "perl",
-    "git",
-    "kubectl",
-    "terraform",
-    "rustup",
-];
+/// Programs that only say which version they are. Not those that run, install or look for another version first, as `cargo`, `go`,
+/// `npm` and `terraform` do.
+const VERSIONED: [&str; 13] =
+    ["node", "python", "python3", "pip", "java", "gcc", "clang", "make", "cmake", "docker", "ruby", "perl", "git"];
 
 /// Variables that change how text looks, and nothing else.
 const HARMLESS: [&str; 7] = ["LANG", "TZ", "NO_COLOR", "COLUMNS", "LINES", "TERM", "REPLY"];
@@ -134,8 +113,10 @@ pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, w
     match name {
         "date" => texts
             .is_some_and(|texts| texts.iter().all(|text| text.starts_with('+') || matches!(*text, "-u" | "-R" | "-I"))),
-        "hostname" => command.arguments().is_empty(),
-        "uniq" => command.is_certain() && arguments.operands().count() <= 1,
+        // On macOS, `arch` runs a command.
+        "hostname" | "arch" => command.arguments().is_empty(),
+        "uniq" => command.is_certain() && arguments.operands().count() <= 1 && !arguments.operands().any(Word::is_many),
+        "printf" => printf_only_prints(command),
         "sed" => texts.is_some() && scripts::sed_only_reads(arguments),
         "awk" | "gawk" | "mawk" | "nawk" => scripts::awk_only_reads(command),
         "read" => texts.is_some_and(|texts| texts.iter().all(|text| *text == "-r" || is_harmless_variable(text))),
@@ -143,10 +124,27 @@ pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, w
             for word in command.arguments() {
                 walker.assigned(word.lead().split('=').next().unwrap_or_default());
             }
-            true
+            // A name that is not known may have a subscript, and a value in brackets is expanded once more.
+            texts.is_some_and(|texts| !texts.iter().any(|text| text.contains(['(', '['])))
         }
         _ => false,
     }
+}
+
+/// Whether `printf` assigns to no variable, as it does with `-v` and, in bash, with `%n`.
+fn printf_only_prints(command: &Command) -> bool {
+    let mut words = command.arguments().iter();
+    let mut format = words.next();
+    if format.and_then(Word::literal) == Some("--") {
+        format = words.next();
+    }
+    let prints = |format: &str| {
+        let is_flag = |c: char| {
+            matches!(c, '0'..='9' | '-' | '+' | ' ' | '#' | '\'' | '.' | '*' | 'h' | 'l' | 'j' | 't' | 'z' | 'L')
+        };
+        format.split('%').skip(1).all(|rest| !rest.trim_start_matches(is_flag).starts_with('n'))
+    };
+    format.and_then(Word::literal).is_some_and(|format| !format.starts_with('-') && prints(format))
 }
 
 /// Whether a builtin takes its arguments for names of variables with subscripts, or for arithmetic.
@@ -158,9 +156,9 @@ pub(super) fn evaluates(name: &str, command: &Command, arguments: &Arguments) ->
 
 /// Whether a program of this name is known to do something, so that a function of that name would mislead.
 pub(super) fn is_known(name: &str) -> bool {
-    const OTHERS: [&str; 16] = [
-        "git", "date", "hostname", "uniq", "sed", "awk", "gawk", "mawk", "nawk", "read", "export", "declare", "local",
-        "typeset", "readonly", "builtin",
+    const OTHERS: [&str; 18] = [
+        "git", "date", "hostname", "arch", "uniq", "printf", "sed", "awk", "gawk", "mawk", "nawk", "read", "export",
+        "declare", "local", "typeset", "readonly", "builtin",
     ];
     ALWAYS.contains(&name)
         || WITHOUT.iter().any(|(program, ..)| *program == name)

@@ -1,6 +1,7 @@
 //! Shells, and the builtins that run text.
 
 use super::command::{Command, Stdin};
+use super::dialect::Dialect;
 use super::walk::Walker;
 use super::word::Word;
 
@@ -52,7 +53,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
         shell(name, command, walker);
     } else if name == "eval" {
         match joined(command.arguments()) {
-            Some(text) => walker.script(&text),
+            Some(text) => walker.same_shell(&text),
             None => walker.refuse("`eval` runs text that is not known before; write the command itself"),
         }
     } else if OPAQUE.contains(&name) {
@@ -76,7 +77,8 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
     if !matches!(name, "sh" | "bash" | "dash" | "ash") {
         walker.taint();
     }
-    let mut reads_text = false;
+    let mut dialect = if matches!(name, "sh" | "dash" | "ash") { Dialect::Sh } else { Dialect::Bash };
+    let (mut reads_text, mut ended) = (false, false);
     let mut arguments = command.arguments().iter();
     while let Some(word) = arguments.next() {
         let Some(text) = word.literal() else {
@@ -84,21 +86,19 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
         };
         match text {
             "--version" => return,
-            "--norc" | "--noprofile" | "--posix" => {}
-            "-" | "--" if !reads_text => {
-                if arguments.len() > 0 {
-                    return walker.refuse(format!("`{name}` runs a file whose content is not known"));
-                }
-            }
-            "-o" | "+o" => {
+            "--norc" | "--noprofile" => {}
+            "--posix" => dialect = Dialect::Sh,
+            "-" | "--" if ended => return walker.refuse(format!("`{name}` runs the file `{text}`")),
+            "-" | "--" => ended = true,
+            "-o" | "+o" if !ended => {
                 walker.taint();
                 arguments.next();
             }
-            "-s" => {}
-            _ if text.starts_with("--") && text.len() > 2 => {
+            "-s" if !ended => {}
+            _ if !ended && text.starts_with("--") => {
                 return walker.refuse(format!("`{name}` with the option `{text}` is not analysed; leave it out"));
             }
-            _ if text.starts_with(['-', '+']) && text.len() > 1 => {
+            _ if !ended && text.starts_with(['-', '+']) && text.len() > 1 => {
                 // Login and interactive shells run files first.
                 if text.contains(|c: char| !matches!(c, '-' | 'c' | 'e' | 'u' | 'x' | 'v' | 'f')) {
                     walker.taint();
@@ -109,13 +109,18 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
                 }
                 reads_text |= text.starts_with('-') && text.contains('c');
             }
-            "--" => {}
-            _ if reads_text => return walker.script(text),
+            _ if reads_text => return walker.script(text, dialect),
             _ => return walker.refuse(format!("`{name}` runs the file `{text}`, whose content is not known")),
         }
     }
     match &command.stdin {
-        Stdin::Text(text) if !reads_text => walker.script(text),
+        Stdin::Text(text) if !reads_text => {
+            // The commands read from the same input, so that a line may end in the middle of what looks like one command.
+            if text.trim_end().contains('\n') {
+                walker.taint();
+            }
+            walker.script(text, dialect);
+        }
         _ => walker.refuse(format!("`{name}` runs what it reads; write the commands themselves")),
     }
 }

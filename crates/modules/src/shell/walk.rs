@@ -3,6 +3,7 @@
 use brush_parser::ast;
 
 use super::command::{Command, Stdin, base_name};
+use super::dialect::Dialect;
 use super::word::Word;
 use super::{Analysis, braces, limits, parameter, parse, readonly};
 
@@ -28,6 +29,8 @@ pub(super) struct Walker {
     plain: Vec<Simple>,
     /// Names of simple commands of the text at hand as they are written, to compare the two grammars by.
     names: Vec<String>,
+    /// The shell that runs the text at hand.
+    dialect: Dialect,
     commands: usize,
     sources: usize,
     depth: usize,
@@ -49,6 +52,7 @@ impl Walker {
             analysis,
             plain: Vec::new(),
             names,
+            dialect: Dialect::Bash,
             commands: 0,
             sources: 0,
             depth: 0,
@@ -127,13 +131,18 @@ impl Walker {
     }
 
     /// Walks a text that a shell is given to run.
-    pub(super) fn script(&mut self, text: &str) {
-        let outer = std::mem::take(&mut self.names);
-        match limits::admit(text) {
+    pub(super) fn script(&mut self, text: &str, dialect: Dialect) {
+        let outer = (std::mem::take(&mut self.names), std::mem::replace(&mut self.dialect, dialect));
+        match limits::admit(text).and_then(|()| dialect.admit(text)) {
             Ok(()) => self.source(text),
             Err(why) => self.refuse(why),
         }
-        self.names = outer;
+        (self.names, self.dialect) = outer;
+    }
+
+    /// Walks a text that the shell at hand is given to run, as `eval` does.
+    pub(super) fn same_shell(&mut self, text: &str) {
+        self.script(text, self.dialect);
     }
 
     /// Goes one level deeper; false where that is too deep.
@@ -405,6 +414,9 @@ impl Walker {
                 for (index, value) in elements {
                     if let Some(index) = index {
                         self.subscript(&index.value);
+                    } else if value.value.starts_with('[') {
+                        // `[x]+=1`: the parser does not see the subscript.
+                        self.evaluates();
                     }
                     self.word(&value.value);
                 }

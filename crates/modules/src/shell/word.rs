@@ -12,8 +12,10 @@ pub(super) struct Word {
     text: String,
     /// Whether `text` is all there is.
     literal: bool,
-    /// Whether the expansion may become several words, or none.
+    /// Whether the expansion may become several words, or none, that begin with anything.
     splits: bool,
+    /// Whether the word may become several words, all of which begin with `text`.
+    many: bool,
     /// Commands inside: `$(…)`, backticks, process substitutions.
     pub(super) substitutions: Vec<String>,
     /// Whether expanding may do more than read: arithmetic runs what variables hold, `${x:=…}` assigns.
@@ -43,9 +45,9 @@ impl Word {
         Self { raw: raw.to_owned(), splits: true, ..Self::default() }
     }
 
-    /// A path that `find` puts in place: it begins with one of its starting points.
-    pub(super) fn found() -> Self {
-        Self { raw: "{}".to_owned(), text: "./".to_owned(), ..Self::default() }
+    /// A path that `find` puts in place, or several: each begins with one of its starting points.
+    pub(super) fn found(many: bool) -> Self {
+        Self { raw: "{}".to_owned(), text: "./".to_owned(), many, ..Self::default() }
     }
 
     /// The word's text, where it is known.
@@ -53,7 +55,7 @@ impl Word {
         self.literal.then_some(self.text.as_str())
     }
 
-    /// Whether this is certainly one word that is no option.
+    /// Whether this certainly is no option. It may still be several words: see [`Word::is_many`].
     pub(super) fn is_operand(&self) -> bool {
         if self.literal {
             !self.text.starts_with('-') || self.text == "-"
@@ -77,9 +79,14 @@ impl Word {
         &self.text
     }
 
-    /// Whether this may become several words, or none.
+    /// Whether this may become several words, or none, that begin with anything.
     pub(super) fn splits(&self) -> bool {
         self.splits
+    }
+
+    /// `true` if this may become another number of words than one. What counts operands, or finds one by its place, has to ask.
+    pub(super) fn is_many(&self) -> bool {
+        self.splits || self.many
     }
 
     /// Whether this is one of these texts, or may become one.
@@ -97,7 +104,14 @@ impl Word {
         let (head, text) = self.text.split_at_checked(at).unwrap_or((&self.text, ""));
         // A quote may begin before the tail does; then it is not known how the tail would be written.
         let raw = self.raw.strip_prefix(head).map_or_else(|| format!("{text}…"), str::to_owned);
-        Self { raw, text: text.to_owned(), literal: self.literal, splits: self.splits, ..Self::default() }
+        Self {
+            raw,
+            text: text.to_owned(),
+            literal: self.literal,
+            splits: self.splits,
+            many: self.many,
+            ..Self::default()
+        }
     }
 }
 
@@ -189,32 +203,45 @@ impl Scanner {
         } else {
             // A pattern may match several files, yet each begins with what is known.
             self.expands(false);
+            self.word.many = true;
         }
     }
 
     /// Braces make several words out of one, before anything else happens. All of them begin as the word does.
     fn braces(&mut self) {
         let raw = &self.word.raw;
-        let makes_several = raw.contains('}') && (raw.contains(',') || raw.contains(".."));
-        if let Some(brace) = self.bare_brace().filter(|_| makes_several) {
-            let before: String = self.characters.iter().take(brace).collect();
-            let lead = Scanner::new(&before).word(Mode::Word).text;
+        if !raw.contains('}') || !raw.contains(',') && !raw.contains("..") {
+            return;
+        }
+        let nests = ["$(", "${", "`"].iter().any(|open| raw.contains(open));
+        let lead = if nests {
+            // Quotes inside of quotes: where the braces are is not worth knowing.
+            let all_belong = !raw.contains('\\') && raw.matches('{').count() == raw.matches("${").count();
+            if all_belong { None } else { raw.find(|c: char| !c.is_ascii_alphanumeric()) }
+        } else {
+            self.bare_brace()
+        };
+        if let Some(lead) = lead {
+            let before: String = self.characters.iter().take(lead).collect();
+            self.word.text = Scanner::new(&before).word(Mode::Word).text;
             self.word.literal = false;
             self.word.splits = true;
-            self.word.text = lead;
         }
     }
 
+    /// The first brace that no quote and no `$` stands before.
     fn bare_brace(&self) -> Option<usize> {
-        let (mut at, mut quote) = (0, None);
+        let (mut at, mut in_quotes, mut dollar) = (0, false, false);
         while let Some(&c) = self.characters.get(at) {
-            match (quote, c) {
-                (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-                (None, '\'' | '"') => quote = Some(c),
-                (None | Some('"'), '\\') => at += 1,
-                (None, '{') if at == 0 || self.characters.get(at - 1) != Some(&'$') => return Some(at),
+            match c {
+                '"' => in_quotes = !in_quotes,
+                '\\' => at += 1,
+                '\'' if !in_quotes => at = end_of_quotes(&self.characters, at + 1, dollar)?,
+                '{' if !in_quotes && !dollar => return Some(at),
                 _ => {}
             }
+            // `$$` is a parameter, and not the beginning of another one.
+            dollar = c == '$' && !dollar;
             at += 1;
         }
         None

@@ -1,6 +1,7 @@
 //! Programs that run another program, given in their arguments.
 
 use super::command::Command;
+use super::dialect::Dialect;
 use super::options::{Arguments, Syntax};
 use super::shells::joined;
 use super::walk::Walker;
@@ -139,7 +140,7 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
                 walker.taint();
             }
         } else if operands > 0 {
-            if !word.is_operand() {
+            if !word.is_operand() || word.is_many() {
                 return None;
             }
             operands -= 1;
@@ -202,8 +203,13 @@ fn find(command: &Command, walker: &mut Walker) {
                     text(*at) == Some(";") || text(*at) == Some("+") && *at > 0 && text(at - 1) == Some("{}")
                 };
                 let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
+                // Busybox ends the command at any plus.
+                if rest.iter().take(length).any(|word| word.literal() == Some("+")) {
+                    walker.taint();
+                }
+                let many = text(length) == Some("+");
                 let words = rest.iter().take(length).map(|word| match word.literal() {
-                    Some("{}") => Word::found(),
+                    Some("{}") => Word::found(many),
                     Some(text) if text.contains("{}") => Word::unknown(&word.raw),
                     _ => word.clone(),
                 });
@@ -211,7 +217,8 @@ fn find(command: &Command, walker: &mut Walker) {
                 at += length + 1;
                 Command { words, stdin: command.stdin.clone() }.inspect(walker);
             }
-            Some("-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls") => walker.taint(),
+            // With paths from a file, what is found may look like an option.
+            Some("-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" | "-files0-from") => walker.taint(),
             _ => {}
         }
     }
@@ -222,7 +229,7 @@ fn watch(command: &Command, walker: &mut Walker) {
     let wrapper = wrapper("watch", "bcd::egn:pq:rtwx", "differences:: errexit interval: no-title precise");
     let begin = begin(command, &wrapper, walker).unwrap_or(command.words.len());
     match joined(command.words.get(begin..).unwrap_or_default()) {
-        Some(text) if !text.is_empty() => walker.script(&text),
+        Some(text) if !text.is_empty() => walker.script(&text, Dialect::Sh),
         _ => walker.refuse("what `watch` runs is not known before; write the command itself"),
     }
 }
@@ -246,7 +253,7 @@ fn ssh(command: &Command, walker: &mut Walker) {
     };
     match joined(command.words.get(begin..).unwrap_or_default()) {
         Some(text) if text.is_empty() => {}
-        Some(text) => walker.script(&text),
+        Some(text) => walker.script(&text, Dialect::Bash),
         None => walker.refuse("what `ssh` runs is not known before; write the command itself"),
     }
 }

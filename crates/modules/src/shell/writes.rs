@@ -117,7 +117,11 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
 fn written(target: Target, arguments: &Arguments, walker: &mut Walker) {
     match target {
         Target::Every => arguments.operands().for_each(|word| walker.write(word)),
-        Target::ButFirst => arguments.operands().skip(1).for_each(|word| walker.write(word)),
+        Target::ButFirst => {
+            // The first word may be several.
+            let first = usize::from(!arguments.operands().next().is_some_and(Word::is_many));
+            arguments.operands().skip(first).for_each(|word| walker.write(word));
+        }
         Target::Last => arguments.last().into_iter().for_each(|word| walker.write(word)),
     }
 }
