@@ -62,10 +62,13 @@ impl Shares {
     pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, Full> {
         let mut held = self.held();
         let own = held.by_person.get(&holder.person).copied().unwrap_or(0);
+        if held.all >= self.most {
+            return Err(Full::ForAll);
+        }
         if own >= self.for_one {
             return Err(Full::ForPerson);
         }
-        if held.all >= self.most || (!holder.is_owner && held.by_guests >= self.for_guests) {
+        if !holder.is_owner && held.by_guests >= self.for_guests {
             return Err(Full::ForAll);
         }
         held.all += 1;
