@@ -1,5 +1,6 @@
 //! How a log is kept.
 
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -185,7 +186,11 @@ fn belongs_to(file: &Path) -> io::Result<Option<String>> {
 
 fn bind(file: &Path, log: &str) -> io::Result<()> {
     let temporary = file.with_added_extension(std::process::id().to_string());
-    let mut text = std::fs::File::create(&temporary)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut text = options.open(&temporary)?;
     text.write_all(format!("{log}\n").as_bytes())?;
     text.sync_all()?;
     std::fs::rename(temporary, file)

@@ -1,5 +1,8 @@
 //! Where things are kept.
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::Store;
@@ -11,6 +14,14 @@ use anyhow::{Context, Result};
 pub struct Home {
     data: PathBuf,
     config: PathBuf,
+}
+
+/// Makes a folder that only its owner can look into, and those above it; one that is there stays as it is.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl Home {

@@ -1,10 +1,10 @@
 //! Standing answers in files: the person's, and those for the projects that the person works in.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::home::Home;
+use crate::home::{Home, make_private};
 use crate::words::reasons;
 
 /// The name of the file with the answers of a project.
@@ -209,7 +209,7 @@ impl Rules {
             bail!("`{}` is no folder", project.display());
         }
         let folder = folder_of(&self.home, &project);
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        make_private(&folder)?;
         let path = folder.join(PATH);
         if !path.exists() {
             let mut new = tempfile::NamedTempFile::new_in(&folder)?;
@@ -224,7 +224,7 @@ impl Rules {
     fn lock(&self) -> Result<File> {
         let folder = self.home.approval_rules();
         let folder = folder.parent().context("the configuration has no folder")?;
-        fs::create_dir_all(folder)?;
+        make_private(folder)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)

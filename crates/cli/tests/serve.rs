@@ -9,6 +9,7 @@ use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -599,4 +600,80 @@ fn the_key_of_the_log_can_be_rotated_while_the_server_runs() {
     assert_eq!(served.end("TERM"), (Some(0), String::new()));
     place.check_sealed(2);
     assert_eq!(Served::start(&place).end("TERM"), (Some(0), String::new()));
+}
+
+/// Files and folders below that one which others can read or write.
+fn open_to_others(folder: &Path, found: &mut Vec<String>) -> usize {
+    let mut looked_at = 0;
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = path.symlink_metadata().unwrap();
+        looked_at += 1;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            found.push(format!("{:o} {}", metadata.permissions().mode() & 0o7777, path.display()));
+        }
+        if metadata.is_dir() {
+            looked_at += open_to_others(&path, found);
+        }
+    }
+    looked_at
+}
+
+#[test]
+fn nothing_that_is_kept_or_configured_is_open_to_others_whatever_the_umask() {
+    let large = "x".repeat(40_000);
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Write", "input": { "file_path": "notes.txt", "content": large } }] },
+        { "tools": [{ "name": "Bash", "input": { "command": "true" } }] },
+        { "text": "Done." },
+    ]));
+    // Folders that are not there yet, and the usual places below a home folder.
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "umask 000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_amplifier")]).args(arguments);
+        command.current_dir(place.at("workspace")).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", place.at("home/ada"));
+        command.env("AMPLIFIER_SCRIPT", place.at("script.json")).env("USER", "ada");
+        command
+    };
+    let run = |arguments: &[&str]| {
+        let ran = command(arguments).output().unwrap();
+        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    run(&["init", "--user"]);
+    run(&["init"]);
+    run(&["hooks", "trust", "--yes"]);
+    run(&["run", "go", "--approvals", "deny"]);
+    run(&["serve", "token", "add", "bob", "--role", "viewer"]);
+    let served = Served::begin(command(&["serve", "--listen", "127.0.0.1:0", "--json"]));
+    served.browser(served.told("link"));
+    let token = place.read("home/ada/.local/share/amplifier/server/token");
+    let header = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", token.trim());
+    let project = place.at("workspace").display().to_string();
+    for rule in [json!({ "scope": "person" }), json!({ "scope": "project", "project": project })] {
+        let mut rule = rule;
+        rule["hook"] = json!("guard");
+        rule["pattern"] = json!("Run it?");
+        rule["decision"] = json!("deny");
+        let (status, answer) = served.ask("POST", "/api/rules", &header, &rule.to_string());
+        assert_eq!(status, 201, "{answer}");
+    }
+    let mut found = Vec::new();
+    // While the server runs, with its socket, and after it.
+    let looked_at = open_to_others(&place.at("home"), &mut found);
+    assert_eq!(served.end("TERM"), (Some(0), String::new()));
+    run(&["audit", "rotate-key"]);
+    run(&["doctor"]);
+    open_to_others(&place.at("home"), &mut found);
+    assert_eq!(found, [] as [String; 0]);
+    assert!(looked_at > 20, "{looked_at}");
+    let data = place.at("home/ada/.local/share/amplifier");
+    let kept = ["audit.key.log", "audit.key", "server/lock", "server/tokens.lock", "server/cookies.json", "trust.json"];
+    for file in kept {
+        assert!(data.join(file).exists(), "{file}");
+    }
+    for file in ["approvals.json", ".approvals.lock", "bundle.yaml", "projects"] {
+        assert!(place.at("home/ada/.config/amplifier").join(file).exists(), "{file}");
+    }
 }

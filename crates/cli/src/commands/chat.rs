@@ -23,7 +23,7 @@ use reedline::{
 use super::run::report;
 use crate::agent::{self, Prepared, Watcher};
 use crate::config::{Config, Flags};
-use crate::home::Home;
+use crate::home::{Home, make_private};
 use crate::serving::{Obeying, Reach, Serving};
 use crate::signals::{Told, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::Screen;
@@ -237,7 +237,7 @@ impl Wants {
 /// The lines of earlier conversations. They may hold secrets, so only their owner can read them.
 fn line_history(home: &Home) -> Result<Box<FileBackedHistory>> {
     let file = home.line_history();
-    std::fs::create_dir_all(home.data())?;
+    make_private(home.data())?;
     OpenOptions::new().create(true).append(true).mode(0o600).open(&file)?;
     Ok(Box::new(FileBackedHistory::with_file(1_000, file)?))
 }

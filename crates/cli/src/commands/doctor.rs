@@ -18,7 +18,7 @@ use crate::agent::open_log;
 use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
 use crate::confine::Protection;
-use crate::home::Home;
+use crate::home::{Home, make_private};
 use crate::rules::InForce;
 use crate::terminal::{Reading, visible};
 use crate::words::{counted, reasons};
@@ -113,7 +113,7 @@ fn bundles(config: &Config, home: &Home) -> Result<String> {
 
 /// Whether something can be written there: a file without content may be made on a disk that is full.
 fn data(folder: &Path) -> Result<String, String> {
-    let written = std::fs::create_dir_all(folder).and_then(|()| {
+    let written = make_private(folder).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&[0; 4096])?;
         file.as_file().sync_all()

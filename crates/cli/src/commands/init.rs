@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::bundles::PROJECT_BUNDLE;
 use crate::config::{Config, Flags};
-use crate::home::Home;
+use crate::home::{Home, make_private};
 
 /// Write a bundle to begin with: guards for production, destructive commands and secrets.
 #[derive(Args, Debug)]
@@ -33,11 +33,13 @@ impl Init {
         let file = if self.user { home.user_bundle() } else { project(&config)? };
         let path = file.display();
         let folder = file.parent().context("the bundle has no folder")?;
-        std::fs::create_dir_all(folder).with_context(|| format!("`{}`", folder.display()))?;
+        // What is in a project is for all who work on it.
+        let made = if self.user { make_private(folder) } else { std::fs::create_dir_all(folder) };
+        made.with_context(|| format!("`{}`", folder.display()))?;
         let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
         // Whole or not at all, and never over what is there, not even over a link that leads nowhere.
         let mut new = tempfile::Builder::new()
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(if self.user { 0o600 } else { 0o644 }))
             .tempfile_in(folder)?;
         new.write_all(starter.text.as_bytes())?;
         new.as_file().sync_all()?;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use super::launcher;
 use crate::anchors::{self, Anchored};
 use crate::config::Config;
-use crate::home::Home;
+use crate::home::{Home, make_private};
 
 /// The folder of a project that holds its bundle.
 const PROJECT: &str = ".amplifier";
@@ -93,7 +93,7 @@ impl Protection {
         let config = home.config_file();
         let folders = [home.data(), config.parent().unwrap_or(home.data())];
         let places = folders.into_iter().map(|folder| {
-            let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+            let made = make_private(folder).and_then(|()| folder.canonicalize());
             made.with_context(|| format!("the folder `{}`", folder.display()))
         });
         Ok(Self { places: places.collect::<Result<_>>()?, keys: Self::keys(home)?, workspace: PathBuf::new() })
@@ -107,7 +107,7 @@ impl Protection {
         // Who reads these can answer questions as the person. The folder is hidden from commands as a whole, with the socket in it; it is made now, because what
         // is not there when a command begins cannot be hidden from it.
         let server = home.server_folder();
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server);
+        let made = make_private(&server);
         made.with_context(|| format!("the folder `{}`", server.display()))?;
         let secrets = ["token", "tokens.json", "cookies.json", "open.html"].map(|name| server.join(name));
         Ok([home.audit_key(), server].into_iter().chain(secrets).collect())

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -159,7 +159,8 @@ impl TokenFiles {
     /// One change at a time; given back when the file is closed.
     fn lock(&self) -> Result<File, AccessError> {
         let file = self.folder.join("tokens.lock");
-        let locked = File::create(&file).and_then(|lock| lock.lock().map(|()| lock));
+        let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&file);
+        let locked = opened.and_then(|lock| lock.lock().map(|()| lock));
         locked.map_err(|source| AccessError::File { file, source })
     }
 }

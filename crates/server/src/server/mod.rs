@@ -11,6 +11,7 @@ use std::convert::Infallible;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -40,8 +41,8 @@ use crate::client::Address;
 use open::Open;
 pub(crate) use places::Place;
 use places::Places;
-pub use tls::TlsFiles;
 pub(crate) use shares::{Full, Holder, Share, Shares};
+pub use tls::TlsFiles;
 
 /// What can be set.
 #[derive(Clone, Debug)]
@@ -264,7 +265,8 @@ async fn reached(stopped: &mut watch::Receiver<Stage>, wanted: Stage) {
 async fn lock(folder: &std::path::Path) -> Result<File, ServeError> {
     let file = folder.join("lock");
     let problem = |source| ServeError::File { file: file.clone(), source };
-    let lock = File::options().create(true).truncate(false).write(true).read(true).open(&file).map_err(problem)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).read(true).mode(0o600).open(&file).map_err(problem)?;
     // Whoever only looks whether a server runs holds it for a moment.
     for _ in 0..10 {
         match lock.try_lock() {
