@@ -6,8 +6,10 @@ use std::io::ErrorKind;
 use serde::Deserialize;
 
 use crate::Hash;
+use crate::bodies::Bodies;
 use crate::error::{AuditError, Doing};
 use crate::record::{Blob, Record, blob_file};
+use crate::request::{CONTINUES, Continued};
 use crate::storage::Storage;
 
 /// The body of a record, wherever it is kept.
@@ -15,7 +17,7 @@ use crate::storage::Storage;
 pub enum Body<'a> {
     /// All of it: a JSON object.
     Whole(Cow<'a, str>),
-    /// It was too large for the line, and has been erased since.
+    /// It was too large for the line, and has been erased since; or a record that it continues was.
     Erased {
         /// How large it was.
         bytes: u64,
@@ -28,40 +30,57 @@ pub enum Body<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// All of the body, also if it is too large for the line and stands in a file of its own.
+    /// All of the body, also if it is too large for the line and stands in a file of its own, or continues an earlier record. To read many
+    /// records, use [`Bodies`].
     ///
     /// # Errors
-    /// If that file cannot be read, or is not what was recorded.
+    /// If a part of it cannot be read, or is not what was recorded.
     pub fn whole_body(&self, storage: &dyn Storage) -> Result<Body<'a>, AuditError> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Withheld {
-            #[serde(rename = "withheld")]
-            _why: String,
-            bytes: u64,
-        }
+        Bodies::new().read(self, storage)
+    }
+
+    /// The length of the whole body, as far as the line says it: that of a body in a file of its own is the one of the file.
+    pub fn body_bytes(&self) -> u64 {
         let text = self.body.get();
-        // Nearly all bodies stand in the line, and are not read twice to see that.
-        if text.starts_with("{\"withheld\"")
-            && let Ok(Withheld { bytes, .. }) = self.body()
-        {
-            return Ok(Body::Withheld { bytes });
-        }
-        if !text.starts_with("{\"blob\"") {
-            return Ok(Body::Whole(text.into()));
-        }
-        let Ok((bytes, Some(hash))) = self.body::<Blob<'_>>().map(|blob| (blob.bytes, blob.hash())) else {
-            return Ok(Body::Whole(text.into()));
+        let known = match text {
+            _ if text.starts_with("{\"blob\"") => self.body::<Blob<'_>>().map(|blob| blob.bytes).ok(),
+            _ if text.starts_with(CONTINUES) => self.body::<Continued>().map(|continued| continued.base.whole).ok(),
+            _ => None,
         };
-        let file = blob_file(&hash);
-        let content = match storage.read(&file, 0) {
-            Ok(content) => content,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Body::Erased { bytes }),
-            Err(error) => return Err(error).doing("read"),
-        };
-        match String::from_utf8(content) {
-            Ok(content) if Hash::of(content.as_bytes()) == hash => Ok(Body::Whole(content.into())),
-            _ => Err(AuditError::Damaged { what: format!("`{file}` is not what was recorded") }),
-        }
+        known.unwrap_or(text.len() as u64)
+    }
+}
+
+/// The body as it was kept for this record, in the line or in a file of its own.
+pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn Storage) -> Result<Body<'a>, AuditError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Withheld {
+        #[serde(rename = "withheld")]
+        _why: String,
+        bytes: u64,
+    }
+    let text = record.body.get();
+    // Nearly all bodies stand in the line, and are not read twice to see that.
+    if text.starts_with("{\"withheld\"")
+        && let Ok(Withheld { bytes, .. }) = record.body()
+    {
+        return Ok(Body::Withheld { bytes });
+    }
+    if !text.starts_with("{\"blob\"") {
+        return Ok(Body::Whole(text.into()));
+    }
+    let Ok((bytes, Some(hash))) = record.body::<Blob<'_>>().map(|blob| (blob.bytes, blob.hash())) else {
+        return Ok(Body::Whole(text.into()));
+    };
+    let file = blob_file(&hash);
+    let content = match storage.read(&file, 0) {
+        Ok(content) => content,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Body::Erased { bytes }),
+        Err(error) => return Err(error).doing("read"),
+    };
+    match String::from_utf8(content) {
+        Ok(content) if Hash::of(content.as_bytes()) == hash => Ok(Body::Whole(content.into())),
+        _ => Err(AuditError::Damaged { what: format!("`{file}` is not what was recorded") }),
     }
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::bodies::Bodies;
 use crate::body::Body;
 use crate::emission::{Kept, RecordedApproval, RecordedEmission, RecordedIntent, StrayRecord};
 use crate::error::AuditError;
@@ -28,6 +29,7 @@ const MOST_WAITING: usize = 64;
 #[derive(Debug, Default)]
 pub struct Emissions {
     open: HashMap<Box<str>, VecDeque<RecordedEmission>>,
+    bodies: Bodies,
 }
 
 /// What came together.
@@ -88,7 +90,7 @@ impl Emissions {
     /// If a large body cannot be read, or is not what was recorded.
     pub fn see(&mut self, record: &Record<'_>, storage: &dyn Storage) -> Result<Vec<Traced>, AuditError> {
         let session = record.session.as_deref().unwrap_or_default();
-        let body = record.whole_body(storage)?;
+        let body = self.bodies.read(record, storage)?;
         if record.kind == Kind::Event {
             // Looked up before it is made, because it is nearly always there.
             if !self.open.contains_key(session) {
@@ -173,7 +175,13 @@ fn emission(record: &Record<'_>, body: &Body<'_>) -> RecordedEmission {
                 };
             }
         }
-        Body::Erased { .. } => emission.kept = Kept::Erased,
+        Body::Erased { .. } => {
+            emission.kept = Kept::Erased;
+            // Of a request whose first messages were erased, the line still has what was decided.
+            if let Ok(EventBody { decision, denied_by, reason, .. }) = serde_json::from_str(record.body.get()) {
+                (emission.decision, emission.denied_by, emission.reason) = (Some(decision), denied_by, reason);
+            }
+        }
         Body::Withheld { .. } => {}
     }
     emission

@@ -5,6 +5,7 @@
 
 mod anchor;
 mod appender;
+mod bodies;
 mod body;
 mod emission;
 mod emissions;
@@ -21,6 +22,7 @@ mod read;
 mod record;
 mod redact;
 mod report;
+mod request;
 mod retention;
 mod sessions;
 mod storage;
@@ -29,6 +31,7 @@ mod verify;
 mod words;
 
 pub use anchor::{Anchor, AnchorError, AnchorState, CommandAnchor, FileAnchor, HttpAnchor};
+pub use bodies::Bodies;
 pub use body::Body;
 pub use emission::{
     Kept, RecordedApproval, RecordedEmission, RecordedFailure, RecordedInjection, RecordedIntent, RecordedMessage,

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::Hash;
 use crate::note::is_log_id;
+use crate::request::Request;
 
 /// `,"h":"`, 64 digits, `"}`: the end of every line.
 const SUFFIX: usize = 72;
@@ -228,10 +229,13 @@ impl<'a> Record<'a> {
 pub(crate) struct Draft {
     pub(crate) kind: Kind,
     pub(crate) session: Option<String>,
-    /// From `"time"` to `"body"`, as it will stand in the line.
+    /// From `"time"` to `"body"`, as it will stand in the line; without the body of a request.
     text: Vec<u8>,
     /// A body that is too large for the line.
     pub(crate) blob: Option<(Hash, Vec<u8>)>,
+    /// A request to a model, which may continue an earlier record.
+    pub(crate) request: Option<Request>,
+    blob_above: usize,
 }
 
 /// What a draft is made of.
@@ -265,19 +269,36 @@ impl Draft {
         text.extend_from_slice(b"\",\"digest\":");
         write_json(&mut text, &digest);
         text.extend_from_slice(b",\"body\":");
-        let mut blob = None;
-        if body.len() > blob_above {
-            let hash = Hash::of(&body);
-            write_json(&mut text, &Blob { blob: format!("sha256:{hash}").into(), bytes: body.len() as u64 });
-            blob = Some((hash, body));
-        } else {
-            text.extend_from_slice(&body);
+        let mut draft = Self { kind, session: session.map(str::to_owned), text, blob: None, request: None, blob_above };
+        let request = if kind == Kind::Event && session.is_some() { Request::read(body) } else { Err(body) };
+        match request {
+            Ok(request) => draft.request = Some(request),
+            Err(body) => draft.put_body(body),
         }
-        Self { kind, session: session.map(str::to_owned), text, blob }
+        draft
+    }
+
+    /// The same with that body.
+    pub(crate) fn with_body(&self, body: Vec<u8>) -> Self {
+        let (text, session) = (self.text.clone(), self.session.clone());
+        let mut draft = Self { kind: self.kind, session, text, blob: None, request: None, blob_above: self.blob_above };
+        draft.put_body(body);
+        draft
+    }
+
+    fn put_body(&mut self, body: Vec<u8>) {
+        if body.len() > self.blob_above {
+            let hash = Hash::of(&body);
+            write_json(&mut self.text, &Blob { blob: format!("sha256:{hash}").into(), bytes: body.len() as u64 });
+            self.blob = Some((hash, body));
+        } else {
+            self.text.extend_from_slice(&body);
+        }
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.text.len() + self.blob.as_ref().map_or(0, |(_, body)| body.len())
+        let blob = self.blob.as_ref().map_or(0, |(_, body)| body.len());
+        self.text.len() + blob + self.request.as_ref().map_or(0, |request| request.body.len())
     }
 
     /// Writes the line and gives its hash.

@@ -35,6 +35,16 @@ pub trait Storage: Send + Sync + 'static {
     /// If it cannot be read.
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>>;
 
+    /// So many bytes of a file, from that place on; fewer where it ends.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read_part(&self, file: &str, from: u64, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = self.read(file, from)?;
+        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(bytes)
+    }
+
     /// Appends to a file, which is made if there is none; says how many bytes it took.
     ///
     /// # Errors
@@ -177,11 +187,15 @@ impl Storage for Folder {
     }
 
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
+        self.read_part(file, from, u64::MAX)
+    }
+
+    fn read_part(&self, file: &str, from: u64, most: u64) -> io::Result<Vec<u8>> {
         self.regular(file)?;
         let mut file = File::open(self.at(file))?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

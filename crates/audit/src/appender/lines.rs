@@ -9,19 +9,20 @@ use super::{Appender, Counts, Entry, Signed};
 use crate::error::{AuditError, Doing};
 use crate::note::Checkpoint;
 use crate::record::{Draft, Fields, Kind, time_text, write_json};
+use crate::request::{Position, Request};
 use crate::tail::{CheckpointBody, Segment, Tail, segment_file};
 
 impl Appender {
     pub(super) fn put(&mut self, entry: &Entry) -> Result<(), AuditError> {
         match entry {
             Entry::Record(draft) => {
-                if let Some((hash, body)) = &draft.blob {
-                    self.keep_blob(hash, body).doing("written")?;
-                }
                 if let Some(session) = &draft.session {
                     self.count(session, draft.kind);
                 }
-                self.put_draft(draft);
+                match (&draft.session, &draft.request) {
+                    (Some(session), Some(request)) => self.put_request(draft, session, request)?,
+                    _ => self.put_whole(draft)?,
+                }
             }
             Entry::Seal { session, reason } => {
                 #[derive(Serialize)]
@@ -30,6 +31,7 @@ impl Appender {
                     records: u64,
                     kinds: Counts,
                 }
+                self.conversations.forget(session);
                 let kinds = self.sessions.remove(session).unwrap_or_default();
                 self.sealing.push((session.clone(), kinds.clone()));
                 self.put_own(Kind::Seal, Some(session), &Seal { reason, records: kinds.values().sum(), kinds });
@@ -37,6 +39,25 @@ impl Appender {
                 self.kept_beside = None;
             }
         }
+        Ok(())
+    }
+
+    fn put_whole(&mut self, draft: &Draft) -> Result<(), AuditError> {
+        if let Some((hash, body)) = &draft.blob {
+            self.keep_blob(hash, body).doing("written")?;
+        }
+        self.put_draft(draft);
+        Ok(())
+    }
+
+    /// A request to a model, as what it adds to an earlier one where that is in this segment.
+    fn put_request(&mut self, draft: &Draft, session: &str, request: &Request) -> Result<(), AuditError> {
+        let (body, records) = self.conversations.shortened(session, self.tail.segment, request);
+        self.put_whole(&draft.with_body(body))?;
+        let Tail { segment, size, head, offset, .. } = &self.tail;
+        let bytes = self.last_line - 1;
+        let last = Position { segment: *segment, seq: size - 1, h: *head, offset: offset - self.last_line, bytes };
+        self.conversations.add(session, request, last, records);
         Ok(())
     }
 
@@ -66,7 +87,8 @@ impl Appender {
         let begin = self.lines.len();
         let Tail { log, segment, size, head, .. } = &self.tail;
         let h = draft.write(&mut self.lines, log, *segment, *size, head);
-        self.tail.advance(draft.kind, h, (self.lines.len() - begin) as u64);
+        self.last_line = (self.lines.len() - begin) as u64;
+        self.tail.advance(draft.kind, h, self.last_line);
     }
 
     fn sign(&mut self) -> String {

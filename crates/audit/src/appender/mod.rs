@@ -19,6 +19,7 @@ use crate::error::{AuditError, Doing};
 use crate::keys::SigningKey;
 use crate::note::{Checkpoint, Note, retention_text};
 use crate::record::{Draft, Kind};
+use crate::request::Conversations;
 use crate::retention::{self, Change};
 use crate::storage::Storage;
 use crate::tail::{Tail, segment_file};
@@ -72,6 +73,10 @@ pub(crate) struct Appender {
     tail: Tail,
     /// Lines that are made and not written. `tail` is ahead of the file by these.
     lines: Vec<u8>,
+    /// The length of the last line, with its line feed.
+    last_line: u64,
+    /// Requests to models that the next ones may continue. Only what this writer wrote, and nobody has taken back.
+    conversations: Conversations,
     /// The tail at the last sync, and what this writer wrote since.
     safe: Tail,
     since_safe: Counts,

@@ -12,6 +12,7 @@ use crate::Hash;
 use crate::error::{AuditError, Doing};
 use crate::keys::SigningKey;
 use crate::record::Kind;
+use crate::request::Conversations;
 use crate::storage::Storage;
 use crate::tail::{Genesis, Rest, Tail, is_odd_segment, segment_file, segment_number};
 use crate::words::too_few;
@@ -53,6 +54,8 @@ impl Appender {
             key,
             writer,
             lines: Vec::new(),
+            last_line: 0,
+            conversations: Conversations::default(),
             since_safe: Counts::new(),
             lost: Counts::new(),
             sessions: HashMap::new(),

@@ -18,6 +18,7 @@ const END_OF_CHECKPOINTS: u64 = 64 << 10;
 impl Appender {
     /// Goes back to where the failed lines began, and takes them out of the file while nobody else can follow them.
     pub(super) fn take_back(&mut self) {
+        self.conversations.clear();
         // At `async`, a failed sync takes with it what was written before, unless others went on after that.
         if std::mem::take(&mut self.sync_failed) && !self.others_since_safe {
             add(&mut self.lost, std::mem::take(&mut self.since_safe));
@@ -67,6 +68,7 @@ impl Appender {
     pub(super) fn catch_up(&mut self) -> Result<(), AuditError> {
         self.try_catch_up().inspect_err(|_| {
             self.lines.clear();
+            self.conversations.clear();
             self.tail = self.safe.clone();
             self.has_failed = true;
         })
@@ -85,6 +87,7 @@ impl Appender {
                 return self.check_key();
             }
             if size < self.tail.offset {
+                self.conversations.clear();
                 // Whoever appended lines that did not become safe takes them back; nobody takes back more.
                 if self.safe.segment == self.tail.segment && size >= self.safe.offset && self.tail.size > self.safe.size
                 {
