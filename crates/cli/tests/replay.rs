@@ -377,3 +377,54 @@ fn what_goes_wrong_is_said_as_everywhere_else() {
     assert_eq!((ran.code, ran.out.as_str()), (3, ""));
     assert!(ran.error.starts_with("amplifier: "), "{}", ran.error);
 }
+
+#[test]
+fn requests_to_the_model_are_judged_and_shown_as_a_whole_although_they_are_kept_as_what_they_add() {
+    let read =
+        |n: u32| json!({ "text": format!("Look {n}."), "tools": [{ "name": "Glob", "input": { "pattern": "*" } }] });
+    let mut answers: Vec<Value> = (1..=6).map(read).collect();
+    answers.push(json!({ "text": "Done." }));
+    let place = Place::with(json!(answers));
+    let long = r#"
+hooks:
+  - rule: no-long-conversations
+    on: provider:request
+    when: messages.size() >= 9 && messages.exists(m, m.content.startsWith("The needle"))
+    deny: it is long enough
+"#;
+    place.write("recorded.yaml", long);
+    let prompt = format!("The needle is in here. {}", "Be careful. ".repeat(100));
+    let ran = place.run(&[&prompt, "--bundle", "../recorded.yaml"]);
+    assert!(ran.error.contains("it is long enough"), "{}", ran.error);
+    let log = place.read("home/audit/seg-000001.jsonl");
+    let requests = log.lines().filter(|line| line.contains(r#""event":"provider:request","kind":"event""#));
+    let requests: Vec<&str> = requests.collect();
+    assert!(requests.len() >= 4, "{}", requests.len());
+    assert_eq!(requests.iter().filter(|line| line.contains("The needle")).count(), 1, "{requests:#?}");
+    // The same rule decides the same, and a rule about the first message finds it in all of them.
+    let same = replay(&place, long, &["--event", "provider:request"]);
+    let expected = format!("{} events, 0 would be decided otherwise\n", requests.len());
+    assert_eq!((same.code, same.out, same.error.as_str()), (0, expected, ""));
+    let all = "hooks: [{ rule: none, on: provider:request, when: 'messages[0].content.contains(\"needle\") || messages[1].content.contains(\"needle\")', deny: no }]";
+    let all = replay(&place, all, &["--event", "provider:request"]);
+    let expected = format!("{0} events, {0} would be decided otherwise\n", requests.len());
+    assert!(all.out.contains(&expected), "{}", all.out);
+    // Whoever reads the log sees whole requests.
+    for command in [&["audit", "export"][..], &["audit", "show", "--json"], &["audit", "tail", "--json", "-n", "1000"]]
+    {
+        let filter = ["--event", "provider:request", "--kind", "event"];
+        let shown = place.amplifier(&[command, &filter[..]].concat()).fine();
+        let shown: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(shown.len(), requests.len(), "{command:?}");
+        let mut sizes = Vec::new();
+        for record in &shown {
+            let body = record.get("content").unwrap_or(&record["body"]);
+            assert!(body["data"]["messages"].to_string().contains("The needle"), "{command:?}: {record}");
+            sizes.push(body["data"]["messages"].as_array().unwrap().len());
+        }
+        assert!(sizes.is_sorted() && sizes[0] + 2 < *sizes.last().unwrap(), "{command:?}: {sizes:?}");
+    }
+    let rows = place.amplifier(&["audit", "show", "--event", "provider:request", "--kind", "event", "--last", "1"]);
+    assert!(rows.fine().contains("no-long-conversations"));
+    place.check_sealed(1);
+}

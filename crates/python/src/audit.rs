@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use amplifier_audit::{
-    AuditError, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
+    AuditError, Bodies, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
 };
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -204,16 +204,24 @@ pub(crate) fn verify(
     report.map(AuditReport).map_err(failed)
 }
 
-/// The records of a log, in order, as dicts. Their hashes are checked, the chain is not: see `verify`.
+/// The records of a log, in order, as dicts. A body that does not stand in its line as a whole is there as `content`, too; `None` if it was erased.
+/// Hashes are checked, the chain is not: see `verify`.
 #[pyfunction]
 pub(crate) fn records<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
     let lines = py.detach(|| {
         let mut lines: Vec<String> = Vec::new();
-        read_records(&Folder::new(&folder), |record| {
-            lines.push(record.line().to_owned());
-            ControlFlow::Continue(())
-        })
-        .map(|()| lines)
+        let (folder, mut bodies, mut problem) = (Folder::new(&folder), Bodies::new(), None);
+        read_records(&folder, |record| match bodies.line(record, &folder) {
+            Ok(line) => {
+                lines.push(line);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                problem = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        problem.map_or(Ok(lines), Err)
     });
     let lines = lines.map_err(failed)?;
     // Every log has a first record.

@@ -473,3 +473,35 @@ fn what_is_new_is_verified_as_it_comes() {
         assert_eq!((status.size >= size, status.exposed >= size), (true, true));
     }
 }
+
+#[test]
+fn requests_to_a_model_are_shown_whole_although_they_are_kept_as_what_they_add() {
+    let place = Place::new();
+    let log = place.open();
+    let messages: Vec<_> =
+        (0..20).map(|n| json!({ "role": "user", "content": format!("{n} {}", "x".repeat(400)) })).collect();
+    for count in 1..=20 {
+        let data = json!({ "messages": messages[..count] });
+        let receipt = log.take(&event("s", "provider:request", data)).unwrap();
+        log.flush_blocking(receipt).unwrap();
+    }
+    log.seal_blocking("s", "complete").unwrap();
+    let segment = std::fs::read_to_string(place.segment(1)).unwrap();
+    assert_eq!(segment.matches("\"body\":{\"base\":").count(), 19);
+    let feed = place.feed();
+    let filter = Filter { event: Some("provider:request".to_owned()), ..Filter::default() };
+    let counts = |bodies: Vec<&serde_json::Value>| -> Vec<usize> {
+        bodies.into_iter().map(|body| body["messages"].as_array().unwrap().len()).collect()
+    };
+    let expected: Vec<usize> = (1..=20).collect();
+    let forward = until("all records are read", || {
+        let page = feed.records(&filter, 0, 100).unwrap();
+        (page.records.len() == 20).then_some(page)
+    });
+    assert_eq!(counts(forward.records.iter().map(|record| &record.body["data"]).collect()), expected);
+    let backward = feed.records_before(&filter, u64::MAX, 100).unwrap();
+    assert_eq!(counts(backward.records.iter().map(|record| &record.body["data"]).collect()), expected);
+    let timeline = feed.timeline("s", 0, 100).unwrap();
+    let requests = timeline.items.iter().filter(|item| item.event == "provider:request");
+    assert_eq!(counts(requests.map(|item| &item.data).collect()), expected);
+}

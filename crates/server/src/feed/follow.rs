@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use amplifier_audit::{Hash, Record, Storage};
+use amplifier_audit::{Bodies, Hash, Record, Storage};
 
 use super::query::as_sent;
 use super::{Shared, index::Index};
@@ -37,7 +37,7 @@ struct Place {
 
 /// Follows the log until it is told to stop.
 pub(super) fn follow(shared: &Arc<Shared>) {
-    let mut follower = Follower { shared, place: Place::default(), again: None, is_anew: false };
+    let mut follower = Follower { shared, place: Place::default(), again: None, is_anew: false, bodies: Bodies::new() };
     let mut wait = SOON;
     while !shared.is_stopped() {
         follower.is_anew = false;
@@ -66,6 +66,7 @@ struct Follower<'a> {
     again: Option<(u64, u64)>,
     /// Whether the last look has found that everything has to be read again.
     is_anew: bool,
+    bodies: Bodies,
 }
 
 impl Follower<'_> {
@@ -179,7 +180,8 @@ impl Follower<'_> {
                 }
                 record.seq += self.place.behind;
             }
-            let sent = record.as_ref().filter(|_| is_fresh).map(|record| as_sent(record, &shared.folder));
+            let sent =
+                record.as_ref().filter(|_| is_fresh).map(|record| as_sent(record, &shared.folder, &mut self.bodies));
             lines.push((record, offset, end, sent));
             offset = end;
         }

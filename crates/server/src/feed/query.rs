@@ -1,5 +1,6 @@
 //! Records by what they are about.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -7,9 +8,9 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use amplifier_audit::{Body, Folder, Kind, Record};
+use amplifier_audit::{Bodies, Body, Folder, Kind, Record};
 use amplifier_core::EventName;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -109,12 +110,13 @@ impl Shared {
         };
         let mut found = Vec::new();
         let mut bytes = 0;
+        let mut bodies = Bodies::new();
         let mut cursor = after.min(end);
         let read_to = self.scan(&ready, cursor, |record| {
             if found.len() >= limit || bytes > SENT_AT_ONCE {
                 return ControlFlow::Break(());
             }
-            let line: Arc<str> = as_sent(record, &self.folder).into();
+            let line: Arc<str> = as_sent(record, &self.folder, &mut bodies).into();
             bytes += line.len();
             found.push(line);
             cursor = record.seq + 1;
@@ -149,7 +151,7 @@ impl Shared {
                     if record.seq >= cursor || !ready.fits(&record) {
                         continue;
                     }
-                    let sent = as_sent(&record, &self.folder);
+                    let sent = as_sent(&record, &self.folder, &mut Bodies::new());
                     bytes += sent.len();
                     found.push(sent.into());
                     cursor = record.seq;
@@ -323,9 +325,9 @@ struct Sent<'a> {
     hash: String,
 }
 
-/// A record as it is sent: with its body put in, unless that is large.
-pub(super) fn as_sent(record: &Record<'_>, folder: &Folder) -> String {
-    let whole = large_body(record, folder);
+/// A record as it is sent: with its whole body, unless that is large.
+pub(super) fn as_sent(record: &Record<'_>, folder: &Folder, bodies: &mut Bodies) -> String {
+    let whole = whole_body(record, folder, bodies);
     let sent = Sent {
         seq: record.seq,
         at: &record.time,
@@ -341,19 +343,14 @@ pub(super) fn as_sent(record: &Record<'_>, folder: &Folder) -> String {
     serde_json::to_string(&sent).unwrap_or_default()
 }
 
-/// A body that is kept in a file of its own, if it is there as recorded and not too large.
-fn large_body(record: &Record<'_>, folder: &Folder) -> Option<Box<RawValue>> {
-    #[derive(Deserialize)]
-    struct Blob {
-        bytes: u64,
-    }
-    let text = record.body.get();
-    if !text.starts_with("{\"blob\"") || serde_json::from_str::<Blob>(text).ok()?.bytes > WHOLE {
+/// A body that does not stand in the line as a whole, if it is there as recorded and not too large.
+fn whole_body(record: &Record<'_>, folder: &Folder, bodies: &mut Bodies) -> Option<Box<RawValue>> {
+    if record.body_bytes() > WHOLE {
         return None;
     }
-    match record.whole_body(folder).ok()? {
-        Body::Whole(whole) => RawValue::from_string(whole.into_owned()).ok(),
-        Body::Erased { .. } | Body::Withheld { .. } => None,
+    match bodies.read(record, folder).ok()? {
+        Body::Whole(Cow::Owned(whole)) if whole.len() as u64 <= WHOLE => RawValue::from_string(whole).ok(),
+        Body::Whole(_) | Body::Erased { .. } | Body::Withheld { .. } => None,
     }
 }
 

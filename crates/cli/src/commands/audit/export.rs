@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use amplifier_audit::{Body, Folder, Record};
+use amplifier_audit::{Bodies, Body, Folder, Record};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use tempfile::NamedTempFile;
@@ -18,9 +18,9 @@ use crate::home::Home;
 
 /// Writes records for other programs, as JSON lines or CSV.
 ///
-/// JSON lines are the records as they stand in the log, so that each can still be checked. A body that is too large to stand in the log follows
-/// at the end of its line, as `content`; if it was erased, that is `null`, and `erased` is true. In CSV it stands in the place of the body, and
-/// text that a spreadsheet would take for a formula begins with an apostrophe.
+/// JSON lines are the records as they stand in the log, so that each can still be checked. A body that does not stand in the log as a whole, because
+/// it is too large or continues an earlier request to the model, follows at the end of its line, as `content`; if it was erased, that is `null`, and
+/// `erased` is true. In CSV it stands in the place of the body, and text that a spreadsheet would take for a formula begins with an apostrophe.
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     #[command(flatten)]
@@ -63,48 +63,21 @@ fn write(out: &mut dyn Write, reader: Reader, filter: &Filter, format: Format) -
         out.write_all(b"seq,time,writer,session,turn,event,kind,digest,body,h\r\n")?;
     }
     let folder = Folder::new(reader.folder().path());
+    let mut bodies = Bodies::new();
     reader.read(|record| {
         if filter.fits(record) {
-            let apart = Apart::of(record, &folder)?;
+            let problem = || format!("the body of record {}", record.seq);
             match format {
-                Format::Jsonl => writeln!(out, "{}", jsonl(record, apart.as_ref()))?,
-                Format::Csv => write!(out, "{}\r\n", csv(record, apart.as_ref()))?,
+                Format::Jsonl => writeln!(out, "{}", bodies.line(record, &folder).with_context(problem)?)?,
+                Format::Csv => {
+                    let body = bodies.read(record, &folder).with_context(problem)?;
+                    write!(out, "{}\r\n", csv(record, &body))?;
+                }
             }
         }
         Ok(())
     })?;
     Ok(out.flush()?)
-}
-
-/// A body that does not stand in its line.
-enum Apart {
-    /// It stands in a file of its own: JSON, in one line.
-    There(String),
-    Erased,
-}
-
-impl Apart {
-    /// That of a record; none if its body stands in the line.
-    fn of(record: &Record<'_>, folder: &Folder) -> anyhow::Result<Option<Self>> {
-        let whole = record.whole_body(folder).with_context(|| format!("the body of record {}", record.seq))?;
-        Ok(match whole {
-            Body::Whole(content) if content != record.body.get() => Some(Self::There(content.into_owned())),
-            Body::Erased { .. } => Some(Self::Erased),
-            // What was withheld says so itself.
-            Body::Whole(_) | Body::Withheld { .. } => None,
-        })
-    }
-}
-
-/// A record as a line of JSON: what was added to it comes last.
-fn jsonl(record: &Record<'_>, apart: Option<&Apart>) -> String {
-    let line = record.line();
-    let open = line.strip_suffix('}').unwrap_or(line);
-    match apart {
-        None => line.to_owned(),
-        Some(Apart::There(content)) => format!("{open},\"content\":{content}}}"),
-        Some(Apart::Erased) => format!("{open},\"content\":null,\"erased\":true}}"),
-    }
 }
 
 /// Writes a file that nobody sees before it is complete.
@@ -129,12 +102,12 @@ fn to_file(file: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> anyho
 }
 
 /// A record as a line of CSV (RFC 4180), without its end.
-fn csv(record: &Record<'_>, apart: Option<&Apart>) -> String {
+fn csv(record: &Record<'_>, whole: &Body<'_>) -> String {
     let body = record.body.get();
-    let body = match apart {
-        None => body.to_owned(),
-        Some(Apart::There(content)) => content.clone(),
-        Some(Apart::Erased) => format!("{},\"erased\":true}}", body.strip_suffix('}').unwrap_or(body)),
+    let body = match whole {
+        Body::Whole(whole) => whole.to_string(),
+        Body::Withheld { .. } => body.to_owned(),
+        Body::Erased { .. } => format!("{},\"erased\":true}}", body.strip_suffix('}').unwrap_or(body)),
     };
     let turn = record.turn.map(|turn| turn.to_string()).unwrap_or_default();
     let cells = [

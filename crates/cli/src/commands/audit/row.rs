@@ -1,6 +1,6 @@
 //! One record as one line.
 
-use amplifier_audit::{Kind, Record};
+use amplifier_audit::{Bodies, Body, Folder, Kind, Record};
 use anstyle::{AnsiColor, Style};
 
 use super::summary::{Weight, summary};
@@ -15,7 +15,7 @@ const WIDEST_NAME: usize = 40;
 
 /// How records are shown.
 pub(crate) enum Form {
-    /// As they stand in the log.
+    /// As they stand in the log, with bodies that do not stand in their lines.
     Json,
     /// In columns.
     Row {
@@ -30,23 +30,35 @@ impl Form {
         if json { Self::Json } else { Self::Row { columns: columns().unwrap_or(WIDEST) } }
     }
 
-    /// The line for a record.
-    pub(crate) fn line(&self, record: &Record<'_>) -> String {
+    /// The line for a record of the log in that folder.
+    pub(crate) fn line(&self, record: &Record<'_>, bodies: &mut Bodies, folder: &Folder) -> anyhow::Result<String> {
         match self {
-            Self::Json => record.line().to_owned(),
-            Self::Row { columns } => row(record, *columns),
+            Self::Json => Ok(bodies.line(record, folder)?),
+            // What is kept elsewhere is too large for a row.
+            Self::Row { columns } if record.body.get().starts_with("{\"blob\"") => {
+                Ok(row(record, record.body.get(), *columns))
+            }
+            Self::Row { columns } => Ok(match bodies.read(record, folder)? {
+                Body::Whole(body) => row(record, &body, *columns),
+                Body::Erased { .. } | Body::Withheld { .. } => row(record, record.body.get(), *columns),
+            }),
         }
+    }
+
+    /// The line for a record that was kept as it stands in the log.
+    pub(crate) fn line_of(&self, kept: &str, bodies: &mut Bodies, folder: &Folder) -> anyhow::Result<String> {
+        self.line(&Record::parse(kept.as_bytes())?, bodies, folder)
     }
 }
 
-fn row(record: &Record<'_>, columns: usize) -> String {
+fn row(record: &Record<'_>, body: &str, columns: usize) -> String {
     let name = |text: Option<&str>, width| padded(&cut(&harmless(text.unwrap_or("-")), WIDEST_NAME), width);
     let turn = record.turn.map_or_else(|| "-".to_owned(), |turn| turn.to_string());
     let place =
         format!("{:>6}  {}  {} {turn:>4}", record.seq, harmless(&record.time), name(record.session.as_deref(), 10),);
     let event = name(record.event.as_deref(), 18);
     let kind = padded(record.kind.as_str(), 17);
-    let (weight, text) = summary(record);
+    let (weight, text) = summary(record, body);
     let taken = unicode_width::UnicodeWidthStr::width(format!("{place}  {event} {kind} ").as_str());
     // On a narrow terminal the line wraps, so that something can be read at all.
     let text = harmless(&text);

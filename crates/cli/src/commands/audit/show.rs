@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::process::ExitCode;
 
+use amplifier_audit::{Bodies, Folder};
 use clap::Args;
 
 use super::Place;
@@ -25,7 +26,7 @@ pub(crate) struct Show {
     /// Only the last so many of them.
     #[arg(long, value_name = "COUNT")]
     last: Option<usize>,
-    /// Prints the records as they stand in the log.
+    /// Prints the records as they stand in the log, with bodies that do not stand in their lines as `content`.
     #[arg(long)]
     json: bool,
 }
@@ -34,21 +35,25 @@ impl Show {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let mut out = stdout();
         let form = Form::new(self.json);
-        let mut lines = VecDeque::new();
-        Reader::open(self.place.or_home(home)?)?.read(|record| {
+        let mut lines: VecDeque<String> = VecDeque::new();
+        let mut bodies = Bodies::new();
+        let reader = Reader::open(self.place.or_home(home)?)?;
+        let folder = Folder::new(reader.folder().path());
+        reader.read(|record| {
             if !self.filter.fits(record) {
                 return Ok(());
             }
-            let line = form.line(record);
-            let Some(last) = self.last else { return Ok(writeln!(out, "{line}")?) };
-            lines.push_back(line);
+            let Some(last) = self.last else {
+                return Ok(writeln!(out, "{}", form.line(record, &mut bodies, &folder)?)?);
+            };
+            lines.push_back(record.line().to_owned());
             if lines.len() > last {
                 lines.pop_front();
             }
             Ok(())
         })?;
         for line in lines {
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", form.line_of(&line, &mut bodies, &folder)?)?;
         }
         out.flush()?;
         Ok(ExitCode::SUCCESS)

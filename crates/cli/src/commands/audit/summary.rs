@@ -18,9 +18,9 @@ pub(crate) enum Weight {
     Good,
 }
 
-/// What the record says. The text is as the log has it: it can contain anything.
-pub(crate) fn summary(record: &Record<'_>) -> (Weight, String) {
-    let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
+/// What a record with that body says. The text is as the log has it: it can contain anything.
+pub(crate) fn summary(record: &Record<'_>, body: &str) -> (Weight, String) {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
     let text = |field: &str| plain(&body[field]);
     let number = |field: &str, thing: &str| match body[field].as_u64() {
         Some(number) => counted(number, thing),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use amplifier_audit::{Bodies, Folder};
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,7 +33,7 @@ pub(crate) struct Tail {
     /// Goes on with new records until it is stopped with Ctrl-C.
     #[arg(long, short)]
     follow: bool,
-    /// Prints the records as they stand in the log.
+    /// Prints the records as they stand in the log, with bodies that do not stand in their lines as `content`.
     #[arg(long)]
     json: bool,
 }
@@ -44,14 +45,16 @@ impl Tail {
         let form = Form::new(self.json);
         let mut out = stdout();
         let mut reader = Reader::open(self.place.or_home(home)?)?;
-        for line in reader.last(self.last, |record| self.filter.fits(record).then(|| form.line(record)))? {
-            writeln!(out, "{line}")?;
+        let mut bodies = Bodies::new();
+        let folder = Folder::new(reader.folder().path());
+        for line in reader.last(self.last, |record| self.filter.fits(record).then(|| record.line().to_owned()))? {
+            writeln!(out, "{}", form.line_of(&line, &mut bodies, &folder)?)?;
         }
         out.flush()?;
         let Some(interrupted) = interrupted else { return Ok(ExitCode::SUCCESS) };
         while interrupted.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
             reader.advance(|record| match self.filter.fits(record) {
-                true => Ok(writeln!(out, "{}", form.line(record))?),
+                true => Ok(writeln!(out, "{}", form.line(record, &mut bodies, &folder)?)?),
                 false => Ok(()),
             })?;
             out.flush()?;
