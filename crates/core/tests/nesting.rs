@@ -49,7 +49,7 @@ fn a_guard_that_emits_what_it_guards_denies_what_is_too_deep() {
         inner.denial().map(|denial| HookResult::deny(denial.reason()))
     });
     let outcome = hooks.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
-    let reason = "hook `echo` failed: called from inside 16 other hooks";
+    let reason = "the hook failed: called from inside 16 other hooks";
     assert_eq!(outcome.denial().unwrap().reason(), reason);
 }
 

@@ -138,7 +138,7 @@ fn model(specs: &[Spec], data: &Bag) -> Summary {
         if let Some((kind, text)) = failure {
             come.reports.push((name.clone(), kind, None));
             if gate && spec.on_error == OnError::Deny {
-                let reason = format!("hook `{name}` failed: {text}");
+                let reason = format!("the hook failed: {text}");
                 denial = Some(Denial { by: name.into(), reason: Some(reason) });
             }
             continue;

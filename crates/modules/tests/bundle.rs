@@ -1,6 +1,7 @@
 //! Bundles: what can stand in them, and what is said about mistakes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use amplifier_core::{HookRegistry, OnError, TOOL_PRE, data};
@@ -52,6 +53,47 @@ fn a_bundle_holds_hooks_of_all_kinds() {
     let names: Vec<String> = bundle.hooks.iter().map(|entry| entry.value.shown_name()).collect();
     let expected = ["no-destructive-shell", "./hooks/lint.sh", "python3", "http://127.0.0.1:9000/hook"];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn a_failing_hook_denies_at_gating_events_unless_its_bundle_or_its_role_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let hooks = registered(
+        folder.path(),
+        r#"
+        hooks:
+          - { rule: rule, on: "*", deny: x }
+          - { command: "true", name: command, on: "*" }
+          - { worker: [cat], name: worker, on: "*" }
+          - { http: "http://127.0.0.1:1/", name: http, on: "*" }
+          - { command: "true", name: lax, on: "*", on_error: continue }
+          - { command: "true", name: strict, on: "*", on_error: deny }
+          - { command: "true", name: observer, on: "*", role: observer }
+          - { module: hooks-todo-reminder, name: module }
+        "#,
+    )
+    .unwrap();
+    let at = |event: &str| -> BTreeMap<String, OnError> {
+        let hooks = hooks.list_handlers_of(event).unwrap().into_iter();
+        hooks.map(|hook| (hook.name.to_string(), hook.on_error)).collect()
+    };
+    let by_default = ["rule", "command", "worker", "http"];
+    for event in
+        ["session:start", "prompt:submit", "provider:request", "decision:tool_resolution", "tool:pre", "agent:spawn"]
+    {
+        let found = at(event);
+        assert!(by_default.iter().all(|name| found[*name] == OnError::Deny), "{event}: {found:?}");
+    }
+    for event in ["session:end", "provider:response", "tool:post", "agent:complete", "my:event"] {
+        let found = at(event);
+        assert!(by_default.iter().all(|name| found[*name] == OnError::Continue), "{event}: {found:?}");
+    }
+    for event in ["tool:pre", "tool:post"] {
+        let found = at(event);
+        let stated = (found["lax"], found["strict"], found["observer"]);
+        assert_eq!(stated, (OnError::Continue, OnError::Deny, OnError::Continue), "{event}");
+    }
+    assert_eq!(at("provider:request")["module"], OnError::Deny);
 }
 
 #[test]
@@ -174,9 +216,9 @@ async fn hooks_of_all_kinds_answer_where_their_conditions_hold() {
     let roles: Vec<_> = hooks.list_handlers().iter().map(|hook| (hook.name.to_string(), hook.on_error)).collect();
     let expected = [
         ("production-guard", OnError::Deny),
+        ("lint", OnError::Deny),
         ("lint", OnError::Continue),
-        ("lint", OnError::Continue),
-        ("policy", OnError::Continue),
+        ("policy", OnError::DenyGating),
     ];
     assert_eq!(roles, expected.map(|(name, on_error)| (name.to_owned(), on_error)));
 

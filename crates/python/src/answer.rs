@@ -33,8 +33,12 @@ pub(crate) fn read_json(answer: &Bound<'_, PyAny>) -> Result<amplifier_core::Hoo
 
 /// The result over JSON.
 pub(crate) fn in_json(py: Python<'_>, flat: NativeFlat) -> Result<amplifier_core::HookResult, HookError> {
-    let flat = flat.try_map_data(|data| encode::to_map(data.bind(py))).map_err(|error| unreadable(py, &error))?;
-    amplifier_core::HookResult::from_flat(flat)
+    let action = flat.action;
+    let flat = flat.try_map_data(|data| encode::to_map(data.bind(py))).map_err(|error| match action {
+        FlatAction::Continue => unreadable(py, &error),
+        _ => HookError::InvalidAnswer(unreadable_text(py, &error)),
+    });
+    amplifier_core::HookResult::from_flat(flat?)
 }
 
 fn flat(answer: &Bound<'_, PyAny>) -> Result<Option<NativeFlat>, HookError> {
@@ -47,7 +51,11 @@ fn flat(answer: &Bound<'_, PyAny>) -> Result<Option<NativeFlat>, HookError> {
         return if result.is_silent() { Ok(None) } else { result.to_flat(py).map(Some) };
     }
     if let Ok(fields) = answer.cast::<PyDict>() {
-        return HookResult::from_dict(fields).map_err(|error| unreadable(py, &error))?.to_flat(py).map(Some);
+        let result = HookResult::from_dict(fields).map_err(|error| match intervenes(fields) {
+            true => HookError::InvalidAnswer(unreadable_text(py, &error)),
+            false => unreadable(py, &error),
+        });
+        return result?.to_flat(py).map(Some);
     }
     let found = type_name(answer);
     let expected = "expected a HookResult, a dict or None";
@@ -55,7 +63,17 @@ fn flat(answer: &Bound<'_, PyAny>) -> Result<Option<NativeFlat>, HookError> {
 }
 
 fn unreadable(py: Python<'_>, error: &PyErr) -> HookError {
-    HookError::Unreadable(format!("the answer cannot be read: {}", error.value(py)))
+    HookError::Unreadable(unreadable_text(py, error))
+}
+
+fn unreadable_text(py: Python<'_>, error: &PyErr) -> String {
+    format!("the answer cannot be read: {}", error.value(py))
+}
+
+/// `true` if a dict states an action other than `continue`.
+fn intervenes(fields: &Bound<'_, PyDict>) -> bool {
+    let action = fields.get_item("action").ok().flatten();
+    action.is_some_and(|action| action.extract::<String>().map_or(true, |action| action != "continue"))
 }
 
 /// An option that is stated with its effect.
@@ -97,7 +115,11 @@ impl HookResult {
         let text = |text: &Option<Py<PyString>>| text.as_ref().map(|text| text.bind(py).to_string_lossy().into_owned());
         // Looked at again, because the list may have been changed since.
         let options = self.approval_options.as_ref().map(|options| read_options("approval_options", options.bind(py)));
-        let options = options.transpose().map_err(|error| unreadable(py, &error))?.flatten();
+        let invalid = |error: &PyErr| match self.action {
+            FlatAction::Continue => unreadable(py, error),
+            _ => HookError::InvalidAnswer(unreadable_text(py, error)),
+        };
+        let options = options.transpose().map_err(|error| invalid(&error))?.flatten();
         let options = options.map(|options| {
             let option = |option: Bound<'_, PyAny>| match option.cast::<PyString>() {
                 Ok(label) => Some(FlatOption::Label(label.to_string_lossy().into_owned())),
@@ -109,7 +131,7 @@ impl HookResult {
         let data = self.data.as_ref().map(|data| data.bind(py).copy().map(Bound::unbind)).transpose();
         Ok(FlatResult {
             action: self.action,
-            data: data.map_err(|error| unreadable(py, &error))?,
+            data: data.map_err(|error| invalid(&error))?,
             reason: text(&self.reason),
             context_injection: text(&self.context_injection),
             context_injection_role: self.context_injection_role,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::{HookRole, OnError, Registration};
+use amplifier_core::{HookRole, Registration};
 use amplifier_modules::bundle::{BundleError, Loaded, Made, Source, load_hosted};
 use amplifier_modules::{Host, MODULES, Module, Scope};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -293,7 +293,7 @@ impl BundleHook {
             settings.set_item("role", if role == HookRole::Gate { "gate" } else { "observer" })?;
         }
         if let Some(on_error) = entry.on_error {
-            settings.set_item("on_error", if on_error == OnError::Deny { "deny" } else { "continue" })?;
+            settings.set_item("on_error", on_error.as_str())?;
         }
         Ok(settings)
     }

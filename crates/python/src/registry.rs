@@ -338,8 +338,10 @@ impl HookRegistry {
         let on_error = match on_error {
             "continue" => OnError::Continue,
             "deny" => OnError::Deny,
+            "deny_gating" => OnError::DenyGating,
             other => {
-                return Err(PyValueError::new_err(format!("`on_error` must be `continue` or `deny`; found `{other}`")));
+                let text = format!("`on_error` must be `continue`, `deny` or `deny_gating`; found `{other}`");
+                return Err(PyValueError::new_err(text));
             }
         };
         let settings = Settings { event, priority, name, role, on_error, timeout: duration("timeout", timeout.0)? };

@@ -215,7 +215,7 @@ def test_waiting_for_a_person_is_not_counted() -> None:
     result = simulated.run(registry.emit("outer:event", {"after": 2}))
     assert result.data and result.data["inner"] == "continue"
     result = simulated.run(registry.emit("outer:event", {"after": 4}))
-    assert result.reason == "hook `asks` failed: gave no answer within 5s"
+    assert result.reason == "the hook failed: gave no answer within 5s"
 
 
 def test_large_injections_are_refused() -> None:

@@ -181,7 +181,7 @@ def test_a_coroutine_that_cannot_run_is_a_failure_of_its_hook() -> None:
     registry.register(EVENT, begin, name="begin")
     outcome = asyncio.run(registry.emit_with_outcome(EVENT, {}))
     assert [report["error"] for report in outcome.reports] == ["RuntimeError: cannot reuse already awaited coroutine", None]
-    assert (outcome.denied_by, outcome.reason) == ("begin", "hook `runs already` failed: ValueError: coroutine already executing")
+    assert (outcome.denied_by, outcome.reason) == ("begin", "the hook failed: ValueError: coroutine already executing")
 
 
 def test_what_handlers_give_is_released() -> None:

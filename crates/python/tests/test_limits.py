@@ -32,7 +32,7 @@ def test_a_hook_that_takes_too_long_is_cancelled() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         result = await registry.emit(EVENT, {})
-        assert (result.action, result.reason) == ("deny", "hook `slow` failed: gave no answer within 5s")
+        assert (result.action, result.reason) == ("deny", "the hook failed: gave no answer within 5s")
         assert (loop.time(), seen) == (5.5, ["cleaned up"])
         task = asyncio.current_task()
         assert task is not None and getattr(task, "cancelling", lambda: 0)() == 0
@@ -132,7 +132,7 @@ def test_a_hook_fails_if_what_it_awaits_is_cancelled(at_once: bool) -> None:
         for event, name in ((EVENT, "waits"), ("other:event", "raises_at_once")):
             for _ in range(2):
                 result = await registry.emit(event, {})
-                assert (result.action, result.reason) == ("deny", f"hook `{name}` failed: CancelledError")
+                assert (result.action, result.reason) == ("deny", "the hook failed: CancelledError")
         # The emission itself can still be cancelled, also after such a failure.
         task = asyncio.ensure_future(registry.emit("slow:event", {}))
         registry.register("slow:event", waits_for_ever)
@@ -354,7 +354,7 @@ def test_a_hook_that_ran_out_of_time_inside_another_one_ends_nothing_else() -> N
 
         outer.register("c:d", waits, timeout=0.4, on_error="deny")
         result = await outer.emit("c:d", {})
-        assert (result.action, result.reason) == ("deny", "hook `waits` failed: gave no answer within 400ms")
+        assert (result.action, result.reason) == ("deny", "the hook failed: gave no answer within 400ms")
 
     simulated.run(main())
 

@@ -190,6 +190,28 @@ provider:request     session-bundles             0  observer  continue  30 s    
 }
 
 #[test]
+fn hooks_are_listed_with_what_their_failure_does_at_each_event() {
+    let place = Place::with(json!([]));
+    let hooks = "hooks:\n  - { command: 'true', name: guard, on: 'tool:*' }\n  - { command: 'true', name: lax, on: tool:pre, on_error: continue }\n";
+    place.write("home/bundle.yaml", hooks);
+    let on_error = |event: &str| {
+        let mut arguments = vec!["hooks", "list", "--json"];
+        arguments.extend(Some(event).filter(|event| !event.is_empty()));
+        let lines = place.amplifier(&arguments).fine();
+        let hooks = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let named = hooks.filter(|hook| hook["level"] == "user");
+        named.map(|hook| hook["on_error"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(on_error("tool:pre"), ["deny", "continue"]);
+    assert_eq!(on_error("tool:post"), ["continue"]);
+    assert_eq!(on_error(""), ["deny_gating", "continue"]);
+    let table = place.amplifier(&["hooks", "list"]).fine();
+    let row = table.lines().find(|line| line.contains("guard")).unwrap();
+    assert!(row.contains("gate      by event  30 s"), "{table}");
+    assert!(table.contains("\nby event: deny at session:start, prompt:submit, "), "{table}");
+}
+
+#[test]
 fn standing_answers_are_listed_and_taken_back() {
     let place = Place::with(json!([]));
     let list = || place.amplifier(&["approvals", "list"]).fine();

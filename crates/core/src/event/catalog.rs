@@ -2,6 +2,7 @@
 
 use super::events::CATALOG;
 use super::{Answers, EventName, EventSpec};
+use crate::wildcard;
 
 /// The reference of all known events, in the order of an agent's life.
 ///
@@ -18,5 +19,13 @@ impl EventName {
     pub fn answers(&self) -> Answers {
         let canonical = self.canonical();
         catalog().iter().find(|spec| spec.name == canonical).map_or(Answers::All, |spec| spec.answers)
+    }
+
+    /// `true` if an operation waits for the hooks of this event: `session:start`, `prompt:submit`, `provider:request`,
+    /// `decision:*_resolution`, `tool:pre` and `agent:spawn`. There, a failing hook of a bundle denies by default.
+    pub fn is_gating(&self) -> bool {
+        let name = self.as_str();
+        matches!(name, "session:start" | "prompt:submit" | "provider:request" | "tool:pre" | "agent:spawn")
+            || wildcard::matches("decision:*_resolution", name)
     }
 }

@@ -220,9 +220,11 @@ impl<D: Data> Emission<D> {
 
     fn fail(&mut self, index: usize, error: &HookError) {
         let info = self.hook(index).info();
-        if info.role == HookRole::Gate && info.on_error == OnError::Deny {
-            let reason = format!("hook `{}` failed: {error}", info.name);
-            self.deny(index, Some(reason));
+        // Whoever answered with an action tried to intervene: its failure must not let the operation through.
+        let denies = matches!(error, HookError::InvalidAnswer(_)) || info.on_error.at(self.event()) == OnError::Deny;
+        if denies && info.role == HookRole::Gate {
+            // Wherever a denial is shown, the name of the hook stands before the reason.
+            self.deny(index, Some(format!("the hook failed: {error}")));
         }
     }
 

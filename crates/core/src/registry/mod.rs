@@ -344,7 +344,7 @@ impl HookRegistry {
         self.shared.book.infos()
     }
 
-    /// The hooks that listen to an event, in running order.
+    /// The hooks that listen to an event, in running order, each with its `on_error` at that event.
     ///
     /// ```
     /// # use amplifier_core::{HookRegistry, TOOL_PRE};
@@ -358,7 +358,13 @@ impl HookRegistry {
     /// ```
     pub fn list_handlers_of<K: EventKey>(&self, event: K) -> K::Checked<Vec<HookInfo>> {
         let listeners = self.shared.book.listeners(&event);
-        K::checked(listeners.map(|all| all.hooks().iter().map(|hook| hook.info().clone()).collect()))
+        K::checked(listeners.map(|all| {
+            let info = |hook: &ListedHook| {
+                let info = hook.info();
+                HookInfo { on_error: info.on_error.at(all.event()), ..info.clone() }
+            };
+            all.hooks().iter().map(info).collect()
+        }))
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {

@@ -92,7 +92,15 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
                 event: pattern.as_str().into(),
                 priority: self.priority,
                 role: self.role,
-                on_error: self.on_error,
+                on_error: match (self.on_error, self.role) {
+                    // An observer's failure stops nothing.
+                    (OnError::DenyGating, HookRole::Observer) => OnError::Continue,
+                    // A pattern hears events of both kinds.
+                    (OnError::DenyGating, HookRole::Gate) if !pattern.as_str().contains('*') => {
+                        OnError::DenyGating.at(&pattern)
+                    }
+                    (on_error, _) => on_error,
+                },
                 timeout: self.timeout,
             };
             let place = self.registry.shared.book.add(info, pattern, has_default_name, hook);

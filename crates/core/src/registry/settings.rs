@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::EventName;
 use crate::text::{as_seconds, as_text};
 
 /// What a hook's answer can do.
@@ -21,13 +22,36 @@ pub enum HookRole {
 
 /// What happens to the operation when a hook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// It goes on; the failure is logged and recorded.
+    /// It goes on; the failure is logged, recorded and shown to the user.
     #[default]
     Continue,
     /// It is denied, with the hook and the error named. For guards.
     Deny,
+    /// It is denied at the events that gate an operation, such as `tool:pre`, and goes on at all others. The default for hooks of a bundle.
+    DenyGating,
+}
+
+impl OnError {
+    /// The setting at one event: `Continue` or `Deny`.
+    #[must_use]
+    pub fn at(self, event: &EventName) -> Self {
+        match self {
+            Self::DenyGating if event.is_gating() => Self::Deny,
+            Self::DenyGating => Self::Continue,
+            other => other,
+        }
+    }
+
+    /// The word for it: `continue`, `deny` or `deny_gating`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Deny => "deny",
+            Self::DenyGating => "deny_gating",
+        }
+    }
 }
 
 /// What is known about a registered hook.

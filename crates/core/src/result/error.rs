@@ -16,6 +16,9 @@ pub enum HookError {
     TimedOut(Duration),
     /// The hook answered something that is no result, or could not read the event.
     Unreadable(String),
+    /// The hook answered an object that states an action other than `continue`, but is invalid. It tried to intervene, so
+    /// a gate that answers so denies the operation, whatever its `on_error` says.
+    InvalidAnswer(String),
 }
 
 impl HookError {
@@ -30,7 +33,15 @@ impl HookError {
             Self::Failed(_) => "failed",
             Self::Panicked(_) => "panicked",
             Self::TimedOut(_) => "timed_out",
-            Self::Unreadable(_) => "unreadable",
+            Self::Unreadable(_) | Self::InvalidAnswer(_) => "unreadable",
+        }
+    }
+
+    /// The failure of a hook that answered a JSON value which cannot be read: `answer` tells whether it tried to intervene.
+    pub fn unreadable(answer: &serde_json::Value, what: impl Into<String>) -> Self {
+        match answer.get("action") {
+            Some(action) if action != "continue" => Self::InvalidAnswer(what.into()),
+            _ => Self::Unreadable(what.into()),
         }
     }
 
@@ -48,7 +59,7 @@ impl std::fmt::Display for HookError {
         match self {
             Self::Panicked(what) => write!(f, "panicked: {what}"),
             Self::TimedOut(after) => write!(f, "gave no answer within {after:?}"),
-            Self::Failed(what) | Self::Unreadable(what) => f.write_str(what),
+            Self::Failed(what) | Self::Unreadable(what) | Self::InvalidAnswer(what) => f.write_str(what),
         }
     }
 }

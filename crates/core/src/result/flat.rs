@@ -176,13 +176,18 @@ impl<O> HookResult<O> {
     /// Reads the flat form.
     ///
     /// # Errors
-    /// [`HookError::Unreadable`] if the action lacks what it needs, or the time limit is no time.
+    /// [`HookError::InvalidAnswer`] if the action lacks what it needs or the time limit is no time; with the action `continue`
+    /// [`HookError::Unreadable`].
     pub fn from_flat(flat: FlatResult<O>) -> Result<Self, HookError> {
-        let unreadable = |what: &str| HookError::Unreadable(format!("{CANNOT_READ}: {what}"));
+        let is_continue = flat.action == FlatAction::Continue;
+        let unreadable = |what: &str| {
+            let what = format!("{CANNOT_READ}: {what}");
+            if is_continue { HookError::Unreadable(what) } else { HookError::InvalidAnswer(what) }
+        };
         // Checked for every action: whoever writes a negative time is mistaken about something.
         let seconds = flat.approval_timeout;
         if !(seconds.is_finite() && seconds >= 0.0) {
-            return Err(HookError::Unreadable(format!("{CANNOT_READ}: `approval_timeout` is {seconds}")));
+            return Err(unreadable(&format!("`approval_timeout` is {seconds}")));
         }
         // Ages are a time limit too, only one that no clock can hold.
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -246,7 +251,7 @@ impl<O> HookResult<O> {
 pub(super) const CANNOT_READ: &str = "the answer cannot be read";
 
 /// Says where the answer is wrong without repeating what it says: errors are logged, and answers may hold secrets.
-fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> HookError {
+fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     let (path, text) = (error.path().to_string(), error.inner().to_string());
     // The last one: an earlier one may be part of the value.
     let text = match text.rsplit_once(", expected ") {
@@ -258,7 +263,7 @@ fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> Hoo
         _ => text,
     };
     let place = if path == "." { String::new() } else { format!(" in `{}`", plain(&path, 60)) };
-    HookError::Unreadable(format!("{CANNOT_READ}{place}: {}", plain(&text, 400)))
+    format!("{CANNOT_READ}{place}: {}", plain(&text, 400))
 }
 
 fn plain(text: &str, longest: usize) -> String {
@@ -280,12 +285,13 @@ impl HookResult {
     /// ```
     ///
     /// # Errors
-    /// [`HookError::Unreadable`] for everything else.
+    /// [`HookError::InvalidAnswer`] for an invalid object that states an action other than `continue`, [`HookError::Unreadable`]
+    /// for everything else.
     pub fn from_json(answer: Value) -> Result<Self, HookError> {
         match answer {
             Value::Null => Ok(Self::proceed()),
-            Value::Object(_) => serde_path_to_error::deserialize(answer)
-                .map_err(|error| unreadable_json(&error))
+            Value::Object(_) => serde_path_to_error::deserialize(&answer)
+                .map_err(|error| HookError::unreadable(&answer, unreadable_json(&error)))
                 .and_then(Self::from_flat),
             other => {
                 let kind = match other {

@@ -165,9 +165,9 @@ impl Part {
         Self::new(events, hook, HookRole::Observer, OnError::Continue)
     }
 
-    /// A hook that has a say, but whose failure stops nothing.
+    /// A hook that can change the outcome. Its failure denies at gating events.
     pub(crate) fn gate(events: &[&str], hook: impl Hook) -> Self {
-        Self::new(events, hook, HookRole::Gate, OnError::Continue)
+        Self::new(events, hook, HookRole::Gate, OnError::DenyGating)
     }
 
     /// A hook that stands against something: nothing gets past it by making it fail.

@@ -335,9 +335,8 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
         }
     };
     let events = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
-    // A rule that fails must not let through what it stands against.
-    let on_error = if matches!(answers, Answers::Rule(_)) { OnError::Deny } else { OnError::Continue };
-    Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role: HookRole::Gate, on_error, timeout: None }])
+    let (role, on_error) = (HookRole::Gate, OnError::DenyGating);
+    Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role, on_error, timeout: None }])
 }
 
 /// What is wrong with a rule, by the names that the keys have in a bundle: `timeout` and `role` are others there.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::map::Entry;
 
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
@@ -64,7 +65,7 @@ struct Answer {
 impl Answer {
     fn result(self) -> Result<HookResult, HookError> {
         if self.has_twice {
-            return Err(HookError::Unreadable("the answer cannot be read: it has a key twice".to_owned()));
+            return Err(HookError::unreadable(&self.value, "the answer cannot be read: it has a key twice"));
         }
         HookResult::from_json(self.value)
     }
@@ -127,7 +128,17 @@ impl<'de> Visitor<'de> for AnswerVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Answer, A::Error> {
         let (mut all, mut has_twice) = (Map::new(), false);
         while let Some((key, field)) = fields.next_entry::<String, Answer>()? {
-            has_twice |= all.insert(key, field.value).is_some() || field.has_twice;
+            has_twice |= field.has_twice;
+            match all.entry(key) {
+                Entry::Vacant(entry) => _ = entry.insert(field.value),
+                Entry::Occupied(mut entry) => {
+                    has_twice = true;
+                    // Of two actions, the one that intervenes is kept: it decides what the unreadable answer does.
+                    if entry.get() == "continue" {
+                        entry.insert(field.value);
+                    }
+                }
+            }
         }
         Ok(Answer { value: Value::Object(all), has_twice })
     }

@@ -185,7 +185,7 @@ class HookRegistry:
         name: str | None = None,
         *,
         role: Literal["gate", "observer"] = "gate",
-        on_error: Literal["continue", "deny"] = "continue",
+        on_error: Literal["continue", "deny", "deny_gating"] = "continue",
         timeout: float = 30.0,
     ) -> Unregister: ...
     @overload
@@ -197,7 +197,7 @@ class HookRegistry:
         name: str | None = None,
         *,
         role: Literal["gate", "observer"] = "gate",
-        on_error: Literal["continue", "deny"] = "continue",
+        on_error: Literal["continue", "deny", "deny_gating"] = "continue",
         timeout: float = 30.0,
     ) -> Callable[[_Handler], _Handler]: ...
     @overload
@@ -209,7 +209,7 @@ class HookRegistry:
         name: str | None = None,
         *,
         role: Literal["gate", "observer"] = "gate",
-        on_error: Literal["continue", "deny"] = "continue",
+        on_error: Literal["continue", "deny", "deny_gating"] = "continue",
         timeout: float = 30.0,
     ) -> Unregister: ...
     @overload
@@ -221,7 +221,7 @@ class HookRegistry:
         name: str | None = None,
         *,
         role: Literal["gate", "observer"] = "gate",
-        on_error: Literal["continue", "deny"] = "continue",
+        on_error: Literal["continue", "deny", "deny_gating"] = "continue",
         timeout: float = 30.0,
     ) -> Callable[[_Handler], _Handler]: ...
     def set_default_fields(self, **defaults: Any) -> None: ...

@@ -57,8 +57,10 @@ class Registration:
 class ScopedHooks:
     """The registry as a module sees it: every hook that it registers is noted."""
 
-    def __init__(self, hooks: Any, settings: dict[str, Any]) -> None:
+    def __init__(self, hooks: Any, settings: dict[str, Any], defaults: dict[str, Any]) -> None:
         self._hooks = hooks
+        # What holds for hooks about which the module says nothing.
+        self._defaults = defaults
         # What whoever mounts the module says about its hooks counts more than what it says itself.
         self._settings = settings
         #: Whether the module goes: what it registered from then on would stay.
@@ -77,7 +79,7 @@ class ScopedHooks:
 
             return decorate
         self.must_be_open()
-        settings = {"priority": priority, "name": name, **options, **self._settings}
+        settings = {"priority": priority, "name": name, **self._defaults, **options, **self._settings}
         priority, name = settings.pop("priority"), settings.pop("name")
         options = settings
 
@@ -103,9 +105,11 @@ class ScopedHooks:
 class Scope:
     """The coordinator as a module sees it. Everything but what is noted goes to the coordinator itself."""
 
-    def __init__(self, coordinator: Any, settings: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, coordinator: Any, settings: dict[str, Any] | None = None, defaults: dict[str, Any] | None = None
+    ) -> None:
         self._coordinator = coordinator
-        self.hooks = ScopedHooks(coordinator.hooks, settings or {})
+        self.hooks = ScopedHooks(coordinator.hooks, settings or {}, defaults or {})
         self._cleanups: list[Callable[[], Any]] = []
 
     def get(self, point: str, name: str | None = None) -> Any:

@@ -335,7 +335,8 @@ async def _mount_module(coordinator: Any, hook: BundleHook, name: str) -> Mounte
     place = pathlib.Path(hook.folder, name) if is_file else name
     try:
         module = _load_module(place)
-        return await module.mount(coordinator, hook.config(), hook.settings())
+        # As for all hooks of a bundle, a failure denies where an operation waits for the hook.
+        return await module.mount(coordinator, hook.config(), hook.settings(), {"on_error": "deny_gating"})
     except ModuleError as error:
         known = "" if is_file else _meant(name)
         # As the bundle calls it.

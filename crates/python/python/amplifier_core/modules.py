@@ -44,17 +44,18 @@ class Module:
         coordinator: Any,
         config: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> Mounted:
         """Mounts the module. If that fails or is cancelled, everything that it had registered is taken away again.
 
         The module sees the coordinator through a view that notes what it registers, and gets a dict of its own as its
         configuration. ``settings`` (``priority``, ``name``, ``role``, ``on_error``, ``timeout``) count for all of its hooks, whatever
-        it says itself.
+        it says itself; ``defaults`` for those about which it says nothing.
         """
         if not hasattr(coordinator, "hooks"):
             raise ModuleError(f"module `{self.name}` needs a coordinator with `hooks`; found `{type(coordinator).__name__}`")
         self._check_signature()
-        mounted = Mounted(self.name, Scope(coordinator, dict(settings or {})))
+        mounted = Mounted(self.name, Scope(coordinator, dict(settings or {}), dict(defaults or {})))
         try:
             given = self.function(mounted._scope, dict(config or {}))
             if inspect.isawaitable(given):

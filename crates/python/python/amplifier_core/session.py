@@ -287,7 +287,9 @@ class Session:
         self._ending: concurrent.futures.Future[None] | None = None
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
-        limits = {**settings.get("config", {}), **settings_of(config)}
+        # A session that is built from configuration is strict unless the program says otherwise.
+        strict = {} if bundle is None else {"forbid_default_allow": True, "audit_required": audit is not None}
+        limits = {**strict, **settings.get("config", {}), **settings_of(config)}
         approvals = _approvals(approval_system)
         self._protection = Protection(bundle, audit, store, self._place)
         can_start = workspace is not None or bool(settings.get("mcp"))

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
-use amplifier_core::{Approval, Decision, DefaultDecision, HookInfo, HookRegistry, HookRole, OnError, Outcome};
+use amplifier_core::{
+    Approval, Decision, DefaultDecision, EventName, HookInfo, HookRegistry, HookRole, OnError, Outcome, catalog,
+};
 use amplifier_modules::bundle::{BundleError, BundleLevel, Levels, Loaded, Placed, load, schema};
 use amplifier_modules::{Host, Starter};
 use anyhow::{Context, Result, bail};
@@ -248,6 +250,15 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
         for (line, level) in lines.lines().zip(std::iter::once("LEVEL").chain(levels)) {
             writeln!(out, "{}  {level}", padded(line, widest))?;
         }
+        if listed.iter().any(|hook| hook.on_error == OnError::DenyGating) {
+            let is_gating = |name: &&str| name.parse::<EventName>().is_ok_and(|name| name.is_gating());
+            let gating: Vec<_> = catalog().iter().map(|spec| spec.name).filter(is_gating).collect();
+            writeln!(
+                out,
+                "\n{BY_EVENT}: deny at {}; continue elsewhere. Give an event to see one.",
+                gating.join(", ")
+            )?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -318,6 +329,9 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The `on_error` of a hook that listens to a pattern and denies at gating events only.
+const BY_EVENT: &str = "by event";
+
 /// Hooks as a table.
 pub fn table(hooks: &[HookInfo]) -> String {
     let names: Vec<_> = hooks.iter().map(|hook| visible(&hook.name, Reading::Exact)).collect();
@@ -337,8 +351,9 @@ pub fn table(hooks: &[HookInfo]) -> String {
             HookRole::Observer => "observer",
         };
         let on_error = match on_error {
-            OnError::Continue => "continue",
-            OnError::Deny => "deny",
+            // A pattern: `list` says at which events.
+            OnError::DenyGating => BY_EVENT,
+            on_error => on_error.as_str(),
         };
         let (event, name) = (padded(event, events), padded(name, widest));
         let priority = match *priority {
