@@ -8,7 +8,7 @@ use amplifier_agent::provider::{Provider, Remote, RemoteOptions, Script, Scripte
 use amplifier_agent::tool::{McpServer, Workspace, standard};
 use amplifier_agent::{Cancel, Session, SessionBuilder, Store, Watch};
 use amplifier_audit::{AnchorState, Log};
-use amplifier_core::{HookRegistry, Level, SessionConfig, ToolCall};
+use amplifier_core::{Display, HookRegistry, Level, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
 use anyhow::{Context, Result, anyhow, bail};
@@ -43,6 +43,13 @@ pub struct Prepared {
     pub servers: Vec<McpServer>,
     /// The connection to a server that sees the session, if one is configured.
     pub serving: Option<Serving>,
+}
+
+impl Prepared {
+    /// The same with another display for the messages of hooks.
+    pub fn shown_on(self, display: impl Display) -> Self {
+        Self { builder: self.builder.display(display), ..self }
+    }
 }
 
 /// Puts a session together.

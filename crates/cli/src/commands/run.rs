@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_audit::Log;
-use amplifier_core::HookRegistry;
+use amplifier_core::{Display, DisplayMessage, HookRegistry, PortError};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::serving::Reach;
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_when_told};
-use crate::terminal::{Look, Screen};
+use crate::terminal::{Look, Screen, TerminalDisplay};
 
 /// Do one task, and end.
 #[derive(Args, Debug)]
@@ -63,6 +63,10 @@ impl Run {
                 // What was begun so far ends with the future.
                 () = cancel.reached(CancelLevel::Graceful) => return Ok(Done::without_session(TurnEnd::Interrupted)),
             };
+            let prepared = match self.json {
+                true => prepared.shown_on(MessageLines { lines: lines.clone(), screen: screen.clone() }),
+                false => prepared,
+            };
             one_turn(prepared, &screen, &cancel, &task).await
         };
         let Done { end, session_id, left } = done.await?;
@@ -99,6 +103,21 @@ impl Lines {
     fn all_written(&self) -> Result<()> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err).context("the events cannot be written to standard output")
+    }
+}
+
+/// Shows messages on standard error and as lines of JSON.
+struct MessageLines {
+    lines: Lines,
+    screen: Screen,
+}
+
+impl Display for MessageLines {
+    async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
+        let DisplayMessage { text, level, source } = message;
+        let data = json!({ "level": level.as_str(), "source": source, "text": text });
+        self.lines.print(&json!({ "event": "display:message", "data": data }));
+        TerminalDisplay::new(self.screen.clone()).show_message(message).await
     }
 }
 

@@ -4,6 +4,7 @@ mod approve;
 mod ask;
 mod channels;
 mod config;
+mod failures;
 mod inject;
 mod record;
 mod route;
@@ -26,6 +27,7 @@ use tokio::task::JoinSet;
 
 use self::approve::{Ledger, Question};
 use self::channels::Channels;
+use self::failures::ShownFailures;
 use self::inject::{Budget, Fate};
 use self::route::{HookApproval, Routing, TOOL_CALL_ID};
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
@@ -79,6 +81,7 @@ struct Shared {
     rules: Arc<Standing>,
     ledger: Arc<Mutex<Ledger>>,
     budget: Arc<Mutex<Budget>>,
+    failures: Arc<Mutex<ShownFailures>>,
     channels: Arc<Channels>,
     turn: Arc<AtomicU64>,
     questions: Arc<AtomicU64>,
@@ -223,6 +226,7 @@ impl Coordinator {
             config: SessionConfig::default(),
             ledger: Arc::default(),
             budget: Arc::default(),
+            failures: Arc::default(),
             channels: Arc::default(),
             turn: Arc::default(),
             questions: Arc::default(),
@@ -238,7 +242,7 @@ impl Coordinator {
     /// of its own.
     pub fn child(&self) -> CoordinatorBuilder {
         let Shared { hooks, approvals, display, audit, tokens, rules, config, background, .. } = &*self.shared;
-        let Shared { ledger, budget, channels, turn, questions, .. } = &*self.shared;
+        let Shared { ledger, budget, failures, channels, turn, questions, .. } = &*self.shared;
         let shared = Shared {
             hooks: hooks.clone(),
             session_id: None,
@@ -252,6 +256,7 @@ impl Coordinator {
             config: config.clone(),
             ledger: ledger.clone(),
             budget: budget.clone(),
+            failures: failures.clone(),
             channels: channels.clone(),
             turn: turn.clone(),
             questions: questions.clone(),

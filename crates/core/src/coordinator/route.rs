@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::ask::OnDrop;
+use super::failures::failures;
 use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
@@ -28,6 +29,8 @@ pub(super) struct Routing<'a> {
     pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<FromHook<Injection>>,
     pub(super) messages: Vec<FromHook<UserMessage>>,
+    /// The errors of hooks that failed.
+    pub(super) failures: Vec<FromHook<String>>,
     pub(super) outputs: Vec<FromHook<Box<str>>>,
     /// What the record says about the emission itself.
     pub(super) reports: Vec<AuditEntry>,
@@ -53,6 +56,7 @@ impl<'a> Routing<'a> {
             approvals: Vec::new(),
             injections: Vec::new(),
             messages: Vec::new(),
+            failures: Vec::new(),
             outputs: Vec::new(),
             reports: Vec::new(),
         }
@@ -78,6 +82,7 @@ impl<'a> Routing<'a> {
             approvals: if event.answers() == Answers::All { gates.collect() } else { Vec::new() },
             injections: outcome.injections().to_vec(),
             messages: outcome.messages().to_vec(),
+            failures: failures(outcome),
             outputs: outcome.outputs().to_vec(),
             reports: match recorded {
                 true => super::record::reports(outcome, &data, outcome.decision.as_str()),
@@ -91,7 +96,8 @@ impl<'a> Routing<'a> {
 impl Coordinator {
     /// Approvals, injections, messages, record; then the verdict.
     pub(super) async fn route(&self, routing: Routing<'_>) -> Verdict {
-        let Routing { event, data, tool_call_id, denial, approvals, injections, messages, outputs, reports } = routing;
+        let Routing { event, data, tool_call_id, denial, approvals, injections, messages, failures, outputs, reports } =
+            routing;
         let mut recording = Recording::new(self, event);
         for entry in reports {
             recording.record(entry);
@@ -102,6 +108,12 @@ impl Coordinator {
             None => self.ask_all(&mut recording, approvals, &data).await,
         };
         self.inject_all(&mut recording, injections, tool_call_id.as_deref()).await;
+        for failure in failures {
+            let warning = lock(&self.shared.failures).warning(&failure, event, &verdict);
+            if let Some(warning) = warning {
+                self.show(&mut recording, Level::Warning, format!("hook:{}", failure.hook), warning).await;
+            }
+        }
         for FromHook { hook, said } in messages {
             self.show(&mut recording, said.level, format!("hook:{hook}"), said.text).await;
         }

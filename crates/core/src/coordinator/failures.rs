@@ -1,0 +1,61 @@
+//! Telling the user about failing hooks: once for each hook and cause.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Verdict;
+use crate::event::{Data, EventName};
+use crate::registry::{FromHook, Outcome};
+use crate::text::is_readable;
+
+/// The most causes shown of one hook in a session: a hook whose error is always another one must not fill the screen.
+const MOST_CAUSES: usize = 5;
+
+/// The most hooks whose causes are kept apart; all others are counted as one.
+const MOST_HOOKS: usize = 256;
+
+/// In characters.
+const LONGEST_ERROR: usize = 1_000;
+
+/// The errors of the hooks that failed in an emission, in running order.
+pub(super) fn failures<D: Data>(outcome: &Outcome<D>) -> Vec<FromHook<String>> {
+    if outcome.is_silent() {
+        return Vec::new();
+    }
+    let failure = |report: crate::registry::Report<'_>| {
+        let error = report.error?.to_string();
+        let said = error.chars().filter(|c| is_readable(*c)).take(LONGEST_ERROR).collect();
+        Some(FromHook { hook: report.hook.into(), said })
+    };
+    outcome.reports().filter_map(failure).collect()
+}
+
+/// The failures that the user was told in this session and its sub-sessions.
+#[derive(Default)]
+pub(super) struct ShownFailures {
+    causes: HashMap<Arc<str>, Vec<String>>,
+}
+
+impl ShownFailures {
+    /// The warning about a failure, unless the user was told the same before, or enough about this hook.
+    pub(super) fn warning(
+        &mut self,
+        FromHook { hook, said: error }: &FromHook<String>,
+        event: &EventName,
+        verdict: &Verdict,
+    ) -> Option<String> {
+        let is_known = self.causes.len() < MOST_HOOKS || self.causes.contains_key(hook);
+        let causes = self.causes.entry(if is_known { hook.clone() } else { "".into() }).or_default();
+        if causes.len() >= MOST_CAUSES || causes.contains(error) {
+            return None;
+        }
+        causes.push(error.clone());
+        let effect = match verdict {
+            Verdict::Proceed(_) => "the operation went on without this hook",
+            Verdict::Denied { by, .. } if by == hook => "the operation was denied",
+            Verdict::Denied { .. } => "the operation was denied for another reason",
+        };
+        let end = if causes.len() == MOST_CAUSES { "; further failures of this hook are not shown" } else { "" };
+        Some(format!("failed at {event}: {error}; {effect}{end}"))
+    }
+}
