@@ -152,7 +152,7 @@ fn told(message: &Message) -> Message {
     }
     match message.role {
         Speaker::Tool => Message::user(format!("[the result was: {content}]")),
-        role => Message { role, ..Message::user(content.trim_start()) },
+        role => Message { role, metadata: message.metadata.clone(), ..Message::user(content.trim_start()) },
     }
 }
 

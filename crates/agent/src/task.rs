@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::provider::ToolSpec;
+use crate::provider::{ContextTag, ToolSpec};
 use crate::session::{Core, new_id};
 use crate::tool::{Todo, Tool, ToolError, ToolOutput, input};
 use crate::turn::{self, Stop, TurnEnd, readable, unreadable};
@@ -197,6 +197,7 @@ fn child(parent: &Core, id: String, agent: &str, config: &Config) -> Core {
         coordinator,
         context,
         provider: parent.provider.clone(),
+        tag: ContextTag::new(),
         tools,
         orchestrator: parent.orchestrator,
         options: parent.options.clone(),

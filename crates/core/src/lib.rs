@@ -25,7 +25,7 @@ pub use ports::approval::{
 pub use ports::audit::{AuditEntry, AuditLog, AuditRecord, MemoryAudit, Receipt};
 pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
-pub use ports::conversation::{Conversation, Message, Speaker, ToolCall};
+pub use ports::conversation::{APPENDED, Conversation, Message, Speaker, ToolCall};
 pub use ports::display::{Display, DisplayMessage, LogDisplay};
 pub use ports::rules::{ApprovalRules, InvalidRules, RuleSource};
 pub use registry::*;

@@ -195,7 +195,7 @@ impl Provider for PyProvider {
     }
 }
 
-fn as_json(Request { messages, tools, parameters }: &Request) -> Value {
+fn as_json(Request { messages, tools, parameters, .. }: &Request) -> Value {
     json!({ "messages": messages, "tools": tools, "parameters": parameters })
 }
 

@@ -1,8 +1,10 @@
 //! Models, behind one small trait.
 
+mod context_tag;
 mod remote;
 mod scripted;
 
+pub use context_tag::ContextTag;
 pub use remote::{Kind, Remote, RemoteOptions};
 pub use scripted::{Answer, Call, Fault, InvalidScript, Script, Scripted};
 
@@ -41,6 +43,8 @@ pub struct Request {
     pub tools: Vec<ToolSpec>,
     /// Parameters of the call: `temperature`, `max_tokens`, `top_p`, …
     pub parameters: Map,
+    /// The tag in which what hooks say is sent; without one, a provider behind a network uses a tag of its own.
+    pub tag: Option<ContextTag>,
 }
 
 /// A tool, as a model is told about it.

@@ -17,7 +17,7 @@ use super::store::{Meta, Store, StoreError};
 use super::{Core, Orchestrator, Session, SessionOptions, Spent};
 use crate::cancel::Cancel;
 use crate::context::{Context, with_all_results};
-use crate::provider::Provider;
+use crate::provider::{ContextTag, Provider};
 use crate::task::{self, Task};
 use crate::tokens::Tokenizer;
 use crate::tool::Tool;
@@ -300,6 +300,7 @@ impl SessionBuilder {
             id: meta.id.clone(),
             context: self.context,
             provider: self.provider,
+            tag: ContextTag::new(),
             tools,
             orchestrator: self.orchestrator,
             options: self.options,

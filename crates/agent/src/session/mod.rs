@@ -26,7 +26,7 @@ use self::journal::Journal;
 use crate::cancel::Cancel;
 use crate::compact;
 use crate::context::{Context, with_all_results};
-use crate::provider::{Provider, ToolSpec, Usage};
+use crate::provider::{ContextTag, Provider, ToolSpec, Usage};
 use crate::tool::Tool;
 use crate::turn::{self, Stop, ToolUse, TurnEnd, VerdictExt};
 use crate::watch::Watch;
@@ -120,6 +120,8 @@ pub(crate) struct Core {
     pub(crate) coordinator: Coordinator,
     pub(crate) context: Context,
     pub(crate) provider: Arc<dyn Provider>,
+    /// The tag in which hooks speak to the model.
+    pub(crate) tag: ContextTag,
     pub(crate) tools: BTreeMap<String, Arc<dyn Tool>>,
     pub(crate) orchestrator: Orchestrator,
     pub(crate) options: SessionOptions,

@@ -126,7 +126,7 @@ async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
     session.save();
     let made = messages.and_then(|messages| {
         let parameters: Map = read("parameters", data.get("parameters"))?;
-        Ok(Request { messages, tools, parameters })
+        Ok(Request { messages, tools, parameters, tag: Some(session.tag.clone()) })
     });
     if let Err(Stop::Refused(refusal)) = &made {
         tell_failure(session, "unusable", &refusal.reason).await;

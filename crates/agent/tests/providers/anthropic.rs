@@ -17,14 +17,14 @@ async fn a_request_has_one_system_text_and_turns_that_alternate() {
             "temperature": 0.5,
             "top_p": 0.9,
             "stop_sequences": ["END"],
-            "system": "You are careful.\n\nBe brief.",
+            "system": format!("You are careful.\n\nBe brief.\n\n{ABOUT_TAG}"),
             "tools": [
                 { "name": "write", "description": "Does write.", "input_schema": schema() },
                 { "name": "web_search", "description": "Does web_search.", "input_schema": schema() },
             ],
             "messages": [
                 { "role": "user", "content":
-                    "write it\n\n<system-reminder>\nmind the style guide\n</system-reminder>" },
+                    "write it\n\n<session-context-NONCE>\nmind the style guide\n</session-context-NONCE>" },
                 { "role": "assistant", "content": [
                     { "type": "tool_use", "id": "call-1", "name": "write", "input": { "path": "a.py" } },
                     { "type": "tool_use", "id": "call-2", "name": "web_search", "input": {} },
@@ -32,7 +32,7 @@ async fn a_request_has_one_system_text_and_turns_that_alternate() {
                 { "role": "user", "content": [
                     { "type": "tool_result", "tool_use_id": "call-1", "content": "written" },
                     { "type": "tool_result", "tool_use_id": "call-2", "content": "" },
-                    { "type": "text", "text": "<system-reminder>\ntests fail\n</system-reminder>" },
+                    { "type": "text", "text": "<hook-context-NONCE hook=\"linter\">\ntests fail\n</hook-context-NONCE>" },
                     { "type": "text", "text": "go on" },
                 ] },
                 { "role": "assistant", "content": [

@@ -17,12 +17,12 @@ async fn a_request_has_one_system_text_and_results_in_a_turn_of_their_own() {
         received.body,
         json!({
             "generationConfig": { "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"] },
-            "systemInstruction": { "parts": [{ "text": "You are careful.\n\nBe brief." }] },
+            "systemInstruction": { "parts": [{ "text": format!("You are careful.\n\nBe brief.\n\n{ABOUT_TAG}") }] },
             "tools": [{ "functionDeclarations": [tool("write"), tool("web_search")] }],
             "contents": [
                 { "role": "user", "parts": [
                     { "text": "write it" },
-                    { "text": "<system-reminder>\nmind the style guide\n</system-reminder>" },
+                    { "text": "<session-context-NONCE>\nmind the style guide\n</session-context-NONCE>" },
                 ] },
                 { "role": "model", "parts": [
                     { "functionCall": { "id": "call-1", "name": "write", "args": { "path": "a.py" } } },
@@ -31,7 +31,7 @@ async fn a_request_has_one_system_text_and_results_in_a_turn_of_their_own() {
                 { "role": "user", "parts": [
                     result("call-1", "write", "written"), result("call-2", "web_search", "") ] },
                 { "role": "user", "parts": [
-                    { "text": "<system-reminder>\ntests fail\n</system-reminder>" },
+                    { "text": "<hook-context-NONCE hook=\"linter\">\ntests fail\n</hook-context-NONCE>" },
                     { "text": "go on" },
                 ] },
                 { "role": "model", "parts": [{ "text": "Done." }, { "text": "Really." }] },

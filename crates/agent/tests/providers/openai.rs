@@ -26,14 +26,16 @@ async fn a_request_keeps_system_messages_in_place_and_results_behind_their_calls
             "stop": ["END"],
             "tools": [tool("write"), tool("web_search")],
             "messages": [
-                { "role": "system", "content": "You are careful.\n\nBe brief." },
+                { "role": "system", "content": format!("You are careful.\n\nBe brief.\n\n{ABOUT_TAG}") },
                 { "role": "user", "content": "write it" },
-                { "role": "system", "content": "mind the style guide" },
+                { "role": "system", "content":
+                    "<session-context-NONCE>\nmind the style guide\n</session-context-NONCE>" },
                 { "role": "assistant", "content": "", "tool_calls": [
                     call("call-1", "write", r#"{"path":"a.py"}"#), call("call-2", "web_search", "{}") ] },
                 { "role": "tool", "tool_call_id": "call-1", "content": "written" },
                 { "role": "tool", "tool_call_id": "call-2", "content": "" },
-                { "role": "system", "content": "tests fail" },
+                { "role": "system", "content":
+                    "<hook-context-NONCE hook=\"linter\">\ntests fail\n</hook-context-NONCE>" },
                 { "role": "user", "content": "go on" },
                 { "role": "assistant", "content": "Done." },
                 { "role": "assistant", "content": "Really." },
@@ -55,12 +57,12 @@ async fn a_local_server_needs_no_key_and_gets_the_model_by_its_whole_name() {
     assert_eq!(received.target, "POST /compatible/v1/chat/completions");
     assert_eq!(received.headers.get("authorization"), None);
     assert_eq!(
-        received.body,
+        known(&received.body),
         json!({
             "model": "lab::mistral-medium",
             "stream": true,
             "stream_options": { "include_usage": true },
-            "messages": [{ "role": "user", "content": "hello" }],
+            "messages": [{ "role": "system", "content": ABOUT_TAG }, { "role": "user", "content": "hello" }],
         })
     );
 }

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::PortError;
 use super::context::{ContextManager, InjectedMessage};
 use crate::event::Map;
 use crate::result::{Placement, Role};
 use crate::sync::{Mutex, lock};
+
+/// The key in the metadata of a tool's result under which stands what hooks appended to it for one call: a list of
+/// `hook_name` and `text`.
+pub const APPENDED: &str = "appended";
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -210,6 +214,10 @@ impl State {
                 Some(result) => {
                     result.content.push_str("\n\n");
                     result.content.push_str(&injected.content);
+                    let appended = result.metadata.entry(APPENDED).or_insert_with(|| Value::Array(Vec::new()));
+                    if let Value::Array(appended) = appended {
+                        appended.push(json!({ "hook_name": injected.hooks.join(", "), "text": injected.content }));
+                    }
                 }
                 None => own.push(injected.into()),
             }

@@ -21,7 +21,7 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use reqwest::header::HeaderValue;
 use reqwest::redirect::Policy;
 
-use super::{Chunk, Provider, ProviderError, Request};
+use super::{Chunk, ContextTag, Provider, ProviderError, Request};
 use error::Faults;
 
 /// How to reach a model.
@@ -93,6 +93,8 @@ pub struct Remote {
     context_limit: usize,
     client: genai::Client,
     target: ServiceTarget,
+    /// For requests that bring none.
+    tag: ContextTag,
     faults: Arc<Faults>,
 }
 
@@ -139,7 +141,7 @@ impl Remote {
             model: ModelIden::new(adapter, model.clone()),
         };
         let context_limit = context_limit.unwrap_or_else(|| kind.context_limit(base_url.as_deref()));
-        Ok(Self { kind, model, context_limit, client, target, faults: Arc::new(faults) })
+        Ok(Self { kind, model, context_limit, client, target, tag: ContextTag::new(), faults: Arc::new(faults) })
     }
 }
 
@@ -181,7 +183,8 @@ impl Provider for Remote {
         self.context_limit
     }
 
-    fn answer(&self, request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, mut request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+        request.tag.get_or_insert_with(|| self.tag.clone());
         let (client, target, faults) = (self.client.clone(), self.target.clone(), Arc::clone(&self.faults));
         let prepared = request::prepare(self.kind, &self.model, request);
         let opened = async move {

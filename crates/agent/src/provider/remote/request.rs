@@ -28,7 +28,10 @@ pub(super) fn prepare(kind: Kind, model: &str, request: Request) -> Result<(Chat
         options.reasoning_effort = Some(ReasoningEffort::Budget(0));
     }
     options.extra_body = Some(Value::Object(extra_body(kind, model, request.tools)));
-    Ok((conversation(kind, request.messages), options))
+    let mut messages = request.messages;
+    let tag = request.tag.unwrap_or_default();
+    tag.mark(&mut messages);
+    Ok((conversation(kind, messages, tag.description()), options))
 }
 
 fn parameters(parameters: Map) -> Result<ChatOptions, ProviderError> {
@@ -77,19 +80,20 @@ fn declare(kind: Kind, ToolSpec { name, description, input_schema }: ToolSpec) -
     }
 }
 
-fn conversation(kind: Kind, messages: Vec<Message>) -> ChatRequest {
+fn conversation(kind: Kind, messages: Vec<Message>, about_tag: String) -> ChatRequest {
     let mut messages = messages.into_iter().peekable();
     let mut system = Vec::new();
     while let Some(message) = messages.next_if(|message| message.role == Speaker::System) {
         system.push(message.content);
     }
     system.retain(|text| !text.trim().is_empty());
+    system.push(about_tag);
     let mut turns = Turns { kind, turns: Vec::new(), results: Vec::new(), said: Vec::new() };
     for message in messages {
         turns.add(message);
     }
     turns.hand_over();
-    ChatRequest { system: (!system.is_empty()).then(|| system.join("\n\n")), ..ChatRequest::new(turns.turns) }
+    ChatRequest { system: Some(system.join("\n\n")), ..ChatRequest::new(turns.turns) }
 }
 
 /// The conversation as the wire format wants it: results directly after the calls, and, where it has no system messages
@@ -124,11 +128,8 @@ impl Turns {
                 self.answer(parts);
             }
             Speaker::System | Speaker::User if is_blank => {}
-            Speaker::System if self.kind != Kind::OpenAi => {
-                self.said.push((ChatRole::User, format!("<system-reminder>\n{content}\n</system-reminder>")));
-            }
-            Speaker::System => self.said.push((ChatRole::System, content)),
-            Speaker::User => self.said.push((ChatRole::User, content)),
+            Speaker::System if self.kind == Kind::OpenAi => self.said.push((ChatRole::System, content)),
+            Speaker::System | Speaker::User => self.said.push((ChatRole::User, content)),
         }
     }
 
