@@ -85,6 +85,13 @@ impl Note {
     }
 }
 
+impl Note {
+    /// `true` if a signature claims to be made under this name, whether or not it verifies. A note can have signatures of witnesses alone.
+    pub(crate) fn is_claimed_by(&self, name: &str) -> bool {
+        self.signatures.iter().any(|claim| claim.name == name)
+    }
+}
+
 impl FromStr for Note {
     type Err = NoteError;
 

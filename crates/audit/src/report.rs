@@ -39,10 +39,13 @@ pub struct Report {
     pub covered: u64,
     /// When that was signed.
     pub covered_at: Option<String>,
-    /// How many records the last checkpoint covers that was kept elsewhere.
+    /// How many records the last checkpoint covers that was kept elsewhere and is signed with the log's key.
     pub anchored: Option<u64>,
     /// When that was signed.
     pub anchored_at: Option<String>,
+    /// How many records the last checkpoint covers that was kept elsewhere and is not signed by the log's key: it agrees with the log, and
+    /// proves nothing.
+    pub unsigned_elsewhere: Option<u64>,
     /// When the last record was made.
     pub last_time: String,
     /// How often keys were rotated.
@@ -328,6 +331,10 @@ impl Report {
         if let (Some(time), true) = (&self.covered_at, self.checkpoints > 0) {
             let (checkpoints, covered) = (counted(self.checkpoints, "checkpoint"), counted(self.covered, "record"));
             lines.push(format!("{checkpoints}, the last over {covered} at {time}"));
+        }
+        if let Some(size) = self.unsigned_elsewhere {
+            let agree = if size == 1 { "agrees" } else { "agree" };
+            lines.push(format!("{} {agree} with a checkpoint that is stored elsewhere, unsigned", first_records(size)));
         }
         if self.sealed > 0 || !self.unsealed.is_empty() {
             let mut line = format!("{} sealed, {} not", counted(self.sealed, "session"), self.unsealed.len());

@@ -8,8 +8,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{
-    Durability, FileAnchor, Folder, Hash, Log, Problem, PublicKey, SigningKey, Trust, Verdict, Verifier, is_included,
-    read_tree,
+    Durability, FileAnchor, Folder, Hash, Log, Note, Problem, PublicKey, SigningKey, Trust, Verdict, Verifier,
+    is_included, read_tree,
 };
 use amplifier_core::{
     AuditLog, Coordinator, HookRegistry, HookResult, SessionConfig, TOOL_POST, TOOL_PRE, ToolPre, data,
@@ -142,6 +142,38 @@ fn a_known_key_and_an_anchor_are_compared() {
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.trust, report.anchored), (Trust::KeyKnown, Some(3)));
     assert_eq!(report.proved().len(), 3, "{report}");
+
+    // A note that anybody could have written agrees with the log, and proves nothing.
+    let note = String::from_utf8(anchored.clone()).unwrap();
+    // The last one of them.
+    let parts: Vec<&str> = note.split("\n\n").collect();
+    let [.., text, signature, ""] = parts[..] else { panic!("{note}") };
+    let note = format!("{text}\n\n{signature}\n\n");
+    let foreign =
+        |text: &str, name: &str| format!("{}\n", Note::sign(text.to_owned(), name, &SigningKey::generate().unwrap()));
+    let verify =
+        |note: &str| Verifier::new().key(key).checkpoints(note.as_bytes()).unwrap().folder(place.log()).unwrap();
+    let later = format!("{}\ntime 2019-01-01T00:00:00.000Z", text.rsplit_once('\n').unwrap().0);
+    let report = verify(&foreign(&later, "witness.example"));
+    assert!(report.is_sound() && report.anchored.is_none() && report.anchored_at.is_none(), "{report}");
+    assert_eq!((report.unsigned_elsewhere, report.to_json()["unanchored"].as_u64()), (Some(3), Some(report.size)));
+    assert!(
+        !report.proved().iter().any(|line| line.contains("anchored")) && !report.to_string().contains("2019"),
+        "{report}"
+    );
+    assert!(report.to_string().contains("agree with a checkpoint that is stored elsewhere, unsigned"), "{report}");
+
+    // One that claims to be the log's, and is not, is no reason to believe anything.
+    let altered = note.replace(text, &later);
+    let origin = text.lines().next().unwrap();
+    for forged in [altered, foreign(text, origin), foreign(&later, origin)] {
+        let report = verify(&forged);
+        assert_eq!(report.findings.iter().map(|finding| finding.problem).collect::<Vec<_>>(), [Problem::Checkpoint]);
+        assert!(
+            report.anchored.is_none() && report.proved().is_empty() && report.verdict().exit_code() == 1,
+            "{report}"
+        );
+    }
 
     let other = SigningKey::generate().unwrap().public();
     let report = Verifier::new().key(other).folder(place.log()).unwrap();

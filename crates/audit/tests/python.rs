@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{FileAnchor, Folder, Hash, Lock, Log, LogOptions, PublicKey, SigningKey, Storage, Verifier};
+use amplifier_audit::{
+    FileAnchor, Folder, Hash, Lock, Log, LogOptions, Note, PublicKey, SigningKey, Storage, Verifier,
+};
 use common::{Place, intent, message, outcome};
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -535,6 +537,26 @@ fn both_refuse_an_anchor_without_a_checkpoint() {
         let (code, said) = verify_py(&place.log(), &[place.at("anchored").display().to_string()]);
         assert_eq!((Verifier::new().checkpoints(anchored).is_err(), code), (true, 3), "{anchored:?}: {said}");
     }
+}
+
+#[test]
+fn both_say_the_same_about_anchors_that_the_log_did_not_sign() {
+    let sample = session("unsigned anchor", 9, |options| options);
+    let note = String::from_utf8(sample.anchored.clone()).unwrap();
+    let text = note.split_once("\n\n").unwrap().0.to_owned();
+    let signed = |name: &str| {
+        let note = Note::sign(text.clone(), name, &SigningKey::generate().unwrap());
+        format!("{note}\n").into_bytes()
+    };
+    let with = |name: &str, anchored, code| {
+        let name = format!("{}: {name}", sample.name);
+        Sample { name, anchored, codes: Some((0, code)), ..sample.clone() }
+    };
+    check(&[
+        with("witness", signed("witness.example"), 0),
+        with("another key", signed(text.lines().next().unwrap()), 1),
+        with("altered", note.replacen("\ntime 2", "\ntime 1", 1).into_bytes(), 1),
+    ]);
 }
 
 /// Where no signature is at issue, forty lines of Python see the same.

@@ -427,14 +427,23 @@ impl Check {
             {
                 let text = not_covered(size, place);
                 self.find(Problem::Replaced, 0, 0, text);
-            } else if known.is_beside && !chain.has_signed(&known.note) {
-                // One from elsewhere counts because of where it was kept.
+            } else if chain.has_signed(&known.note) {
+                if !known.is_beside {
+                    self.report.anchored = Some(size);
+                    self.report.anchored_at = Some(known.checkpoint.time.clone());
+                }
+            } else if known.is_beside || known.note.is_claimed_by(&Checkpoint::origin(&chain.log)) {
                 let size = counted(size, "record");
-                let text = format!("the checkpoint {place} over {size} is not signed with the key in force");
+                let text = match known.is_beside {
+                    true => format!("the checkpoint {place} over {size} is not signed with the key in force"),
+                    false => format!(
+                        "the checkpoint {place} over {size} was altered, or is signed with another key than that of the log"
+                    ),
+                };
                 self.find(Problem::Checkpoint, 0, 0, text);
-            } else if !known.is_beside {
-                self.report.anchored = Some(size);
-                self.report.anchored_at = Some(known.checkpoint.time.clone());
+            } else {
+                // Anybody can write an unsigned note, with any time in it.
+                self.report.unsigned_elsewhere = Some(size);
             }
         }
     }
