@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use amplifier_audit::Log;
 use amplifier_core::{EXECUTION_START, HookRegistry, PROVIDER_REQUEST};
 use amplifier_modules::bundle::{
-    BundleError, BundleLevel, FOLLOWER, Following, Levels, Live, Loaded, Looked, load, load_pinned,
+    BundleError, BundleLevel, FOLLOWER, FOLLOWER_TIMEOUT, Following, Levels, Live, Loaded, Looked, load, load_pinned,
 };
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
 use amplifier_modules::{COUNTER, Host, Scope, WAITER};
@@ -248,8 +248,8 @@ pub fn register_alone(bundle: &Loaded, workspace: &Path, home: &Home, hooks: &Ho
 
 /// Names the hooks that follow bundles, for whoever lists hooks: they are part of every session, and do nothing outside of one.
 pub fn name_follower(hooks: &HookRegistry) {
-    hooks.hook(EXECUTION_START).named(FOLLOWER).observer().run(|_| {});
-    hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().run(|_| {});
+    hooks.hook(EXECUTION_START).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
+    hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
 }
 
 /// What hooks of bundles find around them.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amplifier_agent::Orchestrator;
 use amplifier_agent::provider::Kind;
-use amplifier_audit::Durability;
+use amplifier_audit::{Durability, read_regular_text};
 use amplifier_core::Approval;
 use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry, Questions};
 use anyhow::{Context, Result, anyhow};
@@ -436,8 +436,11 @@ impl Settings {
     }
 }
 
+/// The largest configuration, in bytes.
+const LARGEST: u64 = 1 << 20;
+
 fn read(path: &Path, is_named: bool) -> Result<File> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_regular_text(path, LARGEST) {
         Ok(text) => text,
         // Without a file there is nothing in it; but one that was named has to be there.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(File::default()),

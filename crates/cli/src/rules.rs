@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use amplifier_audit::Log;
+use amplifier_audit::{Log, read_regular, read_regular_text};
 use amplifier_core::{Answerer, ApprovalRules, PortError, RuleSource};
 use amplifier_server::hub::{Kept, KeptRule, RuleBook};
 use amplifier_server::wire::Unreadable;
@@ -24,6 +24,9 @@ use crate::words::reasons;
 const FILE: &str = "approvals.json";
 /// The name of the file that says which project it is.
 const PATH: &str = "path";
+
+/// The largest file of rules, in bytes.
+const LARGEST: u64 = 16 << 20;
 
 /// What holds in a folder: the person's answers, and those for the project.
 #[derive(Clone, Debug)]
@@ -113,7 +116,7 @@ impl RuleFile {
     /// The answers of the project that a folder is for.
     fn in_folder(folder: &Path) -> Result<Self> {
         let path = folder.join(PATH);
-        let project = fs::read(&path).with_context(|| named(&path))?;
+        let project = read_regular(&path, LARGEST).with_context(|| named(&path))?;
         let project = PathBuf::from(OsStr::from_bytes(&project));
         check_path(folder, &project)?;
         Self::read(folder.join(FILE), Some(project))
@@ -301,7 +304,7 @@ fn is_folder_name(name: &OsStr) -> bool {
 /// Fails unless the answers in a folder are for that project.
 fn check_path(folder: &Path, project: &Path) -> Result<()> {
     let path = folder.join(PATH);
-    let said = fs::read(&path).with_context(|| named(&path))?;
+    let said = read_regular(&path, LARGEST).with_context(|| named(&path))?;
     let is_place = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
     if said != project.as_os_str().as_bytes() || !is_place {
         bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
@@ -319,7 +322,7 @@ fn answers(file: &Path) -> Result<ApprovalRules> {
 }
 
 fn read_if_there(file: &Path) -> std::io::Result<Option<String>> {
-    match fs::read_to_string(file) {
+    match read_regular_text(file, LARGEST) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

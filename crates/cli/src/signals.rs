@@ -42,8 +42,7 @@ pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
 /// If the system does not let it listen.
 pub fn stop_when_told(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> {
     let (cancel, hooks) = (cancel.clone(), hooks.clone());
-    let mut told = Told::listen()?;
-    tokio::spawn(async move {
+    on_own_thread(move |mut told| async move {
         told.to_end().await;
         // The second time is at once.
         cancel.request();
@@ -54,7 +53,17 @@ pub fn stop_when_told(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> {
         tokio::time::sleep(LAST).await;
         // Something does not let go, such as a keyboard that is no longer there. The record then says that the session has no end.
         std::process::exit(INTERRUPTED.into());
-    });
+    })
+}
+
+/// Listens on a thread of its own: whatever keeps all other threads busy or waiting, the program can be told to end.
+fn on_own_thread<F: Future<Output = ()>>(told: impl FnOnce(Told) -> F + Send + 'static) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listening = {
+        let _within = runtime.enter();
+        Told::listen()?
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(told(listening)))?;
     Ok(())
 }
 
@@ -65,6 +74,11 @@ pub fn stop_when_told(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> {
 pub async fn until_stopped(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut told = Told::listen()?;
+    on_own_thread(|mut told| async move {
+        told.to_end().await;
+        told.to_end().await;
+        std::process::exit(INTERRUPTED.into());
+    })?;
     tokio::select! {
         biased;
         done = work => done,

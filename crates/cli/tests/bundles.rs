@@ -117,6 +117,66 @@ fn a_broken_bundle_leaves_the_old_one_in_force() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_file_never_blocks_a_session() {
+    let refused = "it is not a regular file";
+    let place = Place::with(json!([{ "text": "Done." }]));
+    place.make_pipe("home/bundle.yaml");
+    let ran = place.run(&["Go"]);
+    assert!(ran.code == 1 && ran.error.contains(refused), "{ran:?}");
+    std::fs::remove_file(place.at("home/bundle.yaml")).unwrap();
+
+    place.make_pipe("home/included.yaml");
+    place.write("home/bundle.yaml", "includes: [included.yaml]\n");
+    let ran = place.run(&["Go"]);
+    assert!(ran.code == 1 && ran.error.contains(refused), "{ran:?}");
+    place.write("home/bundle.yaml", "");
+
+    place.make_pipe("home/config.toml");
+    let ran = place.run(&["Go"]);
+    assert!(ran.code == 1 && ran.error.contains(refused), "{ran:?}");
+    std::fs::remove_file(place.at("home/config.toml")).unwrap();
+
+    place.make_pipe("home/approvals.json");
+    let ran = place.run(&["Go"]);
+    assert!(ran.code == 1 && ran.error.contains(refused), "{ran:?}");
+}
+
+/// Puts a pipe in the place of the bundle.
+fn pipe_instead(place: &Place) {
+    place.make_pipe("home/pipe");
+    std::fs::rename(place.at("home/pipe"), place.at("home/bundle.yaml")).unwrap();
+}
+
+#[test]
+fn a_bundle_that_becomes_a_pipe_leaves_the_old_one_in_force() {
+    let (place, ran) = meanwhile(GUARD, pipe_instead);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
+    assert!(ran.error.contains("bundle.yaml: it cannot be read: it is not a regular file"), "{ran:?}");
+    assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
+    place.check_sealed(1);
+}
+
+#[test]
+fn a_session_whose_bundle_became_a_pipe_ends_when_it_is_told_to() {
+    for times in [1, 2] {
+        let place = Place::with(json!([bash("echo > ready; sleep 1000"), { "text": "Done." }]));
+        place.rules(json!({ "confirm:*": "allow" }));
+        place.write("home/bundle.yaml", GUARD);
+        let running = Running::start(place.scripted(&["run", "Wait"]));
+        while !place.at("workspace/ready").exists() {
+            std::thread::yield_now();
+        }
+        pipe_instead(&place);
+        (0..times).for_each(|_| running.signal("TERM"));
+        assert_eq!(running.end().code, 130, "{times}");
+        if times == 1 {
+            place.check_sealed(1);
+        }
+    }
+}
+
+#[test]
 fn a_bundle_that_is_gone_or_empty_for_a_moment_stays_in_force() {
     let gone = |place: &Place| std::fs::remove_file(place.at("home/bundle.yaml")).unwrap();
     let (place, ran) = meanwhile(GUARD, gone);

@@ -298,6 +298,37 @@ async fn a_session_follows_its_bundle_and_the_person_is_told() {
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
 }
 
+/// The clock stands still unless everything waits, so that nobody waits for the time that a disk has.
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_does_not_answer_keeps_no_session_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.yaml");
+    let guard = |reason: &str| format!("hooks:\n  - rule: guard\n    on: tool:pre\n    deny: {reason}\n");
+    write(folder.path(), "b.yaml", &guard("old"));
+    let (answer, disk) = std::sync::mpsc::channel::<()>();
+    let (disk, named) = (Mutex::new(disk), file.clone());
+    let load = move || {
+        disk.lock().unwrap().recv().unwrap();
+        Ok(Levels::new([(BundleLevel::Named, bundle::load(&named)?)], &[]))
+    };
+    let hooks = HookRegistry::new();
+    let before = Levels::new([(BundleLevel::Named, bundle::load(&file).unwrap())], &[]);
+    Live::start(&before, &hooks, host(folder.path()), load).unwrap().follow(|_| ());
+    write(folder.path(), "b.yaml", &guard("new"));
+    let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
+    let outcome = begin().await;
+    let report = outcome.reports().next().unwrap();
+    assert_eq!((report.hook, report.answer_or_failure()), ("session-bundles", "timed_out"));
+    assert_eq!(is_denied(&hooks).await.as_deref(), Some("old"));
+
+    answer.send(()).unwrap();
+    let begun = std::time::Instant::now();
+    while is_denied(&hooks).await.as_deref() != Some("new") {
+        begin().await;
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+    }
+}
+
 /// A worker that denies everything with the number of its process.
 const WORKER: &str = r#"while read -r line; do
   id=${line#*\"id\":}

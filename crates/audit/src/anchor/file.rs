@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use super::{Anchor, AnchorError, ended};
+use crate::regular::{NONBLOCK, must_be_regular};
 
 /// Appends checkpoints to a file, best on another disk or machine.
 ///
@@ -45,10 +46,12 @@ impl FileAnchor {
 
     fn open(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).append(true).mode(0o600);
+        // What is no file would never take the note: a pipe that nobody reads.
+        options.read(true).append(true).mode(0o600).custom_flags(NONBLOCK);
         match options.open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened,
+            Err(error) => return Err(error),
+            Ok(file) => return must_be_regular(&file.metadata()?).map(|()| file),
         }
         let folders = || self.path.ancestors().skip(1);
         let missing = folders().take_while(|folder| !folder.exists()).count();

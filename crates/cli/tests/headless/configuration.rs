@@ -176,8 +176,8 @@ EVENT                HOOK                 PRIORITY  ROLE      ON ERROR  TIME LIM
 tool:pre             confirm                  1000  gate      deny      30 s        built in
 ";
     let followers = "\
-execution:start      session-bundles             0  observer  continue  30 s        built in
-provider:request     session-bundles             0  observer  continue  30 s        built in
+execution:start      session-bundles             0  observer  continue  5 s         built in
+provider:request     session-bundles             0  observer  continue  5 s         built in
 ";
     assert_eq!(place.amplifier(&["hooks", "list"]).fine(), format!("{table}{followers}"));
     assert_eq!(place.amplifier(&["hooks", "list", "tool:pre"]).fine(), table);

@@ -1,11 +1,16 @@
 //! Bundles whose changes are picked up while a session runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use amplifier_core::{
     EXECUTION_START, EventData, Hook, HookError, HookRegistry, HookResult, Level, PROVIDER_REQUEST, Registration,
 };
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::Shared;
+use tokio::runtime::Handle;
 
 use super::load::{Content, are_current, refuse_emptied};
 use super::register::Running;
@@ -95,12 +100,13 @@ impl Live {
     }
 
     /// Has it refreshed when a turn begins and before each call to the model, and tells the person. `changed` is called with every
-    /// new version.
+    /// new version. A disk that does not answer keeps nobody waiting for long: the version in force stays.
     pub fn follow(self, changed: impl Fn(&Levels) + Send + Sync + 'static) -> Following {
         let hooks = self.hooks.clone();
-        let follower = Arc::new(Follower { live: Mutex::new(self), changed: Box::new(changed) });
-        hooks.hook(EXECUTION_START).named(FOLLOWER).observer().handler(follower.clone());
-        hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().handler(follower.clone());
+        let looking = Arc::new(Looking { live: Mutex::new(self), changed: Box::new(changed) });
+        let follower = Arc::new(Follower { looking, look: Mutex::new(None) });
+        hooks.hook(EXECUTION_START).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).handler(follower.clone());
+        hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).handler(follower.clone());
         Following { follower }
     }
 }
@@ -143,12 +149,21 @@ impl Looked {
 }
 
 impl Following {
-    /// Looks at the files now, and takes over what has changed. It blocks for as long as the files take. A mistake is told every time.
+    /// Looks at the files now, and takes over what has changed. It blocks for as long as the files take, but not without an end. A mistake is told
+    /// every time.
     pub fn look(&self) -> Looked {
-        match self.follower.refresh() {
-            (Some(Ok(levels)), _) => Looked::Changed(levels),
-            (Some(Err(error)), _) | (None, Some(error)) => Looked::Refused(error),
-            (None, None) => Looked::Unchanged,
+        let begun = Instant::now();
+        loop {
+            match self.follower.look().and_then(|look| self.follower.finished(look)) {
+                Some((Some(Ok(levels)), _)) => return Looked::Changed(levels),
+                Some((Some(Err(error)), _) | (None, Some(error))) => return Looked::Refused(error),
+                Some((None, None)) => return Looked::Unchanged,
+                None if begun.elapsed() > FOLLOWER_TIMEOUT => {
+                    let problem = format!("its files cannot be read within {FOLLOWER_TIMEOUT:?}");
+                    return Looked::Refused(BundleError::whole(Path::new("bundle"), problem));
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
         }
     }
 }
@@ -156,15 +171,33 @@ impl Following {
 /// The name of the hooks that look for changes.
 pub const FOLLOWER: &str = "session-bundles";
 
+/// How long a session waits for the files of its bundles. They are small, so only a disk that does not answer takes so long.
+pub const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is new, if anything is, and what is wrong with the newest version.
+type Found = (Option<Result<Levels, BundleError>>, Option<BundleError>);
+
 struct Follower {
+    looking: Arc<Looking>,
+    /// The look that is under way. A disk that does not answer keeps its thread, and nobody else.
     // A std lock: nothing awaits while it is held.
+    look: Mutex<Option<Look>>,
+}
+
+#[derive(Clone)]
+struct Look {
+    begun: Instant,
+    found: Shared<oneshot::Receiver<Found>>,
+}
+
+/// What a look needs, on a thread of its own.
+struct Looking {
     live: Mutex<Live>,
     changed: Box<dyn Fn(&Levels) + Send + Sync>,
 }
 
-impl Follower {
-    /// What is new, if anything is, and what is wrong with the newest version.
-    fn refresh(&self) -> (Option<Result<Levels, BundleError>>, Option<BundleError>) {
+impl Looking {
+    fn look(&self) -> Found {
         let (refreshed, broken) = {
             let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
             (live.refresh(), live.broken.clone())
@@ -176,6 +209,34 @@ impl Follower {
     }
 }
 
+impl Follower {
+    /// The look that is under way, or a new one; none if no thread can be started.
+    fn look(&self) -> Option<Look> {
+        let mut under_way = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        if under_way.is_none() {
+            let (send, receive) = oneshot::channel();
+            let looking = self.looking.clone();
+            // Hooks that are made anew may want the runtime.
+            let runtime = Handle::try_current().ok();
+            let thread = std::thread::Builder::new().name("bundles".to_owned()).spawn(move || {
+                let _within = runtime.as_ref().map(Handle::enter);
+                // Whoever asked may be gone.
+                let _ = send.send(looking.look());
+            });
+            thread.ok()?;
+            *under_way = Some(Look { begun: Instant::now(), found: receive.shared() });
+        }
+        under_way.clone()
+    }
+
+    /// What a look found, once it has ended.
+    fn finished(&self, look: Look) -> Option<Found> {
+        let found = look.found.now_or_never()?;
+        self.look.lock().unwrap_or_else(PoisonError::into_inner).take();
+        found.ok()
+    }
+}
+
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower").finish_non_exhaustive()
@@ -184,10 +245,15 @@ impl std::fmt::Debug for Follower {
 
 impl Hook for Follower {
     async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
-        let news = match self.refresh().0 {
-            None => None,
-            Some(Ok(levels)) => Looked::Changed(levels).news(),
-            Some(Err(error)) => Looked::Refused(error).news(),
+        let look = self.look().ok_or_else(|| HookError::failed("no thread can be started to read the bundles"))?;
+        // One that is late already is not waited for again.
+        if look.begun.elapsed() < FOLLOWER_TIMEOUT {
+            let _ = look.found.clone().await;
+        }
+        let news = match self.finished(look) {
+            Some((Some(Ok(levels)), _)) => Looked::Changed(levels).news(),
+            Some((Some(Err(error)), _)) => Looked::Refused(error).news(),
+            Some((None, _)) | None => None,
         };
         Ok(news.map_or_else(HookResult::proceed, |(level, text)| HookResult::proceed().message(level, text)))
     }

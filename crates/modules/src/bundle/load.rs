@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amplifier_audit::{read_regular, read_regular_text};
 use amplifier_core::{EventName, HookRole, catalog};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Bundle, BundleError, Case, Foreign, HookEntry, Misfit, OneOrMany, ProviderEntry, SessionSettings, Tools};
 use crate::condition::did_you_mean;
-use crate::trust::{Held, Pin, read_pinned};
+use crate::trust::{Held, LARGEST_BUNDLE, Pin, read_pinned};
 
 /// How deep bundles may include one another.
 const DEEPEST: usize = 8;
@@ -213,7 +214,9 @@ impl Loaded {
 /// Whether files are as they were read. What is in them counts, because clocks are coarse.
 pub(super) fn are_current(contents: &[Content]) -> bool {
     // A few small files: this takes microseconds.
-    contents.iter().all(|content| std::fs::read(&content.place).is_ok_and(|text| digest_of(&text) == content.digest))
+    contents.iter().all(|content| {
+        read_regular(&content.place, LARGEST_BUNDLE).is_ok_and(|text| digest_of(&text) == content.digest)
+    })
 }
 
 /// See [`Loaded::refuse_emptied`].
@@ -365,7 +368,7 @@ fn load_from(base: PathBuf, source: Source<'_>, reading: Reading) -> Result<Load
 /// How files are read.
 #[derive(Clone, Copy)]
 enum Reading {
-    /// Whatever they are: the person has named them.
+    /// As they are: the person has named them.
     Plain,
     /// The same, for a host that brings modules of its own.
     Hosted,
@@ -376,7 +379,7 @@ enum Reading {
 impl Reading {
     fn read(self, file: &Path, pins: &mut BTreeMap<PathBuf, Pin>) -> std::io::Result<String> {
         match self {
-            Self::Plain | Self::Hosted => std::fs::read_to_string(file),
+            Self::Plain | Self::Hosted => read_regular_text(file, LARGEST_BUNDLE),
             Self::Pinned => {
                 let (text, place, pin) = read_pinned(file)?;
                 match pins.insert(place, pin.clone()) {

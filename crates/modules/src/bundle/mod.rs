@@ -17,7 +17,7 @@ pub use confine::{Confine, MayWrite};
 pub use entry::{HookEntry, HookKind, Misfit, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};
-pub use live::{FOLLOWER, Following, Live, Looked};
+pub use live::{FOLLOWER, FOLLOWER_TIMEOUT, Following, Live, Looked};
 pub use load::{Loaded, Placed, Source, load, load_hosted, load_pinned};
 pub use register::Made;
 pub use schema::schema;

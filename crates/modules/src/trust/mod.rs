@@ -35,7 +35,7 @@ use std::path::PathBuf;
 pub use change::{Change, Difference, Verdict};
 pub(crate) use held::Held;
 pub use pin::Pin;
-pub(crate) use pin::{Stamp, read_pinned};
+pub(crate) use pin::{LARGEST_BUNDLE, Stamp, read_pinned};
 pub use pinned::Pinned;
 pub use store::{TrustStore, TrustedBundle};
 

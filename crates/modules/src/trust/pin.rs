@@ -1,19 +1,18 @@
 //! One file, pinned.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use amplifier_audit::Hash;
-use rustix::fs::OFlags;
+use amplifier_audit::{Hash, open_regular};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Larger files are not hashed. It also ends what has no end, as some files of the system have none.
 const LARGEST: u64 = 4 << 30;
 /// Larger bundles are not read.
-const LARGEST_BUNDLE: u64 = 4 << 20;
+pub(crate) const LARGEST_BUNDLE: u64 = 4 << 20;
 
 /// What a file was when it was trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,22 +108,12 @@ pub(super) fn leads_to(place: &Path) -> io::Result<Option<PathBuf>> {
     Ok((real != place).then_some(real))
 }
 
-/// Opens a regular file. Anything else is not opened, because it might never answer; `NONBLOCK` is for what takes its place in between.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    regular(&std::fs::metadata(path)?)?;
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
-    let metadata = file.metadata()?;
-    regular(&metadata)?;
+    let (file, metadata) = open_regular(path)?;
     if metadata.len() > LARGEST {
         return Err(too_large(LARGEST));
     }
     Ok((file, metadata))
-}
-
-fn regular(metadata: &Metadata) -> io::Result<()> {
-    let is_file = metadata.is_file();
-    is_file.then_some(()).ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
 }
 
 fn too_large(limit: u64) -> io::Error {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use amplifier_audit::Hash;
+use amplifier_audit::{Hash, open_regular};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Verdict, changes};
@@ -58,8 +58,8 @@ impl TrustStore {
     /// # Errors
     /// If the store cannot be read, is damaged, or others can write to it. Then nothing is trusted.
     pub fn list(&self) -> Result<BTreeMap<PathBuf, TrustedBundle>, TrustError> {
-        let file = match File::open(&self.file) {
-            Ok(file) => file,
+        let file = match open_regular(&self.file) {
+            Ok((file, _)) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(self.failed(error)),
         };

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{Advance, Finding, Problem, PublicKey, Report, Storage, Verdict, Verification, Verifier};
+use amplifier_audit::{
+    Advance, Finding, Problem, PublicKey, Report, Storage, Verdict, Verification, Verifier, read_regular,
+};
 use tokio::sync::oneshot;
 
 use super::Shared;
@@ -21,6 +23,9 @@ const EVERY: Duration = Duration::from_millis(250);
 /// size.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
 const WHOLE_UP_TO: u64 = 200 << 20;
+
+/// The largest file of an anchor, in bytes.
+const LARGEST_ANCHOR: u64 = 1 << 30;
 
 /// How often progress is told.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
@@ -163,7 +168,7 @@ impl Prover<'_> {
             verifier = verifier.key(key);
         }
         for file in &self.known.anchors {
-            let notes = match std::fs::read(file) {
+            let notes = match read_regular(file, LARGEST_ANCHOR) {
                 Ok(notes) if notes.is_empty() => continue,
                 Ok(notes) => notes,
                 // Nothing was anchored there yet, which is said as what is not proven.

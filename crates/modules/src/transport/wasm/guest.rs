@@ -1,10 +1,10 @@
 //! A compiled component.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use amplifier_audit::open_regular;
 use wasmtime::component::types::{ComponentItem, Type};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, Store};
@@ -37,10 +37,7 @@ impl fmt::Debug for Guest {
 /// Reads the file of a component.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
-    let file = File::open(path).map_err(unreadable)?;
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err("it is no file".to_owned());
-    }
+    let (file, _) = open_regular(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() > LARGEST {
