@@ -585,3 +585,82 @@ def test_a_bundle_that_fails_leaves_a_session_that_did_not_start() -> None:
         assert hooks.list_handlers() == {}
 
     run(main())
+
+
+FAILING = """
+from typing import Any
+
+
+def mount(coordinator: Any, config: dict[str, Any]) -> None:
+    def fails(event: str, data: dict[str, Any]) -> None:
+        raise ValueError("boom")
+
+    coordinator.hooks.register("tool:*", fails, name="fails")
+    coordinator.hooks.register("tool:*", fails, name="lax", on_error="continue")
+"""
+
+
+def test_a_failing_hook_of_a_bundle_denies_where_an_operation_waits_for_it(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    for hook, name in (("module: ./failing.py", "fails"), ('command: "exit 1"\n    on: "tool:*"\n    name: fails', "fails")):
+        bundle = f"hooks:\n  - {hook}\n"
+        denied = emit(bundle, "tool:pre", bash("ls"), tmp_path)
+        assert denied.action == "deny" and str(denied.reason).startswith("the hook failed: "), (name, denied)
+        assert emit(bundle, "tool:post", {**bash("ls"), "tool_result": {}}, tmp_path).action == "continue"
+        lax = bundle + "    on_error: continue\n"
+        assert emit(lax, "tool:pre", bash("ls"), tmp_path).action == "continue"
+
+
+def test_an_invalid_denial_denies_and_a_value_that_is_no_result_follows_on_error() -> None:
+    async def main(answer: Any) -> str:
+        registry = HookRegistry()
+        registry.register("tool:pre", lambda event, data: answer, name="hook")
+        return (await registry.emit("tool:pre", bash("ls"))).action
+
+    for answer in ({"action": "deny", "reson": "x"}, {"action": "explode"}, {"action": "modify"}, {"action": 5}):
+        assert run(main(answer)) == "deny", answer
+    for answer in ("deny", ["deny"], {"acton": "deny"}, {"action": "continue", "user_message_level": "fatal"}):
+        assert run(main(answer)) == "continue", answer
+
+
+def test_the_display_is_told_once_about_each_cause_of_a_failing_hook() -> None:
+    shown: list[tuple[str, str, str]] = []
+
+    class Display:
+        def show_message(self, message: str, level: str, source: str) -> None:
+            shown.append((level, source, message))
+
+    async def main() -> None:
+        registry = HookRegistry()
+        causes = iter(["one", "one", "two"])
+
+        def fails(event: str, data: dict[str, Any]) -> None:
+            raise ValueError(next(causes))
+
+        registry.register("tool:pre", fails)
+        coordinator = SessionCoordinator(registry, display_system=Display())
+        for _ in range(3):
+            await coordinator.emit("tool:pre", bash("ls"))
+
+    run(main())
+    went_on = "the operation went on without this hook"
+    assert shown == [("warning", "hook:fails", f"failed at tool:pre: ValueError: {cause}; {went_on}") for cause in ("one", "two")]
+
+
+def test_a_session_of_a_bundle_takes_no_silence_for_consent(tmp_path: pathlib.Path) -> None:
+    asks = "hooks:\n  - { rule: ask, on: tool:pre, ask: Go?, ask_timeout: 0.05, default: allow }\n"
+
+    class Nobody:
+        async def request_approval(self, prompt: str, options: list[str], timeout: float, default: str) -> str:
+            await asyncio.sleep(3600)
+            return "Allow"
+
+    async def main() -> str:
+        tool = Tool("go", lambda input: "done", "Goes.")
+        provider = ScriptedProvider([{"tools": [{"name": "go", "input": {}}]}, "Done."])
+        bundle = parse(asks, tmp_path / "bundle.yaml")
+        async with Session(provider, tools=[tool], bundle=bundle, approval_system=Nobody()) as session:
+            await session.prompt("Go")
+            return next(message["content"] for message in session.context.get_messages() if message["role"] == "tool")
+
+    assert "Approval timed out, denied by default" in run(main())
