@@ -6,10 +6,9 @@ use amplifier_agent::Cancel;
 use amplifier_audit::Log;
 use amplifier_core::Level;
 use amplifier_modules::bundle::Loaded;
-use amplifier_modules::shell::analyse;
-use amplifier_modules::trust::{Pin, Pinned, TrustStore, Verdict};
+use amplifier_modules::trust::{Pin, Pinned, TrustStore, Verdict, opaque_reason};
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bundles::{Project, State};
 use crate::terminal::{Answer, Decision, Screen};
@@ -103,12 +102,12 @@ pub fn decision(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Decision
     for entry in bundle.hooks.iter().map(|placed| &placed.entry).filter(|entry| entry.enabled != Some(false)) {
         decision.item("hook", entry.shown_name());
         entry.settings().iter().for_each(|(key, value)| decision.detail(key, value));
-        let lines = [&entry.command, &entry.worker].into_iter().flatten().flat_map(|line| match line.all() {
-            [line] => Some(analyse(line)),
-            _ => None,
-        });
-        if lines.into_iter().any(|line| !line.analysable) {
-            decision.detail("!", "what this line runs cannot be told from looking at it");
+        let own = [&entry.command, &entry.worker].into_iter().flatten().map(|line| line.all().to_vec());
+        let config = serde_json::to_value(&entry.config).unwrap_or_default();
+        let mut commands: Vec<Vec<String>> = own.collect();
+        find_commands(&config, &mut commands);
+        for why in commands.iter().filter_map(|command| opaque_reason(command)) {
+            decision.detail("!", format!("what this runs cannot be told from looking at it: {why}"));
         }
     }
     for (file, Pin { sha256, mode, leads_to }) in &pinned.files {
@@ -121,4 +120,23 @@ pub fn decision(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Decision
     }
     decision.options("Trust", "its hooks run, until one of these files changes", "Not now", "nothing of it runs");
     decision
+}
+
+/// The commands in the settings of a module, such as the linters of `hooks-linter`.
+fn find_commands(config: &Value, commands: &mut Vec<Vec<String>>) {
+    match config {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(line) if name == "command" => commands.push(vec![line.clone()]),
+                    Value::Array(words) if name == "command" => {
+                        commands.push(words.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+                    }
+                    value => find_commands(value, commands),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| find_commands(value, commands)),
+        _ => {}
+    }
 }

@@ -299,3 +299,38 @@ fn a_project_whose_path_is_no_text_is_refused_for_that() {
         assert!(!error.contains("trust store"), "{error}");
     }
 }
+
+#[test]
+fn commands_that_hide_what_they_run_are_marked_in_every_form() {
+    let hidden = [
+        "for f in h.d/*.sh; do sh $f; done",
+        r#"[sh, -c, "for f in h.d/*.sh; do sh $f; done"]"#,
+        r#"[env, A=1, bash, -c, "for f in h.d/*.sh; do sh $f; done"]"#,
+        "make lint",
+        "[make, lint]",
+        "[npm, run, lint]",
+        r#"[python3, -c, "import policy"]"#,
+        r#"[node, -e, "require('./policy')"]"#,
+    ];
+    let mark = "    !: what this runs cannot be told from looking at it: ";
+    let shown = |hook: &str| {
+        let place = place(&format!("hooks:\n  - {hook}\n    on: tool:post\n"));
+        place.amplifier(&["hooks", "trust", "--yes"]).fine()
+    };
+    for command in hidden {
+        for kind in ["command", "worker"] {
+            let text = shown(&format!("{kind}: {command}\n    name: one"));
+            assert!(text.contains(mark), "{kind}: {command}: {text}");
+        }
+        if command.starts_with('[') {
+            let linter = format!("{{ files: \"*.py\", command: {command} }}");
+            let hook = format!("module: hooks-linter\n    config: {{ linters: [{linter}] }}");
+            let text = place(&format!("hooks:\n  - {hook}\n")).amplifier(&["hooks", "trust", "--yes"]).fine();
+            assert!(text.contains(mark), "{command}: {text}");
+        }
+    }
+    for command in ["./note.sh", "[python3, policy.py]", "[sh, -c, ./note.sh]"] {
+        let text = shown(&format!("command: {command}\n    name: one"));
+        assert!(!text.contains(mark), "{command}: {text}");
+    }
+}

@@ -25,6 +25,7 @@
 
 mod change;
 mod held;
+mod opaque;
 mod pin;
 mod pinned;
 mod store;
@@ -34,6 +35,7 @@ use std::path::PathBuf;
 
 pub use change::{Change, Difference, Verdict};
 pub(crate) use held::Held;
+pub use opaque::opaque_reason;
 pub use pin::Pin;
 pub(crate) use pin::{LARGEST_BUNDLE, Stamp, read_pinned};
 pub use pinned::Pinned;
