@@ -90,7 +90,7 @@ struct Entrance {
 
 /// The way in for a browser: a one-time link leads here
 #[utoipa::path(get, path = "/enter", tag = "access", params(Entrance), responses(
-    (status = 200, description = "The browser is in, by a cookie, and by a key that this page keeps for the console.", content_type = "text/html", body = String),
+    (status = 200, description = "The console. The browser is in, by a cookie, and by a key that the page has in its memory.", content_type = "text/html", body = String),
     (status = 403, description = "The code was used, is too old, or never was one. A page says how to get another.", content_type = "text/html", body = String),
     (status = 429, description = "Too many wrong codes.", content_type = "text/html", body = String),
 ))]
@@ -107,7 +107,7 @@ async fn enter(
         return Err(ApiError::of_status(StatusCode::METHOD_NOT_ALLOWED, None));
     }
     if let Some(Entered { cookie, key }) = app.access.enter(&code).map_err(ApiError::internal)? {
-        return Ok(([(SET_COOKIE, site.set_cookie(&cookie))], Html(entered(&key))).into_response());
+        return Ok(([(SET_COOKIE, site.set_cookie(&cookie))], Html(entered(&key)?)).into_response());
     }
     let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
     let mut response = match app.access.count_failure(peer) {
@@ -121,19 +121,12 @@ async fn enter(
     Ok(response)
 }
 
-/// Hands the key to the page: a script of the console keeps it where no other server can read it, and goes on.
-fn entered(key: &str) -> String {
-    let page = page(
-        "Come in",
-        html! {
-            meta name="amplifier-key" content=(key);
-            script type="module" src="/console/enter.js" {}
-            h1 { "Come in" }
-            p #told { "The console opens…" }
-            noscript { p { "The console needs JavaScript." } }
-        },
-    );
-    page.into_string()
+/// The console with the key for its memory. The answer is not stored (`Cache-Control: no-store`), so no key comes to a disk.
+fn entered(key: &str) -> Result<String, ApiError> {
+    let page = Console::get("index.html").ok_or_else(|| ApiError::of_status(StatusCode::NOT_FOUND, None))?;
+    let page = String::from_utf8(page.data.into_owned()).map_err(ApiError::internal)?;
+    let meta = html! { meta name="amplifier-key" content=(key); };
+    Ok(page.replacen("</head>", &format!("{}</head>", meta.into_string()), 1))
 }
 
 fn refused() -> String {

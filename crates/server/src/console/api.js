@@ -41,17 +41,36 @@ export function onStrange(tell) {
   whenStrange = tell;
 }
 
-const KEY = 'amplifier.key';
-/** The key, also while it is not kept. */
-let mine = localStorage.getItem(KEY);
+/** How long is waited for another tab to hand its key over. */
+const HANDOVER_MS = 1_000;
+
+/**
+ * The key. It is in the memory of pages alone: what a browser keeps it writes to its profile, where a command of an agent may read it. A page that is
+ * loaded anew asks the other tabs for it.
+ */
+let mine = given();
 let isProven = false;
 let isStrange = false;
 /** @type {Promise<void> | null} */
 let proving = null;
+/** @type {Promise<string | null> | null} */
+let asking = null;
 
-addEventListener('storage', (event) => {
-  if (event.key === KEY && event.newValue) adopt(event.newValue);
+const tabs = new BroadcastChannel('amplifier.key');
+tabs.addEventListener('message', ({ data }) => {
+  if (typeof data?.entered === 'string') adopt(data.entered);
+  else if (data?.wanted === true) void handOver();
 });
+if (mine) tabs.postMessage({ entered: mine });
+
+/** The key that the page was sent with, if a link led here. Its code is taken out of the address, because it works only once. */
+function given() {
+  const meta = /** @type {HTMLMetaElement | null} */ (document.querySelector('meta[name="amplifier-key"]'));
+  if (!meta) return null;
+  meta.remove();
+  history.replaceState(null, '', `/${location.hash}`);
+  return meta.content;
+}
 
 /**
  * Somebody has entered anew in another tab. The cookie counts here as well, so this page is theirs from now on.
@@ -65,20 +84,61 @@ function adopt(key) {
   if (!isStrange) whenReplaced();
 }
 
+/** Gives the key to other tabs, if the server proves once more that it is the one that gave it: another program could have sent the page that asks. */
+async function handOver() {
+  if (!mine || isStrange) return;
+  try {
+    doubt();
+    await prove();
+  } catch {
+    return;
+  }
+  tabs.postMessage({ handed: mine });
+}
+
 /**
- * Nothing that one person began is sent under the name of another, or answered to them. That is looked for where the keys are kept: another tab may
- * tell of it too late.
+ * The key that another tab has, if there is one.
+ * @returns {Promise<string | null>}
+ */
+function fromOtherTab() {
+  asking ??= new Promise((/** @type {(key: string | null) => void} */ resolve) => {
+    const done = (/** @type {string | null} */ key) => {
+      tabs.removeEventListener('message', hear);
+      resolve(key);
+    };
+    const hear = (/** @type {MessageEvent} */ { data }) => {
+      if (typeof data?.handed === 'string') done(data.handed);
+    };
+    tabs.addEventListener('message', hear);
+    tabs.postMessage({ wanted: true });
+    setTimeout(done, HANDOVER_MS, null);
+  }).finally(() => {
+    asking = null;
+  });
+  return asking;
+}
+
+/**
+ * Nothing that one person began is sent under the name of another, or answered to them.
  * @param {string | null} key the one that it was begun with
  */
 function stillTheSame(key) {
-  const kept = localStorage.getItem(KEY);
-  if (kept) adopt(kept);
-  if (key !== mine) throw new Refused(0, 'replaced', 'Somebody else has entered in this browser meanwhile.');
+  if (key !== mine) throw replaced();
 }
 
-/** @param {string} key */
-export function keep(key) {
-  localStorage.setItem(KEY, key);
+function replaced() {
+  return new Refused(0, 'replaced', 'Somebody else has entered in this browser meanwhile.');
+}
+
+/**
+ * Another tab may know of somebody else who has entered before this one hears of it. The server takes no key with the cookie of another.
+ * @param {string | null} key the one that the server does not take
+ */
+async function checkReplaced(key) {
+  const other = await fromOtherTab();
+  if (!other || other === key) return;
+  adopt(other);
+  throw replaced();
 }
 
 /** Touch is lost: no key is sent before the server has proven itself again. */
@@ -102,8 +162,6 @@ function base64url(bytes) {
 }
 
 function unknown() {
-  // Whoever says so may be a stranger, to whose pages what is kept here belongs as well.
-  localStorage.removeItem(KEY);
   mine = null;
   whenUnknown();
   return new Refused(401, 'unauthenticated', 'This browser is not in.');
@@ -120,8 +178,10 @@ async function prove() {
 }
 
 async function proof() {
+  const handed = mine ?? await fromOtherTab();
+  // Somebody may have entered meanwhile.
+  mine ??= handed;
   const key = mine;
-  stillTheSame(key);
   if (!key) throw unknown();
   // Without TLS, only a page of this machine can tell. Elsewhere everybody on the way reads the key anyway.
   if (globalThis.crypto?.subtle) {
@@ -139,7 +199,10 @@ async function proof() {
       throw new Refused(0, 'unreachable', 'The server cannot be reached.');
     }
     stillTheSame(key);
-    if (response.status === 401) throw unknown();
+    if (response.status === 401) {
+      await checkReplaced(key);
+      throw unknown();
+    }
     if (response.status === 429 || response.status >= 500) throw new Refused(response.status, 'failed', `The server answered with status ${response.status}.`);
     let given;
     try {
@@ -148,14 +211,12 @@ async function proof() {
       given = undefined;
     }
     if (!response.ok || given !== expected) {
-      // A page that this stranger sends could read what is kept.
-      localStorage.removeItem(KEY);
+      await checkReplaced(key);
       isStrange = true;
       whenStrange();
       throw new Refused(0, 'stranger', 'Something else answers at this address.');
     }
   }
-  if (localStorage.getItem(KEY) === null) keep(key);
   isProven = true;
 }
 
@@ -222,9 +283,11 @@ export function remove(path) {
  * @returns {Promise<any>}
  */
 async function ask(method, path, body) {
-  const key = mine;
+  const begun = mine;
   await prove();
-  stillTheSame(key);
+  // A page that was loaded anew has its key from another tab only now.
+  const key = mine;
+  if (begun) stillTheSame(begun);
   /** @type {Record<string, string>} */
   const headers = { 'x-amplifier-key': key ?? '' };
   /** @type {RequestInit} */
@@ -251,7 +314,10 @@ async function ask(method, path, body) {
     said = null;
   }
   if (response.ok) return said;
-  if (response.status === 401) unknown();
+  if (response.status === 401) {
+    await checkReplaced(key);
+    unknown();
+  }
   const error = said?.error;
   throw new Refused(response.status, error?.code ?? 'failed', error?.message ?? `The server answered with status ${response.status}.`, error?.by);
 }

@@ -191,6 +191,21 @@ function show(approval) {
   announce(`Question from hook ${plain(approval.hook, 60)}: ${plain(approval.prompt)}`, 'assertive');
 }
 
+/**
+ * Shows what was folded. What nobody has seen cannot be allowed.
+ * @returns {boolean} whether something was
+ */
+function unfold() {
+  const folded = () => /** @type {HTMLElement | null} */ (text.querySelector('button.more'));
+  if (!folded()) return false;
+  for (let button = folded(); button; button = folded()) button.click();
+  const told = byId('question-unfolded');
+  told.hidden = false;
+  announce(told.textContent ?? '', 'assertive');
+  settle();
+  return true;
+}
+
 function settle() {
   settledAt = performance.now() + SETTLING_MS;
   lamp();
@@ -198,7 +213,7 @@ function settle() {
 
 /** Whether an answer counts now. */
 function ready() {
-  return performance.now() >= settledAt && !isSending && !current?.cut && !outcome && store.link === 'live' && reader === whose() && current !== null && store.approvals.has(current.id) && remaining() > 0;
+  return performance.now() >= settledAt && !isSending && !current?.cut && !text.querySelector('.unfolding') && !outcome && store.link === 'live' && reader === whose() && current !== null && store.approvals.has(current.id) && remaining() > 0;
 }
 
 function remaining() {
@@ -325,6 +340,7 @@ function foot() {
   }
   fill(foot);
   add(foot, el('div', { class: 'notice plain', id: 'question-offline', hidden: true }, icon('link'), 'The connection to the session is lost. It still waits; answers count again when it is back.'));
+  add(foot, el('div', { class: 'notice plain', id: 'question-unfolded', hidden: true }, icon('mark'), 'Not all of this was shown. Now it is: look at it, then answer again.'));
   if (problem) add(foot, el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))));
   if (!may('approver')) {
     add(foot, el('div', { class: 'notice plain' }, icon('question'), 'You may watch, but not answer: your role is viewer.'));
@@ -389,6 +405,7 @@ async function answer(choice) {
   const answering = reader;
   if (!approval || !may('approver')) return;
   if (!ready()) return lamp();
+  if (!choice.effect.startsWith('deny') && unfold()) return;
   isSending = true;
   problem = null;
   mine = approval.id;

@@ -87,7 +87,7 @@ function unknown() {
   return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('approvals'), el('h1', { tabindex: -1 }, 'This browser is not let in yet'),
     el('p', null, 'Get a link that works once. On the machine that runs the server:'), el('pre', null, 'amplifier serve link'),
     el('p', null, 'Open the link in this browser within ten minutes. It lets this browser in, and brings you here.'),
-    el('p', { class: 'faint' }, 'If you have been here before, your time was up, or the server has forgotten its links.'),
+    el('p', { class: 'faint' }, 'If you have been here before: a page that is loaded anew gets in only while the console is open in another tab, because the key of this browser is never written to a disk. Or your time was up.'),
     el('button', { type: 'button', class: 'primary', onclick: () => location.reload() }, 'Try again')));
 }
 

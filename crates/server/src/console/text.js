@@ -50,12 +50,14 @@ export function shown(text, how = {}) {
     event.preventDefault();
     event.stopPropagation();
     button.remove();
+    root.classList.add('unfolding');
     let at = end;
     const step = () => {
       const next = whole(all, at + CHUNK);
       put(root, all.slice(at, next));
       at = next;
       if (at < all.length && root.isConnected) requestAnimationFrame(step);
+      else root.classList.remove('unfolding');
     };
     step();
   });

@@ -78,8 +78,7 @@ describe('crowds', () => {
     await page.getByText('No session matches.').waitFor();
     assert.equal(await page.locator('#older').count(), 0);
     // One that the page was not told of can be looked at, and stays when the server says once more how things are.
-    await page.reload();
-    await page.goto(`${mock.url}#/sessions/s-old-900`);
+    await page.goto(`${mock.url}enter?code=any#/sessions/s-old-900`);
     await page.getByRole('heading', { name: 'Old 900' }).waitFor();
     mock.greet();
     await page.getByLabel('Show in the timeline').waitFor();

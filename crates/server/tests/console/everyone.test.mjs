@@ -45,14 +45,14 @@ describe('for everyone', () => {
   }
 
   test('colours follow the system, and the switch wins and is remembered', async (t) => {
-    const { page } = await visit(t, { auto: false, context: { colorScheme: 'dark' } });
+    const { page, mock } = await visit(t, { auto: false, context: { colorScheme: 'dark' } });
     await page.locator('.session').first().waitFor();
     const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const dark = await background();
     await page.getByRole('button', { name: 'Colours: Auto' }).click();
     const light = await background();
     assert.notEqual(dark, light);
-    await page.reload();
+    await page.goto(`${mock.url}enter?code=again`);
     await page.locator('.session').first().waitFor();
     assert.equal(await background(), light);
   });

@@ -35,15 +35,23 @@ describe('hostile text', () => {
         await page.getByRole('heading', { name: 'Sessions' }).waitFor();
         mock.ask(question(7, {
           prompt: HOSTILE_LONG, reason: HOSTILE_LONG, hook: HOSTILE, session_name: HOSTILE, digest: HOSTILE, options: [{ label: 'Allow', effect: 'allow_once' }, { label: HOSTILE, effect: 'deny' }],
-          action: { title: HOSTILE, target: HOSTILE, notes: [HOSTILE_LONG], body: Array.from({ length: 3_000 }, (_, n) => ({ kind: 'added', text: n === 0 ? HOSTILE_LONG : HOSTILE, new: n + 1 })), fields: [{ name: HOSTILE, value: HOSTILE_LONG }] },
+          action: { title: HOSTILE, target: HOSTILE, notes: [HOSTILE_LONG], body: Array.from({ length: 1_000 }, (_, n) => ({ kind: 'added', text: n === 0 ? HOSTILE_LONG : HOSTILE, new: n + 1 })), fields: [{ name: HOSTILE, value: HOSTILE_LONG }] },
         }));
         await dialog(page).waitFor();
         await settled(page);
-        const button = await page.locator('.option').first().boundingBox();
-        assert.ok(button && button.y + button.height <= viewport.height && button.x >= 0 && button.x + button.width <= viewport.width, JSON.stringify(button));
-        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
-        assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
-        assert.ok(!/[\u001b\u202e\u200b]/.test(await page.title()));
+        const check = async () => {
+          const button = await page.locator('.option').first().boundingBox();
+          assert.ok(button && button.y + button.height <= viewport.height && button.x >= 0 && button.x + button.width <= viewport.width, JSON.stringify(button));
+          assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+          assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+          assert.ok(!/[\u001b\u202e\u200b]/.test(await page.title()));
+        };
+        await check();
+        // The first key shows all of it, and the second one allows.
+        await page.keyboard.press('1');
+        await page.locator('#question-unfolded').waitFor();
+        await settled(page);
+        await check();
         await page.keyboard.press('1');
         await answered(mock, 1);
         assert.equal(mock.state.answers[0].option, 'Allow');

@@ -170,10 +170,13 @@ export async function startMock(options = {}) {
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, 'http://mock');
     const headers = { 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' };
-    const file = url.pathname === '/' ? 'index.html' : /^\/console\/([a-z]+\.(?:js|css|svg))$/.exec(url.pathname)?.[1];
+    // Every link works here, as often as one likes.
+    const isEntrance = url.pathname === '/enter';
+    const file = url.pathname === '/' || isEntrance ? 'index.html' : /^\/console\/([a-z]+\.(?:js|css|svg))$/.exec(url.pathname)?.[1];
     if (file && request.method === 'GET') {
       try {
-        const body = await readFile(new URL(file, CONSOLE));
+        const text = await readFile(new URL(file, CONSOLE));
+        const body = isEntrance ? String(text).replace('</head>', `<meta name="amplifier-key" content="${state.key}"></head>`) : text;
         response.writeHead(200, { ...headers, 'content-type': TYPES[file.split('.').at(-1)] }).end(body);
       } catch {
         response.writeHead(404, headers).end();

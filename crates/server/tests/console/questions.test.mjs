@@ -52,6 +52,36 @@ describe('questions', () => {
     assert.equal(mock.state.answers[0].option, 'Deny');
   });
 
+  test('what is folded is shown before it can be allowed, and denying needs no reading', async (t) => {
+    const body = [...Array.from({ length: 900 }, (_, at) => ({ kind: 'plain', text: `step ${at + 1}` })), { kind: 'plain', text: `${'x'.repeat(40_000)} last word` }];
+    const ask = async () => {
+      const { page, mock, sent } = await visit(t, { mock: { open: 0 } });
+      await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+      mock.ask(command(7, { action: { title: 'bash', notes: [], body, fields: [] } }));
+      await dialog(page).waitFor();
+      await settled(page);
+      assert.equal(await dialog(page).getByText('step 850', { exact: true }).count(), 0);
+      return { page, mock, sent };
+    };
+    const ways = { key: (page) => page.keyboard.press('1'), button: (page) => dialog(page).getByRole('button', { name: /^Allow for this project/ }).click() };
+    for (const [way, press] of Object.entries(ways)) {
+      const { page, mock, sent } = await ask();
+      await press(page);
+      await page.locator('#question-unfolded').waitFor();
+      await reads(dialog(page).locator('.diff'), /step 850[\s\S]*last word/);
+      assert.equal(await dialog(page).locator('button.more').count(), 0);
+      await nothingSent(page, sent);
+      await settled(page);
+      await press(page);
+      await answered(mock, 1);
+      assert.match(mock.state.answers[0].option, /^Allow/, way);
+    }
+    const { page, mock } = await ask();
+    await page.keyboard.press('3');
+    await answered(mock, 1);
+    assert.equal(mock.state.answers[0].option, 'Deny');
+  });
+
   test('keys and clicks before the dialog has settled answer nothing, and typing makes it wait longer', async (t) => {
     const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
     mock.ask(question(7));

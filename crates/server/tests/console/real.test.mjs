@@ -30,6 +30,8 @@ async function placed(t, { answers, ...how } = {}) {
 
 /** @type {WeakMap<import('playwright-core').Page, any[]>} everything that the server has told a page */
 const heard = new WeakMap();
+/** @type {WeakMap<import('playwright-core').Page, string>} the key that a page has sent last */
+const keys = new WeakMap();
 
 /** Lets a browser in by a link of its own. The test fails if the page breaks its own rules. */
 async function enter(t, place, { name = 'ada', role = 'admin', hash = '', context = {} } = {}) {
@@ -37,6 +39,7 @@ async function enter(t, place, { name = 'ada', role = 'admin', hash = '', contex
   const page = await opened.newPage();
   await patient(page);
   heard.set(page, []);
+  page.on('request', (request) => { if (request.headers()['x-amplifier-key']) keys.set(page, request.headers()['x-amplifier-key']); });
   page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => heard.get(page).push(JSON.parse(String(payload)))));
   const problems = [];
   page.on('pageerror', (error) => problems.push(error.message));
@@ -313,8 +316,17 @@ describe('who gets in', () => {
     await second.goto(place.server.url);
     await second.getByText('This browser is not let in yet').waitFor();
     assert.equal((await second.context().cookies()).length, 0);
-    // Whoever is in stays in.
+    // Whoever is in stays in while the console is open in a tab: the key is handed over, and kept nowhere.
+    const tab = await first.context().newPage();
+    await tab.goto(place.server.url);
+    await live(tab);
     await first.reload();
+    await live(first);
+    await tab.close();
+    await first.reload();
+    await first.getByText('This browser is not let in yet').waitFor();
+    assert.equal((await first.context().cookies()).length, 1);
+    await first.goto(await place.link('grace', 'approver'));
     await live(first);
   });
 
@@ -388,10 +400,10 @@ describe('who gets in', () => {
     for (let n = 0; n < 2; n += 1) await otherTime(page);
     await page.keyboard.press('1');
     const { body: { approvals: [question] } } = await place.api('GET', '/api/approvals');
-    const tried = await page.evaluate(async ({ id, nonce }) => {
-      const response = await fetch(`/api/approvals/${id}/answer`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-amplifier-key': localStorage.getItem('amplifier.key') }, body: JSON.stringify({ option: 'Allow once', nonce }) });
+    const tried = await page.evaluate(async ({ id, nonce, key }) => {
+      const response = await fetch(`/api/approvals/${id}/answer`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-amplifier-key': key }, body: JSON.stringify({ option: 'Allow once', nonce }) });
       return [response.status, (await response.json()).error.code];
-    }, question);
+    }, { ...question, key: keys.get(page) });
     assert.deepEqual(tried, [403, 'role']);
     assert.equal(run.code, null);
     assert.equal(place.has('harbour/made'), false);
@@ -570,7 +582,7 @@ test('a picture for the documentation', async (t) => {
   const picture = fileURLToPath(new URL(process.env.UPDATE_SCREENSHOT === '1' ? '../../../../docs/console.png' : '../../../../target/console.png', import.meta.url));
   await mkdir(dirname(picture), { recursive: true });
   await page.screenshot({ path: picture });
-  await page.reload();
+  await page.goto(await place.link('ada', 'admin'));
   await answer(page, 'Deny');
   assert.equal((await run.end).code, 0);
 });

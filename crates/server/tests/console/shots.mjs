@@ -2,7 +2,7 @@
 
 import { mkdir } from 'node:fs/promises';
 import { openBrowser } from './browser.mjs';
-import { KEY, startMock } from './mock.mjs';
+import { startMock } from './mock.mjs';
 import { BROKEN, nothing } from './story.mjs';
 import { drawn, settled, unfold, until } from './waits.mjs';
 
@@ -51,8 +51,7 @@ async function shoot(browser, name, viewport, colorScheme, { state, hash, there,
   const page = await context.newPage();
   page.on('pageerror', (error) => console.log(name, error.message));
   if (!opens) await page.addInitScript(() => localStorage.setItem('amplifier.open-questions', 'no'));
-  await page.addInitScript((key) => localStorage.setItem('amplifier.key', key), KEY);
-  await page.goto(mock.url + hash);
+  await page.goto(`${mock.url}enter?code=any${hash}`);
   await page.locator(there).first().waitFor();
   await first?.(page, mock);
   await drawn(page);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { openBrowser } from './browser.mjs';
-import { KEY, startMock } from './mock.mjs';
+import { startMock } from './mock.mjs';
 import { patient, until, within } from './waits.mjs';
 
 /** @type {import('playwright-core').Browser} each file of tests has one of its own */
@@ -33,8 +33,7 @@ export async function visit(t, { mock = {}, hash = '#/sessions', auto = true, co
     if (/Content Security Policy|TypeError|ReferenceError/.test(words) || (message.type() === 'error' && !expectErrors && !/WebSocket|Failed to load resource/.test(words))) problems.push(words);
   });
   if (!auto) await page.addInitScript(() => localStorage.setItem('amplifier.open-questions', 'no'));
-  await page.addInitScript((key) => localStorage.setItem('amplifier.key', key), KEY);
-  await page.goto(server.url + hash);
+  await page.goto(`${server.url}enter?code=any${hash}`);
   t.after(async () => {
     await within(opened.close(), () => 'the page is closed');
     await server.stop().catch(() => {});
