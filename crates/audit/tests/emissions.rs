@@ -155,6 +155,7 @@ fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
         default: amplifier_core::DefaultDecision::Deny,
         digest: data! {}.digest().unwrap(),
         changed_after_asking: false,
+        compared_with: None,
     };
     let decision = AuditEntry::ApprovalDecision {
         id: Some(1),

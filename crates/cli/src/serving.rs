@@ -47,9 +47,7 @@ impl Serving {
             run: log.writer().to_owned(),
             name: None,
             takes_prompts: matches!(reach, Reach::Within(_) | Reach::Socket { takes_prompts: true }),
-            show: Arc::new(move |request: &ApprovalRequest| {
-                wire::Action::of(request.event.as_str(), &request.data, &files)
-            }),
+            show: Arc::new(move |request: &ApprovalRequest| wire::Action::of_request(request, &files)),
             book: Some(Arc::new(Rules::new(home.clone(), log.clone()))),
             reload: Some(Arc::new(move || {
                 let (news, reloaded) = bundles.look();

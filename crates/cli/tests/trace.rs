@@ -191,6 +191,7 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
         default: DefaultDecision::Deny,
         digest,
         changed_after_asking: false,
+        compared_with: None,
     };
     let decision = AuditEntry::ApprovalDecision {
         id: Some(7),

@@ -21,7 +21,7 @@ use crate::provider::{ContextTag, Provider};
 use crate::task::{self, Task};
 use crate::tokens::Tokenizer;
 use crate::tool::Tool;
-use crate::turn::{Refusal, Stop};
+use crate::turn::{Refusal, Stop, ToolPreviews};
 use crate::watch::{Silent, Watch};
 
 /// Why there is no session, or no end of one.
@@ -296,7 +296,7 @@ impl SessionBuilder {
             defaults.into_iter().for_each(|(key, value)| _ = plan.entry(key).or_insert(value));
         }
         Ok(Core {
-            coordinator: self.coordinator.session_id(meta.id.as_str()).build(),
+            coordinator: self.coordinator.previews(ToolPreviews(tools.clone())).session_id(meta.id.as_str()).build(),
             id: meta.id.clone(),
             context: self.context,
             provider: self.provider,

@@ -1,12 +1,15 @@
 //! `Edit`: changes a part of a file.
 
-use amplifier_core::Map;
+use std::io::ErrorKind;
+
+use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::{Stop, blocking};
 use super::files::{LARGEST, failed, is_binary};
+use super::preview::{changed, preview, version_of};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
@@ -46,13 +49,27 @@ impl Tool for Edit {
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.edit(input, None)
+    }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        preview(NAME, input, &self.workspace)
+    }
+
+    fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.edit(input, Some(compared_with))
+    }
+}
+
+impl Edit {
+    fn edit(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Input { file_path, old_string, new_string, replace_all } = input::read(NAME, input)?;
             let replacement = Replacement { old_string, new_string, replace_all };
             replacement.check().map_err(|problem| input::invalid(NAME, problem))?;
             let workspace = self.workspace.clone();
             blocking(move |stop| {
-                change(&workspace, &file_path, stop, |text, name| {
+                change(&workspace, &file_path, compared_with, stop, |text, name| {
                     let (text, count) = replacement.apply(&text, name).map_err(ToolError::Failed)?;
                     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
                     Ok(Changed { text, count, output: format!("replaced the text {times} in `{name}`") })
@@ -128,19 +145,30 @@ pub(super) struct Changed {
 pub(super) fn change(
     workspace: &Workspace,
     file_path: &str,
+    compared_with: Option<ComparedWith>,
     stop: &Stop,
     with: impl FnOnce(String, &str) -> Result<Changed, ToolError>,
 ) -> Result<ToolOutput, ToolError> {
     let path = workspace.resolve(file_path)?;
     let name = workspace.display(&path);
-    let _changing = workspace.changing();
-    let content = workspace.read(&path).map_err(|error| failed(&name, "edited", &error))?;
+    let mut changing = workspace.changing();
+    let content = match workspace.read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && compared_with.is_some() => return Err(changed(&name)),
+        read => read.map_err(|error| failed(&name, "edited", &error))?,
+    };
+    let before = version_of(&content);
+    let is_shown = |compared: &ComparedWith| compared.path == name && changing.leads(&path, &compared.version, &before);
+    if compared_with.as_ref().is_some_and(|compared| !is_shown(compared)) {
+        return Err(changed(&name));
+    }
     let text = match String::from_utf8(content) {
         Ok(text) if !is_binary(text.as_bytes()) => text,
         _ => return Err(ToolError::Failed(format!("`{name}` is not UTF-8 text: only text can be edited"))),
     };
     let Changed { text, count, output } = with(text, &name)?;
-    workspace.replace(&path, text.as_bytes(), stop).map_err(|error| failed(&name, "written", &error))?;
+    let expected = compared_with.map(|_| before.as_str());
+    workspace.replace(&path, text.as_bytes(), expected, stop).map_err(|error| error.tell(&name))?;
+    changing.add(&path, before, version_of(text.as_bytes()));
     Ok(ToolOutput::text(output)
         .with("file_path", name.as_str())
         .with("replacements", count)

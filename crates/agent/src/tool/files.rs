@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::blocking::Stop;
+use super::preview::changed;
 use super::{ToolError, Workspace};
 
 /// The largest file that is read as a whole.
@@ -81,8 +82,19 @@ impl Workspace {
     }
 
     /// Puts a file in place as a whole: whoever reads it sees what was there before or all of `content`, also after a loss of power.
-    /// Permissions stay. Folders that are missing are made.
-    pub(super) fn replace(&self, path: &Path, content: &[u8], stop: &Stop) -> io::Result<()> {
+    /// Permissions stay. Folders that are missing are made. With an `expected` version, only a file that has it is replaced.
+    pub(super) fn replace(
+        &self,
+        path: &Path,
+        content: &[u8],
+        expected: Option<&str>,
+        stop: &Stop,
+    ) -> Result<(), NotReplaced> {
+        // Before folders are made or anything is written, and once more when all that is left is to give the file its name.
+        let is_expected = || expected.is_none_or(|expected| self.version(path) == expected);
+        if !is_expected() {
+            return Err(NotReplaced::Changed);
+        }
         self.guarded().check_writable(path)?;
         let (folder, name) = self.folder_of(path, Missing::Make)?;
         let permissions = permissions(&folder, name)?;
@@ -96,7 +108,10 @@ impl Workspace {
         file.write_all(content)?;
         file.sync_all()?;
         if stop.requested() {
-            return Err(ErrorKind::Interrupted.into());
+            return Err(io::Error::from(ErrorKind::Interrupted).into());
+        }
+        if !is_expected() {
+            return Err(NotReplaced::Changed);
         }
         renameat(&folder, temporary.name.as_str(), &folder, name)?;
         Ok(rustix::fs::fsync(&folder)?)
@@ -122,6 +137,30 @@ impl Workspace {
             };
         }
         Ok((folder, name))
+    }
+}
+
+/// Why a file was not replaced.
+#[derive(Debug)]
+pub(super) enum NotReplaced {
+    /// It is not the version that was expected.
+    Changed,
+    Io(io::Error),
+}
+
+impl NotReplaced {
+    /// The error as the model reads it.
+    pub(super) fn tell(&self, name: &str) -> ToolError {
+        match self {
+            Self::Changed => changed(name),
+            Self::Io(error) => failed(name, "written", error),
+        }
+    }
+}
+
+impl<E: Into<io::Error>> From<E> for NotReplaced {
+    fn from(error: E) -> Self {
+        Self::Io(error.into())
     }
 }
 

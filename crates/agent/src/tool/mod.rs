@@ -3,6 +3,7 @@
 mod bash;
 mod blocking;
 mod edit;
+mod edits;
 mod excerpt;
 mod files;
 mod glob;
@@ -10,6 +11,7 @@ mod grep;
 pub(crate) mod input;
 mod mcp;
 mod multi_edit;
+mod preview;
 mod process;
 mod protected;
 mod read;
@@ -24,6 +26,7 @@ pub use glob::Glob;
 pub use grep::Grep;
 pub use mcp::{McpError, McpServer};
 pub use multi_edit::MultiEdit;
+pub use preview::preview;
 pub use read::Read;
 pub use todo::Todo;
 pub use workspace::{OutsideWorkspace, Workspace};
@@ -31,7 +34,7 @@ pub use write::Write;
 
 use std::sync::Arc;
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -47,6 +50,21 @@ pub trait Tool: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropping the future stops it for good: processes and all they began are ended, and no file is left half-written.
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
+
+    /// The file that it would change with this input, to show a person who is asked. Called on a thread that may block.
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        let _ = input;
+        None
+    }
+
+    /// Does it after a person has agreed to its [preview](Self::preview): only if the file is still the one that the person was shown.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        let _ = compared_with;
+        self.run(input)
+    }
 }
 
 /// What a tool gave back.

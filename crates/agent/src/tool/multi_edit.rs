@@ -1,12 +1,13 @@
 //! `MultiEdit`: changes several parts of a file at once.
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::blocking;
 use super::edit::{Changed, Replacement, change};
+use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
@@ -45,6 +46,20 @@ impl Tool for MultiEdit {
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.edit(input, None)
+    }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        preview(NAME, input, &self.workspace)
+    }
+
+    fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.edit(input, Some(compared_with))
+    }
+}
+
+impl MultiEdit {
+    fn edit(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Input { file_path, edits } = input::read(NAME, input)?;
             if edits.is_empty() {
@@ -54,7 +69,8 @@ impl Tool for MultiEdit {
                 edit.check().map_err(|problem| input::invalid(NAME, format!("`edits[{index}]`: {problem}")))?;
             }
             let workspace = self.workspace.clone();
-            blocking(move |stop| change(&workspace, &file_path, stop, |text, name| apply(&edits, text, name))).await
+            let with = move |text, name: &str| apply(&edits, text, name);
+            blocking(move |stop| change(&workspace, &file_path, compared_with, stop, with)).await
         })
     }
 }

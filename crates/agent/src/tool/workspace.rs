@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::process::Command;
 
+use super::edits::Edits;
 use super::protected::Protected;
 
 /// How many links a path may lead through; as many as Linux allows.
@@ -27,7 +28,7 @@ const MOST_LINKS: usize = 40;
 pub struct Workspace {
     root: Arc<Path>,
     // A std lock: it is only ever held on threads that may block.
-    changing: Arc<Mutex<()>>,
+    changing: Arc<Mutex<Edits>>,
     protected: Arc<Protected>,
     launcher: Arc<[OsString]>,
 }
@@ -145,7 +146,7 @@ impl Workspace {
     }
 
     /// Keeps other tools from changing files between the moment that one reads a file and the moment that it replaces it.
-    pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn changing(&self) -> MutexGuard<'_, Edits> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

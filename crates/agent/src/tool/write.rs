@@ -1,12 +1,12 @@
 //! `Write`: writes a file.
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::{Stop, blocking};
-use super::files::failed;
+use super::preview::{changed, preview};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
@@ -44,19 +44,43 @@ impl Tool for Write {
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.write(input, None)
+    }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        preview(NAME, input, &self.workspace)
+    }
+
+    fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.write(input, Some(compared_with))
+    }
+}
+
+impl Write {
+    fn write(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input = input::read(NAME, input)?;
             let workspace = self.workspace.clone();
-            blocking(move |stop| write(&workspace, &input, stop)).await
+            blocking(move |stop| write(&workspace, &input, compared_with, stop)).await
         })
     }
 }
 
-fn write(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
+fn write(
+    workspace: &Workspace,
+    input: &Input,
+    compared_with: Option<ComparedWith>,
+    stop: &Stop,
+) -> Result<ToolOutput, ToolError> {
     let path = workspace.resolve(&input.file_path)?;
     let name = workspace.display(&path);
-    let _changing = workspace.changing();
-    workspace.replace(&path, input.content.as_bytes(), stop).map_err(|error| failed(&name, "written", &error))?;
+    let mut changing = workspace.changing();
+    let expected = match compared_with {
+        Some(compared) if compared.path != name => return Err(changed(&name)),
+        compared => compared.map(|compared| compared.version),
+    };
+    workspace.replace(&path, input.content.as_bytes(), expected.as_deref(), stop).map_err(|error| error.tell(&name))?;
+    changing.forget(&path);
     let lines = match input.content.lines().count() {
         1 => "1 line".to_owned(),
         count => format!("{count} lines"),

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 pub use self::call::DEEPEST_KEPT;
 pub(crate) use self::call::{Asking, ask};
+pub(crate) use self::tools::ToolPreviews;
 pub use self::tools::ToolUse;
 pub(crate) use self::tools::use_one;
 use crate::cancel::CancelLevel;

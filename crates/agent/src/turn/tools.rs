@@ -1,16 +1,19 @@
 //! The tools of one answer: hooks one after another, tools side by side.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use amplifier_core::{
-    ARTIFACT_READ, ARTIFACT_WRITE, ArtifactRead, ArtifactWrite, DECISION_TOOL_RESOLUTION, DecisionToolResolution,
-    ERROR_TOOL, ErrorTool, Map, Message, POLICY_VIOLATION, PolicyViolation, TOOL_POST, TOOL_PRE, ToolCall, ToolPost,
-    ToolPre, data,
+    ARTIFACT_READ, ARTIFACT_WRITE, ActionPreview, ArtifactRead, ArtifactWrite, COMPARED_WITH, ComparedWith,
+    DECISION_TOOL_RESOLUTION, DecisionToolResolution, ERROR_TOOL, ErrorTool, EventData, EventName, Map, Message,
+    POLICY_VIOLATION, PolicyViolation, PortError, PreviewSource, TOOL_POST, TOOL_PRE, ToolCall, ToolPost, ToolPre,
+    data,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::must_be_shallow;
@@ -31,6 +34,8 @@ enum Stage {
 struct Allowed {
     call: ToolCall,
     input: Map,
+    /// What the person was shown a change of, if one was asked.
+    compared_with: Option<ComparedWith>,
     /// Why it cannot run all the same. The record has an intent, so it gets an outcome, too.
     spoilt: Option<String>,
 }
@@ -135,6 +140,7 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
     let operation = ToolPre::new(name.as_str(), input.clone()).with("tool_call_id", call.id.as_str());
     let operation = session.gate(TOOL_PRE, operation).await?;
     // A person has agreed to what is in here, so it is what runs.
+    let compared_with = operation.get(COMPARED_WITH).map(ComparedWith::deserialize).transpose();
     let made = operation.view::<ToolPre>().map_err(|error| error.to_string());
     let made = made.and_then(|made| match made.tool_input() {
         // Gates that came before have agreed to this tool.
@@ -144,14 +150,18 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
         Value::Object(input) => Ok(input.clone()),
         _ => Err("`tool_input` is no object".to_owned()),
     });
+    let made = made.and_then(|input| match compared_with {
+        Ok(compared_with) => Ok((input, compared_with)),
+        Err(error) => Err(format!("`{COMPARED_WITH}` cannot be read: {error}")),
+    });
     Ok(match made {
-        Ok(input) => {
+        Ok((input, compared_with)) => {
             let call = ToolCall { id: call.id.clone(), name, input: Value::Object(input.clone()) };
-            Allowed { call, input, spoilt: None }
+            Allowed { call, input, compared_with, spoilt: None }
         }
         Err(problem) => {
             let spoilt = Some(format!("what hooks made of it cannot be used: {problem}"));
-            Allowed { call: call.clone(), input, spoilt }
+            Allowed { call: call.clone(), input, compared_with: None, spoilt }
         }
     })
 }
@@ -167,7 +177,7 @@ async fn execute(session: &Core, allowed: Allowed) -> Ran {
     session.count_tool();
     let run: BoxFuture<'_, _> = match session.tools.get(&allowed.call.name) {
         Some(_) if allowed.call.name == task::NAME => task::run(session, &allowed.call.id, allowed.input.clone()),
-        Some(tool) => run_tool(tool.clone(), allowed.input.clone()),
+        Some(tool) => run_tool(tool.clone(), allowed.input.clone(), allowed.compared_with.clone()),
         None => {
             let known: Vec<&str> = session.tools.keys().map(String::as_str).collect();
             let why = format!("there is no tool `{}`; there are {}", allowed.call.name, known.join(", "));
@@ -192,8 +202,31 @@ async fn execute(session: &Core, allowed: Allowed) -> Ran {
     Ran { allowed, result, milliseconds: begun.elapsed().as_millis() as u64 }
 }
 
-fn run_tool(tool: Arc<dyn Tool>, input: Map) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-    async move { tool.run(input).await }.boxed()
+fn run_tool(
+    tool: Arc<dyn Tool>,
+    input: Map,
+    compared_with: Option<ComparedWith>,
+) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    async move {
+        match compared_with {
+            Some(compared_with) => tool.run_previewed(input, compared_with).await,
+            None => tool.run(input).await,
+        }
+    }
+    .boxed()
+}
+
+/// Previews of the tools of a session.
+pub(crate) struct ToolPreviews(pub(crate) BTreeMap<String, Arc<dyn Tool>>);
+
+impl PreviewSource for ToolPreviews {
+    async fn preview(&self, event: &EventName, data: &EventData) -> Result<Option<ActionPreview>, PortError> {
+        let tool = data.text("tool_name").filter(|_| *event == TOOL_PRE.name()).and_then(|name| self.0.get(name));
+        let (Some(tool), Some(Value::Object(input))) = (tool.cloned(), data.get("tool_input").cloned()) else {
+            return Ok(None);
+        };
+        Ok(tokio::task::spawn_blocking(move || tool.preview(&input)).await?)
+    }
 }
 
 /// Tells the hooks what came of it, and the model what they made of that.

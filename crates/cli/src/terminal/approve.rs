@@ -153,7 +153,7 @@ struct Asking {
 impl Asking {
     fn run(self) -> Result<Answer, ApprovalError> {
         let request = &*self.request;
-        let action = Action::from(&wire::Action::of(request.event.as_str(), &request.data, &*self.files));
+        let action = Action::from(&wire::Action::of_request(request, &*self.files));
         let draw = |all| question::rows(request, &action, self.screen.size(), all);
 
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.

@@ -19,8 +19,10 @@ use crate::event::events::{
 use crate::event::{EventData, EventKey};
 use crate::guard::{Contained, Waited, wait};
 use crate::ports::BoxFuture;
+use crate::ports::PortError;
 use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settled};
 use crate::ports::audit::AuditEntry;
+use crate::ports::preview::{ActionPreview, COMPARED_WITH};
 use crate::ports::rules::ApprovalRules;
 use crate::registry;
 use crate::result::{Approval, DefaultDecision, Level};
@@ -32,12 +34,40 @@ const LATE: Duration = Duration::from_secs(3600);
 /// How much later than its time limit an answer may be found that came in time, because the thread had other work.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// What a hook asks for, and what will run if it is granted.
+/// What will run if every approval is granted.
+struct Operation {
+    data: EventData,
+    /// Made when a person is asked for the first time; then the data says what it was compared with.
+    preview: Option<Option<Arc<ActionPreview>>>,
+}
+
+impl Operation {
+    /// Makes the preview, unless there is one: several hooks that ask about one operation show the same.
+    async fn preview(
+        &mut self,
+        session: &Coordinator,
+        recording: &mut Recording<'_>,
+    ) -> Result<Option<Arc<ActionPreview>>, PortError> {
+        if let Some(preview) = &self.preview {
+            return Ok(preview.clone());
+        }
+        let preview = match &session.shared.previews {
+            Some(source) => recording.call("previews", source.make(recording.event(), &self.data)).await?,
+            None => None,
+        };
+        if let Some(preview) = &preview {
+            self.data.insert(COMPARED_WITH, serde_json::to_value(&preview.compared_with)?);
+        }
+        Ok(self.preview.insert(preview.map(Arc::new)).clone())
+    }
+}
+
+/// What a hook asks for.
 struct Asked<'a> {
     question: &'a Question,
     approval: &'a Approval,
     reason: Option<String>,
-    data: &'a EventData,
+    operation: &'a mut Operation,
     /// `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
     is_current: bool,
 }
@@ -50,6 +80,7 @@ impl Coordinator {
         approvals: Vec<HookApproval>,
         data: &EventData,
     ) -> Verdict {
+        let mut operation = Operation { data: data.clone(), preview: None };
         // A digest reads all of the data, so it is made only if a hook asks.
         let digest = if approvals.is_empty() { None } else { data.digest().ok() };
         for HookApproval { hook, approval, reason, asked_about } in approvals {
@@ -63,7 +94,8 @@ impl Coordinator {
                 approval.basis = tracing::field::Empty,
             );
             let is_current = digest.is_some() && asked_about == digest;
-            let asked = Asked { question: &question, approval: &approval, reason, data, is_current };
+            let asked =
+                Asked { question: &question, approval: &approval, reason, operation: &mut operation, is_current };
             let ruling = self.rule(recording, asked).instrument(span.clone()).await;
             span.record("approval.granted", ruling.granted);
             span.record("approval.basis", ruling.basis);
@@ -72,7 +104,7 @@ impl Coordinator {
                 return Verdict::denied(question.hook, &ruling.reason);
             }
         }
-        Verdict::Proceed(data.clone())
+        Verdict::Proceed(operation.data)
     }
 
     /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
@@ -113,11 +145,15 @@ impl Coordinator {
     }
 
     async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, are_read: bool) -> (Option<u64>, Ruling) {
-        let Asked { question, approval, reason, data, is_current } = asked;
+        let Asked { question, approval, reason, operation, is_current } = asked;
         let Some(system) = &self.shared.approvals else {
             return (None, Ruling::no_system(&question.prompt));
         };
-        let digest = match data.digest() {
+        let preview = match operation.preview(self, recording).await {
+            Ok(preview) => preview,
+            Err(error) => return (None, Ruling::failed(&question.prompt, &format!("no preview can be made: {error}"))),
+        };
+        let digest = match operation.data.digest() {
             Ok(digest) => digest,
             Err(too_deep) => return (None, Ruling::failed(&question.prompt, &too_deep)),
         };
@@ -140,8 +176,9 @@ impl Coordinator {
             timeout: approval.timeout,
             // What will count, not only what the hook wants.
             default: if forbids_default { DefaultDecision::Deny } else { approval.default },
-            data: data.clone(),
+            data: operation.data.clone(),
             digest,
+            preview,
             open: still_open,
             late: self.late_answers(id, question.clone()),
         });
@@ -154,6 +191,7 @@ impl Coordinator {
             default: request.default,
             digest,
             changed_after_asking: !is_current,
+            compared_with: request.preview.as_ref().map(|preview| preview.compared_with.clone()),
         });
         // If this future is dropped before there is a decision, that is on the record.
         let cancelled = OnDrop::new(|| {

@@ -36,6 +36,7 @@ use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
+use crate::ports::preview::{AnyPreviewSource, PreviewSource};
 use crate::ports::rules::{AnyRuleSource, ApprovalRules, RuleSource};
 use crate::registry::{Denial, Emission, FromHook, HookRegistry, Outcome};
 use crate::result::{Action, HookResult, Injection};
@@ -73,6 +74,7 @@ struct Shared {
     reserved: Option<Arc<Map>>,
     context: Option<Arc<dyn AnyContextManager>>,
     approvals: Option<Arc<dyn AnyApprovalSystem>>,
+    previews: Option<Arc<dyn AnyPreviewSource>>,
     display: Option<Arc<dyn AnyDisplay>>,
     audit: Option<Arc<dyn AnyAuditLog>>,
     tokens: Arc<dyn TokenCounter>,
@@ -153,6 +155,12 @@ impl CoordinatorBuilder {
         self
     }
 
+    /// Who makes previews of what the person is asked about.
+    pub fn previews(mut self, previews: impl PreviewSource) -> Self {
+        self.shared.previews = Some(Arc::new(previews));
+        self
+    }
+
     /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
     pub fn approval_rules(mut self, rules: impl RuleSource) -> Self {
         let read = Mutex::new(rules.read_before());
@@ -219,6 +227,7 @@ impl Coordinator {
             reserved: None,
             context: None,
             approvals: None,
+            previews: None,
             display: None,
             audit: None,
             tokens: Arc::new(EstimatedTokens),
@@ -241,7 +250,8 @@ impl Coordinator {
     /// audit log, limits and budget of the turn, so that there is no way around a gate by delegating. It needs a context and an id
     /// of its own.
     pub fn child(&self) -> CoordinatorBuilder {
-        let Shared { hooks, approvals, display, audit, tokens, rules, config, background, .. } = &*self.shared;
+        let Shared { hooks, approvals, previews, display, audit, tokens, rules, config, background, .. } =
+            &*self.shared;
         let Shared { ledger, budget, failures, channels, turn, questions, .. } = &*self.shared;
         let shared = Shared {
             hooks: hooks.clone(),
@@ -249,6 +259,7 @@ impl Coordinator {
             reserved: None,
             context: None,
             approvals: approvals.clone(),
+            previews: previews.clone(),
             display: display.clone(),
             audit: audit.clone(),
             tokens: tokens.clone(),

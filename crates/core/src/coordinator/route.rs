@@ -120,7 +120,8 @@ impl Coordinator {
         for FromHook { hook, said } in outputs {
             self.show_output(&mut recording, &hook, &said).await;
         }
-        let given_up = recording.record_operation(&data, tool_call_id, verdict.is_proceed());
+        let runs = if let Verdict::Proceed(runs) = &verdict { runs } else { &data };
+        let given_up = recording.record_operation(runs, tool_call_id, verdict.is_proceed());
         // If this future is dropped here, the operation never begins, and the record must not leave that open.
         let given_up = OnDrop::new(|| given_up.map(|outcome| self.record(event, outcome)));
         let problem = recording.finish().await;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::BoxFuture;
+use super::preview::ActionPreview;
 use crate::event::{Digest, EventData, EventName};
 use crate::result::{ApprovalOption, DefaultDecision};
 
@@ -142,6 +143,9 @@ pub struct ApprovalRequest {
     pub data: EventData,
     /// The digest of that data.
     pub digest: Digest,
+    /// The file that would change, as the code that will run found it. The data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version
+    /// that is, and nothing is run if the file has another one by then.
+    pub preview: Option<Arc<ActionPreview>>,
     // The coordinator holds the other end while the question is open.
     pub(crate) open: watch::Receiver<Option<Settled>>,
     pub(crate) late: Late,

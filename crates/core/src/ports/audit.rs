@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::approval::Answerer;
+use super::preview::ComparedWith;
 use super::{BoxFuture, PortError};
 use crate::event::{Digest, EventData, EventName};
 use crate::result::{ApprovalOption, DefaultDecision, Level, Placement, Role};
@@ -116,6 +117,9 @@ pub enum AuditEntry {
         /// `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         changed_after_asking: bool,
+        /// The file that the person was shown a change of. It is a part of what has the digest, beside the data of the event.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        compared_with: Option<ComparedWith>,
     },
     /// What a hook asked for was granted or refused.
     ApprovalDecision {

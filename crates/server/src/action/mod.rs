@@ -5,7 +5,7 @@ mod edit;
 pub(crate) mod masked;
 mod place;
 
-use amplifier_core::{AGENT_SPAWN, EventData, Map, PROMPT_SUBMIT, TOOL_PRE};
+use amplifier_core::{AGENT_SPAWN, ActionPreview, ApprovalRequest, EventData, Map, PROMPT_SUBMIT, TOOL_PRE};
 use serde_json::Value;
 
 use self::diff::{all, diff};
@@ -23,10 +23,19 @@ pub(crate) fn counted(number: usize, thing: &str) -> String {
 }
 
 impl Action {
+    /// The action that an approval is requested for. A change of a file is shown against the content that the request's digest covers.
+    pub fn of_request(request: &ApprovalRequest, files: &dyn Files) -> Self {
+        Self::shown(request.event.as_str(), &request.data, files, request.preview.as_deref())
+    }
+
     /// Tells the action from the data of an event. Of a file that would change, what is there now is read, if it may be shown.
     pub fn of(event: &str, data: &EventData, files: &dyn Files) -> Self {
+        Self::shown(event, data, files, None)
+    }
+
+    fn shown(event: &str, data: &EventData, files: &dyn Files, preview: Option<&ActionPreview>) -> Self {
         let known = match event {
-            _ if event == TOOL_PRE.as_str() => Self::tool(data, files),
+            _ if event == TOOL_PRE.as_str() => Self::tool(data, files, preview),
             _ if event == PROMPT_SUBMIT.as_str() => {
                 data.text("prompt").map(|prompt| Self::plain("prompt", lines(prompt)))
             }
@@ -40,11 +49,11 @@ impl Action {
         })
     }
 
-    fn tool(data: &EventData, files: &dyn Files) -> Option<Self> {
+    fn tool(data: &EventData, files: &dyn Files, preview: Option<&ActionPreview>) -> Option<Self> {
         let name = data.text("tool_name")?;
         let input = data.get("tool_input")?;
         let known = input.as_object().and_then(|fields| {
-            let call = Call { name, fields, files };
+            let call = Call { name, fields, files, preview };
             match name {
                 "Bash" => call.command(),
                 "Read" => call.file(),
@@ -77,6 +86,8 @@ struct Call<'a> {
     name: &'a str,
     fields: &'a Map,
     files: &'a dyn Files,
+    /// The file that it would change, if the code that will run it has looked.
+    preview: Option<&'a ActionPreview>,
 }
 
 impl Call<'_> {
@@ -125,7 +136,11 @@ impl Call<'_> {
     ) -> Option<Action> {
         let (field, path) = self.path()?;
         let mut notes = self.warning(path);
-        let (is_new, old) = match present(self.files, path) {
+        let before = match self.preview {
+            Some(preview) => preview.before.clone().into(),
+            None => present(self.files, path),
+        };
+        let (is_new, old) = match before {
             Present::Nothing => (true, Ok(String::new())),
             Present::Text(text) => (false, Ok(text)),
             Present::Other(why) => (false, Err(format!("what is there now is not shown: {why}"))),

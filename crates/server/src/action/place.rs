@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
+use amplifier_core::FileBefore;
+
 use super::counted;
 
 /// Files above this size are not read only to show a difference.
@@ -31,9 +33,22 @@ pub(super) enum Present {
     Other(String),
 }
 
+impl From<FileBefore> for Present {
+    fn from(before: FileBefore) -> Self {
+        match before {
+            FileBefore::Missing => Self::Nothing,
+            FileBefore::Content(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => Self::Text(text),
+                Err(error) => Self::Other(format!("it is no text, but {}", counted(error.as_bytes().len(), "byte"))),
+            },
+            FileBefore::TooLarge(bytes) => Self::Other(format!("it has {bytes} bytes, too many to compare")),
+            FileBefore::Unreadable(why) => Self::Other(why),
+        }
+    }
+}
+
 /// Reads the file, if it may be shown, and is a text file of reasonable size.
 pub(super) fn present(files: &dyn Files, path: &str) -> Present {
-    let mut bytes = Vec::new();
     let read = files.open(path).and_then(|file| {
         let metadata = file.metadata()?;
         // A pipe or a device could block.
@@ -41,18 +56,17 @@ pub(super) fn present(files: &dyn Files, path: &str) -> Present {
             return Err(io::Error::other("it is not a regular file"));
         }
         if metadata.len() > LARGEST {
-            return Err(io::Error::other(format!("it has {} bytes, too many to compare", metadata.len())));
+            return Ok(FileBefore::TooLarge(metadata.len()));
         }
-        file.take(LARGEST).read_to_end(&mut bytes)
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes)?;
+        Ok(FileBefore::Content(bytes))
     });
-    match read {
-        Ok(count) => match String::from_utf8(bytes) {
-            Ok(text) => Present::Text(text),
-            Err(_) => Present::Other(format!("it is no text, but {}", counted(count, "byte"))),
-        },
-        Err(error) if error.kind() == ErrorKind::NotFound => Present::Nothing,
-        Err(error) => Present::Other(error.to_string()),
-    }
+    Present::from(match read {
+        Ok(before) => before,
+        Err(error) if error.kind() == ErrorKind::NotFound => FileBefore::Missing,
+        Err(error) => FileBefore::Unreadable(error.to_string()),
+    })
 }
 
 /// Where the path really leads, links followed, if that is outside of the workspace.
