@@ -16,7 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
@@ -103,7 +103,7 @@ impl McpServer {
         Self::start_through(&[], name, command, args, env).await
     }
 
-    /// The same, started by another program, which gets the command and its arguments behind these words. It is to confine itself, and then to become the
+    /// The same, started by another program, which gets the command and its arguments behind these words. It has to start a session, and then to run the
     /// command. Without words, the command is started itself.
     ///
     /// # Errors
@@ -125,7 +125,11 @@ impl McpServer {
         }
         let inherited = ENVIRONMENT.iter().filter_map(|key| Some((*key, std::env::var_os(key)?)));
         let mut started = match launcher.split_first() {
-            None => Command::new(command),
+            None => {
+                let mut started = Command::new(command);
+                started.process_group(0);
+                started
+            }
             // The launcher can be started whatever it is to become, so that this is said here.
             Some(_) if !is_there(command) => {
                 let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
@@ -145,7 +149,6 @@ impl McpServer {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(not_started)?;
@@ -238,7 +241,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         if let Some(group) = group {
-            // It fails if all of the group have ended already.
+            // First the leader: a launcher that has not started its session yet is not in the group. Both fail if all of the group have ended already.
+            _ = kill_process(group, Signal::KILL);
             _ = kill_process_group(group, Signal::KILL);
         }
         if let Some(log) = &self.log {

@@ -5,7 +5,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
@@ -58,7 +58,7 @@ impl Process {
         let (reader, writer) = std::io::pipe()?;
         let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
         let mut bash = workspace.command("bash");
-        bash.arg("-c").arg(command).current_dir(workspace.root()).process_group(0);
+        bash.arg("-c").arg(command).current_dir(workspace.root());
         bash.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         for (name, _) in std::env::vars_os() {
             let upper = name.to_string_lossy().to_ascii_uppercase();
@@ -133,7 +133,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It fails if they have all ended, and then there is nothing to do.
+        // First the leader: a launcher that has not started its session yet is not in the group, and has no children yet. Both fail if they have all ended, and then there
+        // is nothing to do.
+        let _ = kill_process(self.0, Signal::KILL);
         let _ = kill_process_group(self.0, Signal::KILL);
     }
 }

@@ -82,8 +82,8 @@ impl Workspace {
         self
     }
 
-    /// Starts every command of `Bash` with a program, which gets the command and its arguments behind those that are given here. It is to
-    /// confine itself, and then to become the command.
+    /// Starts every command of `Bash` with a program, which gets the command and its arguments behind those that are given here. It has to
+    /// start a session (`setsid`), and then to run the command or to become it.
     #[must_use]
     pub fn launcher(mut self, launcher: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.launcher = launcher.into_iter().map(Into::into).collect();
@@ -132,9 +132,13 @@ impl Workspace {
         &self.protected
     }
 
-    /// A command that is started as this workspace wants it.
+    /// A command that is started as this workspace wants it, and leads a process group: by itself, or because the launcher starts a session.
     pub(super) fn command(&self, program: &str) -> Command {
-        let Some((launcher, arguments)) = self.launcher.split_first() else { return Command::new(program) };
+        let Some((launcher, arguments)) = self.launcher.split_first() else {
+            let mut command = Command::new(program);
+            command.process_group(0);
+            return command;
+        };
         let mut command = Command::new(launcher);
         command.args(arguments).arg(program);
         command

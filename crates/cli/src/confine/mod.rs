@@ -1,5 +1,5 @@
 //! Confinement of programs: this program starts others through itself, as `amplifier confined OPTIONS -- PROGRAM ARGUMENTS`, which confines itself and
-//! becomes the program.
+//! starts the program.
 
 mod protection;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_modules::bundle::Confine;
-use amplifier_modules::confine::{self, NotConfined, Policy};
+use amplifier_modules::confine::{self, Launcher, NotConfined, Policy};
 
 /// The word that makes this program a launcher. It is not for people, so no help names it.
 const CONFINED: &str = "confined";
@@ -18,7 +18,7 @@ const CONFINED: &str = "confined";
 /// This very program, also when its file has been replaced or removed since it was started.
 const THIS: &str = "/proc/self/exe";
 
-/// Becomes a confined program, if the arguments ask for that. It has to be called first of all: namespaces are entered by a process with one
+/// Runs the launcher, if the arguments ask for that. It has to be called first of all: namespaces are entered by a process with one
 /// thread.
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1).peekable();
@@ -32,6 +32,16 @@ pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
 /// If this system cannot do it.
 fn launcher(policy: &Policy) -> Result<Vec<OsString>, NotConfined> {
     policy.launcher(&[THIS.into(), CONFINED.into()])
+}
+
+/// The strongest launcher that works here.
+pub fn strongest_launcher(policy: &Policy) -> Launcher {
+    policy.strongest_launcher(&[THIS.into(), CONFINED.into()])
+}
+
+/// The words to put before a command that is not confined, and still gets a session without the terminal of the agent.
+pub fn session_launcher() -> Vec<OsString> {
+    Policy::session_launcher(&[THIS.into(), CONFINED.into()])
 }
 
 /// The words to put before the command of a hook that is to be confined. No hook needs the keys that sign for what happens.

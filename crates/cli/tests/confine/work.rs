@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use serde_json::json;
 
@@ -46,8 +45,8 @@ fn ordinary_work_goes_on() {
     assert_eq!(results, expected);
 }
 
-/// How many files are open in a shell.
-const OPEN: &str = "set -- /proc/$$/fd/*; echo $#";
+/// Which files are open in a shell.
+const OPEN: &str = "ls /proc/$$/fd; true";
 
 #[test]
 fn a_command_has_no_rights_no_files_of_the_agent_and_no_way_to_its_secrets() {
@@ -65,9 +64,7 @@ fn a_command_has_no_rights_no_files_of_the_agent_and_no_way_to_its_secrets() {
         results[0].trim(),
         "CapInh: 0000000000000000 CapPrm: 0000000000000000 CapEff: 0000000000000000 NoNewPrivs: 1"
     );
-    // Those of the test itself are none of the agent's.
-    let inherited = Command::new("bash").args(["-c", OPEN]).output().unwrap().stdout;
-    assert_eq!(results[1], String::from_utf8(inherited).unwrap().trim());
+    assert_eq!(results[1], "0\n1\n2");
     assert!(results[2].contains("Permission denied"), "{}", results[2]);
     assert_eq!(results[3], "bash -c");
 }

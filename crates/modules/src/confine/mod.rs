@@ -1,47 +1,56 @@
-//! Confinement of programs: what they may write to, and whether they have a network.
+//! Confinement of programs: what they may read, write and reach.
 //!
-//! A program that hosts hooks starts others through itself: its launcher enters namespaces of its own, makes read-only what the program may not write
-//! to, gives up every way to undo that, and becomes the program. Tools and hooks know of a list of words to put before a command, and of
-//! nothing else.
+//! A program that hosts hooks starts others through itself, as a launcher. The launcher starts a session of its own, enters namespaces, makes read-only what the
+//! program may not write to, hides what it may not read, gives up every way to undo that, and starts the program. Where there are no namespaces, it uses Landlock.
+//! Tools and hooks know of a list of words to put before a command, and of nothing else.
 
+mod level;
 mod policy;
+mod session;
 
+#[cfg(target_os = "linux")]
+mod descriptors;
+#[cfg(target_os = "linux")]
+mod devices;
+#[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod locations;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
 mod namespace;
+mod pins;
 
-#[cfg(not(target_os = "linux"))]
-mod namespace {
-    //! Where there are no namespaces.
-
-    /// Says that it cannot be had.
-    pub(super) fn enter(_policy: &super::Policy) -> Result<(), super::NotConfined> {
-        Err(super::NotConfined(super::NO_NAMESPACES.to_owned()))
-    }
-}
-
-pub use policy::Policy;
+pub use level::{Launcher, Level};
+pub use policy::{PinnedFile, Policy};
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use self::policy::Method;
 use crate::bundle::{Confine, MayWrite};
 
 /// The exit code when a program cannot be confined; shells use 126 and 127 for one that cannot be started.
 const NOT_CONFINED: u8 = 125;
+
+/// The exit code of a launcher that found other bytes in a [pinned file](Policy::pinned). Its standard error then begins with [`PIN_MISMATCH_TEXT`].
+pub const PIN_MISMATCH: u8 = 123;
+
+/// What a launcher writes to standard error before it ends with [`PIN_MISMATCH`].
+pub const PIN_MISMATCH_TEXT: &str = "amplifier: a pinned file has changed: ";
 
 /// What a launcher says that was asked whether it can confine. An exit code would not do: whatever is started in its place may end well.
 const POSSIBLE: &str = "it can be confined\n";
 
 /// What a launcher says if it cannot begins with this.
 const IMPOSSIBLE: &str = "amplifier: it cannot be confined: ";
-
-const NO_NAMESPACES: &str = "this system has no namespaces";
 
 /// Why a program cannot be confined, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,39 +68,80 @@ impl<T, E: Display> Context<T> for Result<T, E> {
     }
 }
 
-/// Is the launcher: becomes the program that the arguments name, confined by the [`Policy`] that they begin with. It returns if that cannot be done, says why
-/// on standard error, and gives the code to exit with.
+/// Why a launcher did not start its program.
+enum LaunchError {
+    NotConfined(NotConfined),
+    PinMismatch(PathBuf),
+    NotStarted(OsString, io::Error),
+}
+
+impl From<NotConfined> for LaunchError {
+    fn from(error: NotConfined) -> Self {
+        Self::NotConfined(error)
+    }
+}
+
+/// Runs the launcher: starts the program that the arguments name, confined by the [`Policy`] that they begin with, and returns the code to exit with. If that cannot
+/// be done, it says why on standard error.
 ///
 /// It has to be called before there are threads: namespaces are entered by a process with one.
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let (code, problem) = match confined(arguments.into_iter()) {
-        Ok(()) => return 0,
-        Err(Failed::Confine(error)) => (NOT_CONFINED, format!("{IMPOSSIBLE}{error}")),
-        Err(Failed::Start(program, error)) => {
+    let (code, problem) = match run(arguments.into_iter()) {
+        Ok(code) => return code,
+        Err(LaunchError::NotConfined(error)) => (NOT_CONFINED, format!("{IMPOSSIBLE}{error}")),
+        Err(LaunchError::PinMismatch(file)) => (PIN_MISMATCH, format!("{PIN_MISMATCH_TEXT}`{}`", file.display())),
+        Err(LaunchError::NotStarted(program, error)) => {
             let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
             (code, format!("amplifier: `{}` cannot be started: {error}", program.display()))
         }
     };
-    let _ = writeln!(std::io::stderr(), "{problem}");
+    let _ = writeln!(io::stderr(), "{problem}");
     code
 }
 
-enum Failed {
-    Confine(NotConfined),
-    Start(OsString, std::io::Error),
+fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
+    let (policy, method, mut command) = Policy::read(arguments)?;
+    let program = command.next().map(|program| {
+        let mut started = Command::new(program);
+        started.args(command).envs(policy.temporary.as_ref().map(|folder| ("TMPDIR", folder)));
+        started
+    });
+    if let Some(code) = session::start()? {
+        return Ok(code);
+    }
+    match method {
+        #[cfg(target_os = "linux")]
+        Method::Namespaces => {
+            namespace::enter(&policy)?;
+            init::supervise(program)
+        }
+        #[cfg(target_os = "linux")]
+        Method::Landlock => {
+            pins::check(&policy.pinned)?;
+            landlock::enter(&policy)?;
+            replace(program)
+        }
+        #[cfg(not(target_os = "linux"))]
+        Method::Namespaces | Method::Landlock => {
+            Err(NotConfined("this system has neither namespaces nor Landlock".to_owned()).into())
+        }
+        Method::Session => {
+            pins::check(&policy.pinned)?;
+            replace(program)
+        }
+    }
 }
 
-fn confined(arguments: impl Iterator<Item = OsString>) -> Result<(), Failed> {
-    let (policy, mut command) = Policy::read(arguments).map_err(Failed::Confine)?;
-    namespace::enter(&policy).map_err(Failed::Confine)?;
-    let Some(program) = command.next() else {
-        // Without a program, it was asked whether all this is possible.
-        let said = std::io::stdout().write_all(POSSIBLE.as_bytes());
-        return said.context("standard output").map_err(Failed::Confine);
-    };
-    let variable = policy.temporary.map(|folder| ("TMPDIR", folder));
-    let error = Command::new(&program).args(command).envs(variable).exec();
-    Err(Failed::Start(program, error))
+/// Becomes the program. Without one, it was asked whether all this is possible.
+fn replace(program: Option<Command>) -> Result<u8, LaunchError> {
+    let Some(mut program) = program else { return say_possible() };
+    let error = program.exec();
+    Err(LaunchError::NotStarted(program.get_program().to_owned(), error))
+}
+
+fn say_possible() -> Result<u8, LaunchError> {
+    io::stdout().write_all(POSSIBLE.as_bytes()).context("standard output")?;
+    Ok(0)
 }
 
 /// Folders that few keep anything in, one of which a program has as its own for temporary files.
@@ -118,29 +168,5 @@ impl Policy {
             MayWrite::All => None,
         };
         Ok(Self { writable, temporary, network: confine.network, hidden: hidden.to_vec(), ..Self::default() })
-    }
-
-    /// The words to put before a command, so that it is confined by this policy. `starter` are those that start this program as a
-    /// [launcher](launch).
-    ///
-    /// # Errors
-    /// If this system cannot do it, which is tried.
-    pub fn launcher(&self, starter: &[OsString]) -> Result<Vec<OsString>, NotConfined> {
-        if !cfg!(target_os = "linux") {
-            return Err(NotConfined(NO_NAMESPACES.to_owned()));
-        }
-        let launcher: Vec<OsString> = starter.iter().cloned().chain(self.arguments()).collect();
-        let [program, arguments @ ..] = launcher.as_slice() else {
-            return Err(NotConfined("there is no launcher".to_owned()));
-        };
-        let mut check = Command::new(program);
-        check.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let ended = check.output().context("this program cannot start itself")?;
-        if !ended.status.success() || ended.stdout != POSSIBLE.as_bytes() {
-            let said = String::from_utf8_lossy(&ended.stderr);
-            let said = said.trim().trim_start_matches(IMPOSSIBLE);
-            return Err(NotConfined(if said.is_empty() { "it ended and did not say why" } else { said }.to_owned()));
-        }
-        Ok(launcher)
     }
 }

@@ -3,33 +3,69 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
-use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
+use super::devices::{NEW_TERMINAL, TERMINALS};
+use super::pins::CheckedFile;
 use super::{Context, NotConfined};
 
 /// Options that a remount has to repeat: it may not take them away.
 const KEPT: [(&str, MountFlags); 3] =
     [("nosuid", MountFlags::NOSUID), ("nodev", MountFlags::NODEV), ("noexec", MountFlags::NOEXEC)];
 
-/// Makes read-only what is mounted in places that are meant.
-pub(super) fn make_read_only(is_meant: impl Fn(&Path) -> bool) -> Result<(), NotConfined> {
-    let list = fs::read("/proc/self/mountinfo").context("the list of mounts")?;
-    for (point, kept) in mounts(&list).into_iter().filter(|(point, _)| is_meant(point)) {
-        let remounted = mount_remount(&point, MountFlags::BIND | MountFlags::RDONLY | kept, "");
-        let Err(error) = remounted else { continue };
-        // What lies below another mount cannot be remounted, nor be written to. What counts is what is found at the path.
-        match statvfs(&point) {
-            Ok(found) if !found.f_flag.contains(StatVfsMountFlags::RDONLY) => {
+/// A folder or a file of a file system, at a place where it is seen.
+#[derive(Debug, PartialEq)]
+pub(super) struct Mount {
+    /// The numbers of the file system.
+    pub(super) device: String,
+    /// Which part of the file system it is.
+    pub(super) root: PathBuf,
+    /// Where it is seen.
+    pub(super) point: PathBuf,
+    kept: MountFlags,
+    /// The type of the file system.
+    pub(super) kind: String,
+    /// The folders that an overlay is made of.
+    pub(super) layers: Vec<PathBuf>,
+}
+
+/// The mounts of this process, in the order in which they were made.
+pub(super) struct MountTable(pub(super) Vec<Mount>);
+
+impl MountTable {
+    pub(super) fn read() -> Result<Self, NotConfined> {
+        Ok(Self::parse(&fs::read("/proc/self/mountinfo").context("the list of mounts")?))
+    }
+
+    pub(super) fn parse(list: &[u8]) -> Self {
+        Self(list.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
+    }
+
+    /// Makes read-only what is mounted in places that are meant. Of several mounts in one place, the last is the one that is seen.
+    pub(super) fn make_read_only(&self, is_meant: impl Fn(&Path) -> bool) -> Result<(), NotConfined> {
+        let seen: BTreeMap<&Path, MountFlags> =
+            self.0.iter().map(|mount| (mount.point.as_path(), mount.kept)).collect();
+        for (point, kept) in seen.into_iter().filter(|(point, _)| is_meant(point)) {
+            let remounted = mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | kept, "");
+            let Err(error) = remounted else { continue };
+            // What lies below another mount cannot be remounted, nor be written to. What counts is what is found at the path.
+            if is_read_only(point) == Ok(false) {
                 return Err(NotConfined(format!("`{}` cannot be made read-only: {error}", point.display())));
             }
-            _ => {}
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// `true` if a path is on a read-only mount.
+pub(super) fn is_read_only(path: &Path) -> rustix::io::Result<bool> {
+    Ok(statvfs(path)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Puts a device in the place of a file, where devices cannot be opened; and nothing at all in the place of a folder.
@@ -48,28 +84,77 @@ pub(super) fn empty(folder: &Path) -> rustix::io::Result<()> {
     mount("tmpfs", folder, "tmpfs", flags, c"mode=0700,size=256m")
 }
 
-/// Fails unless a path is on a read-only mount.
-pub(super) fn check_read_only(path: &Path) -> Result<(), NotConfined> {
-    let found = statvfs(path).context(format!("`{}`", path.display()))?;
-    if !found.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        return Err(NotConfined(format!("`{}` is not read-only, though it was mounted so", path.display())));
+/// Gives this process terminals of its own: it sees none that exist, and others do not see those that it makes.
+pub(super) fn own_terminals() -> Result<(), NotConfined> {
+    if !Path::new(TERMINALS).is_dir() {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let mounted = mount("devpts", TERMINALS, "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620");
+    mounted.context("terminals of its own cannot be mounted")?;
+    // As a link it already leads to the new one.
+    if !Path::new(NEW_TERMINAL).is_symlink() && Path::new(NEW_TERMINAL).exists() {
+        mount_bind("/dev/pts/ptmx", NEW_TERMINAL).context(format!("`{NEW_TERMINAL}` cannot be mounted"))?;
     }
     Ok(())
 }
 
-/// Where something is mounted, with the options to keep. Of several mounts in one place, the last is the one that is seen.
-fn mounts(list: &[u8]) -> BTreeMap<PathBuf, MountFlags> {
-    let lines = list.split(|byte| *byte == b'\n');
-    let mounts = lines.filter_map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ').skip(4);
-        let (point, options) = (fields.next()?, fields.next()?);
-        let mut kept = MountFlags::empty();
-        for option in options.split(|byte| *byte == b',') {
-            kept.extend(KEPT.iter().filter(|(name, _)| name.as_bytes() == option).map(|(_, flag)| *flag));
-        }
-        Some((unescape(point), kept))
+/// Shows the processes of this process' namespace, and no others.
+pub(super) fn own_processes() -> Result<(), NotConfined> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None).context("a `/proc` of its own cannot be mounted")
+}
+
+/// Folders that exist nearly everywhere, one of which is used for a moment.
+const SCRATCH: [&str; 5] = [TERMINALS, "/dev/shm", "/tmp", "/run", "/mnt"];
+
+/// Puts copies of files in their places, which nobody outside can change.
+pub(super) fn copy_files(files: &[CheckedFile]) -> Result<(), NotConfined> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let scratch = SCRATCH.iter().map(Path::new).find(|folder| folder.is_dir());
+    let scratch = scratch.ok_or_else(|| NotConfined("there is no folder for copies of pinned files".to_owned()))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", scratch, "tmpfs", flags, c"mode=0700").context("pinned files cannot be copied")?;
+    for (number, file) in files.iter().enumerate() {
+        let what = || format!("the pinned `{}` cannot be copied", file.path.display());
+        let copy = scratch.join(number.to_string());
+        let mut options = fs::OpenOptions::new();
+        let made = options.write(true).create_new(true).mode(file.mode & 0o777).open(&copy);
+        made.and_then(|mut made| made.write_all(&file.bytes)).context(what())?;
+        mount_bind(&copy, &file.path).context(what())?;
+        mount_remount(&file.path, MountFlags::BIND | MountFlags::RDONLY | flags, "").context(what())?;
+    }
+    // The copies stay where they were mounted.
+    unmount(scratch, UnmountFlags::DETACH).context("pinned files cannot be copied")
+}
+
+/// The fields are: numbers of the mount and its parent, device, root, point, options, any number of others, `-`, type, source, options of the file system.
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(2);
+    let device = String::from_utf8_lossy(fields.next()?).into_owned();
+    let (root, point, options) = (fields.next()?, fields.next()?, fields.next()?);
+    let mut kept = MountFlags::empty();
+    for option in options.split(|byte| *byte == b',') {
+        kept.extend(KEPT.iter().filter(|(name, _)| name.as_bytes() == option).map(|(_, flag)| *flag));
+    }
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = String::from_utf8_lossy(fields.next().unwrap_or_default()).into_owned();
+    let layers = if kind == "overlay" { layers(fields.nth(1).unwrap_or_default()) } else { Vec::new() };
+    Some(Mount { device, root: unescape(root), point: unescape(point), kept, kind, layers })
+}
+
+/// The folders that the options of an overlay name.
+fn layers(options: &[u8]) -> Vec<PathBuf> {
+    let options = options.split(|byte| *byte == b',');
+    let folders = options.filter_map(|option| {
+        let is_equals = |byte: &u8| *byte == b'=';
+        let (name, folders) = option.split_at_checked(option.iter().position(is_equals)? + 1)?;
+        matches!(name, b"upperdir=" | b"lowerdir=" | b"lowerdir+=" | b"datadir+=").then_some(folders)
     });
-    mounts.collect()
+    let folders = folders.flat_map(|folders| folders.split(|byte| *byte == b':'));
+    folders.map(unescape).filter(|folder| folder.is_absolute()).collect()
 }
 
 /// Spaces and the like are written as three octal digits behind a backslash.
@@ -94,14 +179,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_mount_of_a_place_counts_and_names_are_unescaped() {
+    fn mounts_are_read_with_their_options_and_names_are_unescaped() {
         let list = b"1 0 8:1 / / rw,relatime - ext4 /dev/sda rw\n\
-                     2 1 0:5 / /a\\040b\\134 rw,nosuid - tmpfs tmpfs rw\n\
-                     3 1 0:6 / /a\\040b\\134 rw,nodev,noexec shared:1 - tmpfs tmpfs rw\n";
+                     3 1 0:6 /x /a\\040b\\134 rw,nodev,noexec shared:1 - tmpfs tmpfs rw\n\
+                     4 1 0:7 / /merged rw shared:1 master:2 - overlay overlay rw,lowerdir=/l1:/l\\0402,upperdir=/up,workdir=/work\n";
+        let mount = |device: &str, root: &str, point: &str, kept, kind: &str, layers: &[&str]| Mount {
+            device: device.to_owned(),
+            root: root.into(),
+            point: point.into(),
+            kept,
+            kind: kind.to_owned(),
+            layers: layers.iter().map(PathBuf::from).collect(),
+        };
         let expected = [
-            (PathBuf::from("/"), MountFlags::empty()),
-            (PathBuf::from("/a b\\"), MountFlags::NODEV | MountFlags::NOEXEC),
+            mount("8:1", "/", "/", MountFlags::empty(), "ext4", &[]),
+            mount("0:6", "/x", "/a b\\", MountFlags::NODEV | MountFlags::NOEXEC, "tmpfs", &[]),
+            mount("0:7", "/", "/merged", MountFlags::empty(), "overlay", &["/l1", "/l 2", "/up"]),
         ];
-        assert_eq!(mounts(list), BTreeMap::from(expected));
+        assert_eq!(MountTable::parse(list).0, expected);
     }
 }

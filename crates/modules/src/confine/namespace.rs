@@ -1,9 +1,9 @@
 //! Namespaces: a process enters its own, makes files read-only there, and cannot get out again.
 //!
-//! INVARIANT: no path of a protected file leads around its read-only mount. Each folder above it that could be renamed is a mount point of its
-//! own, and mount points cannot be renamed or removed; the current folder is entered anew, since it was opened before there were mounts. Nor can the
-//! mounts be undone: the process has no capabilities left and gets none back, in namespaces that it makes itself they are locked, and
-//! processes outside are out of reach (`/proc/PID/root`), because their user namespace is not its own.
+//! INVARIANT: no path of a protected file leads around its read-only mount. Each place where a file is seen through another mount of its file system is protected as
+//! well. Each folder above it that could be renamed is a mount point of its own, and mount points cannot be renamed or removed; the current folder is entered anew, since
+//! it was opened before there were mounts, and no other open folder is inherited. Nor can the mounts be undone: the process has no capabilities left and gets none
+//! back, in namespaces that it makes itself they are locked, and processes outside are out of reach: it cannot name them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,63 +11,88 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
-use rustix::process::{getegid, geteuid};
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_bind_recursive, mount_change};
+use rustix::process::{Resource, Rlimit, getegid, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_no_new_privs};
 
-use super::{Context, NotConfined, Policy, mounts};
+use super::devices::{TERMINALS, input_devices};
+use super::locations::Target;
+use super::mounts::{self, MountTable};
+use super::{Context, LaunchError, NotConfined, Policy, descriptors, pins};
 
-/// Confines this process, and all that it begins.
-pub(super) fn enter(policy: &Policy) -> Result<(), NotConfined> {
+/// Confines this process, and all that it begins, but for its process namespace: its next child is the first process there.
+pub(super) fn enter(policy: &Policy) -> Result<(), LaunchError> {
     let folder = std::env::current_dir().context("the current folder")?;
-    refuse_open_folders()?;
-    let read_only = real(&policy.read_only)?;
-    let writable = policy.writable.as_deref().map(real).transpose()?;
+    descriptors::close_inherited()?;
+    let pinned = pins::check(&policy.pinned)?;
+    let before = MountTable::read()?;
+    let protected = Target::find(&policy.read_only)?;
+    let hidden = Target::find_existing(&policy.hidden);
+    let read_only = places(&protected, &before);
+    let writable = policy.writable.as_deref().map(Target::find).transpose()?;
+    let writable = writable.map(|writable| places(&writable, &before));
     // Asked with the rights that the process still has.
-    let pinned = pinned(&read_only);
+    let (held, devices) = (renameable(&read_only), input_devices());
     isolate(policy.network)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .context("mounts cannot be changed here")?;
     // A set of paths is sorted, so that folders come before what is in them.
-    let points: BTreeSet<&PathBuf> = pinned.iter().chain(&read_only).chain(writable.iter().flatten()).collect();
+    let points: BTreeSet<&PathBuf> = held.iter().chain(&read_only).chain(writable.iter().flatten()).collect();
     for point in points {
         mount_bind_recursive(point, point).context(format!("`{}` cannot be mounted", point.display()))?;
     }
+    let after = MountTable::read()?;
     let within = |path: &Path, places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-    mounts::make_read_only(|path| {
+    after.make_read_only(|path| {
         within(path, &read_only) || writable.as_ref().is_some_and(|writable| !within(path, writable))
     })?;
-    for place in &read_only {
-        mounts::check_read_only(place)?;
+    mounts::copy_files(&pinned)?;
+    for place in outermost(places(&hidden, &before).into_iter().chain(foreign_devices(&before))) {
+        mounts::hide(&place).context(format!("`{}` cannot be hidden", place.display()))?;
     }
-    for file in policy.hidden.iter().filter(|file| file.exists()) {
-        mounts::hide(file).context(format!("`{}` cannot be hidden", file.display()))?;
+    for device in &devices {
+        let hide = if device.is_dir() { mounts::hide } else { |device: &Path| mount_bind("/dev/null", device) };
+        hide(device).context(format!("`{}` cannot be hidden", device.display()))?;
     }
+    mounts::own_terminals()?;
     if let Some(folder) = &policy.temporary {
         mounts::empty(folder).context(format!("`{}` cannot be a temporary folder", folder.display()))?;
     }
+    protected.iter().try_for_each(|target| target.check_read_only(&after))?;
+    hidden.iter().try_for_each(|target| target.check_hidden(&after))?;
     std::env::set_current_dir(&folder).context("the current folder")?;
-    give_up_rights()
+    Ok(())
 }
 
-/// Refuses folders that were left open by whoever started the agent: paths that begin at one lead around mounts that are made later.
-fn refuse_open_folders() -> Result<(), NotConfined> {
-    for entry in fs::read_dir("/proc/self/fd").context("the open files")? {
-        let path = entry.context("the open files")?.path();
-        // The listing itself is an open folder, and is closed when it ends.
-        let is_listing = path.read_link().is_ok_and(|target| target.starts_with("/proc"));
-        if !is_listing && path.is_dir() {
-            let text = "the agent was started with an open folder, the descriptor";
-            return Err(NotConfined(format!("{text} `{}`; close it first", path.display())));
-        }
-    }
-    Ok(())
+/// All places where the targets are seen.
+fn places(targets: &[Target], table: &MountTable) -> Vec<PathBuf> {
+    targets.iter().flat_map(|target| table.places(&target.path)).collect()
+}
+
+/// The paths without those that are in others: what is in a hidden folder cannot be hidden once more.
+fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut sorted: Vec<PathBuf> = paths.collect();
+    sorted.sort();
+    sorted.dedup_by(|path, before| path.starts_with(before));
+    sorted
+}
+
+/// Mounts at unusual places that show the processes, terminals or devices of the system.
+fn foreign_devices(table: &MountTable) -> Vec<PathBuf> {
+    let usual = |kind: &str| match kind {
+        "proc" => Some("/proc"),
+        "devpts" => Some(TERMINALS),
+        "devtmpfs" => Some("/dev"),
+        _ => None,
+    };
+    let is_foreign = |mount: &&mounts::Mount| usual(&mount.kind).is_some_and(|usual| !mount.point.starts_with(usual));
+    table.0.iter().filter(is_foreign).map(|mount| mount.point.clone()).filter(|point| point.exists()).collect()
 }
 
 /// Enters new namespaces, as the same user.
 fn isolate(network: bool) -> Result<(), NotConfined> {
     let (user, group) = (geteuid(), getegid());
-    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
+    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     flags.set(UnshareFlags::NEWNET, !network);
     #[expect(deprecated, reason = "it is unsafe with `UnshareFlags::FILES` alone, and `unsafe` is forbidden here")]
     rustix::thread::unshare(flags).context("this system allows no user namespaces")?;
@@ -80,27 +105,22 @@ fn isolate(network: bool) -> Result<(), NotConfined> {
     write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))
 }
 
-/// Gives up what the namespaces gave. Nothing that is started from now on has more rights, be it of root or `setuid`.
-fn give_up_rights() -> Result<(), NotConfined> {
+/// Gives up what the namespaces gave. Nothing that is started from now on has more rights, be it of root or `setuid`, or leaves its memory behind as a file.
+pub(super) fn give_up_rights() -> Result<(), NotConfined> {
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).context("core dumps")?;
     set_no_new_privs(true).context("rights cannot be given up")?;
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
     set_capabilities(None, none).context("rights cannot be given up")
 }
 
-/// The paths without links.
-fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, NotConfined> {
-    let real = |path: &PathBuf| path.canonicalize().context(format!("`{}`", path.display()));
-    paths.iter().map(real).collect()
-}
-
 /// The folders above these paths that could be renamed, and others put in their places.
-fn pinned(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let above = paths.iter().flat_map(|path| path.ancestors().skip(1));
-    above.filter(|folder| folder.parent().is_some_and(is_changeable)).map(Path::to_owned).collect()
+fn renameable(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let above: BTreeSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    above.into_iter().filter(|folder| folder.parent().is_some_and(is_changeable)).map(Path::to_owned).collect()
 }
 
-/// Whether this user can change what is in a folder. Its owner can: if need be, by permitting it first.
+/// `true` if this user can change what is in a folder. Its owner can: if need be, by permitting it first.
 fn is_changeable(folder: &Path) -> bool {
     let owns = fs::metadata(folder).is_ok_and(|folder| folder.uid() == geteuid().as_raw());
     owns || access(folder, Access::WRITE_OK).is_ok()

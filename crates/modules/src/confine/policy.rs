@@ -1,4 +1,4 @@
-//! What a confined program may do.
+//! What a confined program may do, and how that is handed to the launcher.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -10,22 +10,51 @@ use super::NotConfined;
 pub struct Policy {
     /// What it cannot change: files, and folders with all that is in them. They have to exist.
     pub read_only: Vec<PathBuf>,
-    /// Files that it cannot read either. They need not exist.
+    /// Files and folders that it cannot read either. They need not exist.
     pub hidden: Vec<PathBuf>,
     /// If given, it can change nothing but what is in these folders.
     pub writable: Option<Vec<PathBuf>>,
     /// A folder that is empty for it, which it can write to, and which is gone when it has ended; others see what was there. It is told of
     /// it as `TMPDIR`.
     pub temporary: Option<PathBuf>,
-    /// Whether it has a network.
+    /// `true` if it has a network.
     pub network: bool,
+    /// Files with the content that they must have.
+    pub pinned: Vec<PinnedFile>,
+}
+
+/// A file and the hash of its content. The launcher reads the file once and compares the hash. With namespaces, the program finds exactly the checked bytes at that
+/// path, whatever happens to the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedFile {
+    /// The path of a regular file, or of a link to one.
+    pub path: PathBuf,
+    /// The SHA-256 of its content.
+    pub sha256: [u8; 32],
 }
 
 /// Everything is allowed.
 impl Default for Policy {
     fn default() -> Self {
-        Self { read_only: Vec::new(), hidden: Vec::new(), writable: None, temporary: None, network: true }
+        Self {
+            read_only: Vec::new(),
+            hidden: Vec::new(),
+            writable: None,
+            temporary: None,
+            network: true,
+            pinned: Vec::new(),
+        }
     }
+}
+
+/// How the launcher confines a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Method {
+    #[default]
+    Namespaces,
+    Landlock,
+    /// Not at all: the program gets a session of its own.
+    Session,
 }
 
 const READ_ONLY: &str = "--read-only";
@@ -34,16 +63,38 @@ const WRITABLE: &str = "--writable";
 const NOTHING_WRITABLE: &str = "--nothing-writable";
 const TEMPORARY: &str = "--temporary";
 const NO_NETWORK: &str = "--no-network";
-const END: &str = "--";
+const PINNED: &str = "--pinned";
+const LANDLOCK: &str = "--landlock";
+const SESSION: &str = "--session";
+pub(super) const END: &str = "--";
+
+impl Method {
+    fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Namespaces => None,
+            Self::Landlock => Some(LANDLOCK),
+            Self::Session => Some(SESSION),
+        }
+    }
+}
+
+impl PinnedFile {
+    /// The option and its two values.
+    pub(super) fn arguments(&self) -> [OsString; 3] {
+        let hash: String = self.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+        [PINNED.into(), hash.into(), self.path.clone().into()]
+    }
+}
 
 impl Policy {
-    /// It as arguments, for [`read`](Self::read). Words and not JSON: paths need not be text.
-    pub(super) fn arguments(&self) -> Vec<OsString> {
+    /// The policy as arguments, for [`read`](Self::read). Words and not JSON: paths need not be text.
+    pub(super) fn arguments(&self, method: Method) -> Vec<OsString> {
         let paths = |option: &'static str, paths: &[PathBuf]| {
             let words = paths.iter().flat_map(|path| [OsString::from(option), path.into()]);
             words.collect::<Vec<_>>()
         };
-        let mut arguments = paths(READ_ONLY, &self.read_only);
+        let mut arguments: Vec<OsString> = method.option().into_iter().map(OsString::from).collect();
+        arguments.extend(paths(READ_ONLY, &self.read_only));
         arguments.extend(paths(HIDDEN, &self.hidden));
         if let Some(writable) = &self.writable {
             arguments.push(NOTHING_WRITABLE.into());
@@ -53,37 +104,80 @@ impl Policy {
         if !self.network {
             arguments.push(NO_NETWORK.into());
         }
+        arguments.extend(self.pinned.iter().flat_map(PinnedFile::arguments));
         arguments.push(END.into());
         arguments
     }
 
-    /// Reads it from arguments; what is left of them is the command.
-    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<(Self, I), NotConfined> {
-        let mut policy = Self::default();
+    /// Reads the policy from arguments; what is left of them is the command.
+    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<(Self, Method, I), NotConfined> {
+        let (mut policy, mut method) = (Self::default(), Method::default());
         while let Some(option) = arguments.next() {
             let option = option.as_os_str();
-            let mut path = || match arguments.next() {
-                Some(path) => Ok(PathBuf::from(path)),
-                None => Err(NotConfined(format!("`{}` lacks its path", option.display()))),
+            let mut value = || match arguments.next() {
+                Some(value) => Ok(value),
+                None => Err(NotConfined(format!("the option `{}` lacks a value", option.display()))),
             };
             if option == OsStr::new(READ_ONLY) {
-                policy.read_only.push(path()?);
+                policy.read_only.push(value()?.into());
             } else if option == OsStr::new(HIDDEN) {
-                policy.hidden.push(path()?);
+                policy.hidden.push(value()?.into());
             } else if option == OsStr::new(WRITABLE) {
-                policy.writable.get_or_insert_default().push(path()?);
+                policy.writable.get_or_insert_default().push(value()?.into());
             } else if option == OsStr::new(TEMPORARY) {
-                policy.temporary = Some(path()?);
+                policy.temporary = Some(value()?.into());
             } else if option == OsStr::new(NOTHING_WRITABLE) {
                 policy.writable.get_or_insert_default();
             } else if option == OsStr::new(NO_NETWORK) {
                 policy.network = false;
+            } else if option == OsStr::new(PINNED) {
+                let sha256 = hash(&value()?)?;
+                policy.pinned.push(PinnedFile { path: value()?.into(), sha256 });
+            } else if option == OsStr::new(LANDLOCK) {
+                method = Method::Landlock;
+            } else if option == OsStr::new(SESSION) {
+                method = Method::Session;
             } else if option == OsStr::new(END) {
-                return Ok((policy, arguments));
+                return Ok((policy, method, arguments));
             } else {
-                return Err(NotConfined(format!("there is no option `{}`", option.display())));
+                return Err(NotConfined(format!("unknown option `{}`", option.display())));
             }
         }
         Err(NotConfined(format!("`{END}` and a command are missing")))
+    }
+}
+
+/// Reads 64 hexadecimal digits.
+fn hash(text: &OsStr) -> Result<[u8; 32], NotConfined> {
+    let invalid = || NotConfined(format!("invalid SHA-256 `{}`; expected 64 hexadecimal digits", text.display()));
+    let digits = text.to_str().filter(|text| text.len() == 64 && text.is_ascii()).ok_or_else(invalid)?;
+    let mut bytes = [0; 32];
+    for (byte, start) in bytes.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&digits[start..start + 2], 16).map_err(|_| invalid())?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_as_it_was_written() {
+        let policy = Policy {
+            read_only: vec!["/a b".into()],
+            hidden: vec!["/c".into()],
+            writable: Some(vec!["/d".into()]),
+            temporary: Some("/e".into()),
+            network: false,
+            pinned: vec![PinnedFile { path: "/f".into(), sha256: std::array::from_fn(|byte| byte as u8 * 8) }],
+        };
+        for method in [Method::Namespaces, Method::Landlock, Method::Session] {
+            let arguments = policy.arguments(method).into_iter().chain(["program".into()]);
+            let (read, by, rest) = Policy::read(arguments).unwrap();
+            assert_eq!((read, by, rest.collect::<Vec<_>>()), (policy.clone(), method, vec!["program".into()]));
+        }
+        let short = ["--pinned", "abc", "/f", "--"].map(OsString::from);
+        assert!(Policy::read(short.into_iter()).is_err());
     }
 }

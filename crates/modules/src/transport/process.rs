@@ -53,6 +53,7 @@ pub struct Program {
     /// Variables beside those of the agent. `${NAME}` in a value is a variable of the agent.
     pub environment: Vec<(String, String)>,
     held: Option<Arc<Held>>,
+    has_launcher: bool,
 }
 
 impl Program {
@@ -63,6 +64,7 @@ impl Program {
             folder: None,
             environment: Vec::new(),
             held: None,
+            has_launcher: false,
         }
     }
 
@@ -72,10 +74,13 @@ impl Program {
         Self::new(["/bin/sh".into(), "-c".into(), line.into()])
     }
 
-    /// Is started by another program, which gets the command behind these arguments. It is to confine itself, and then to become the command.
+    /// Is started by another program, which gets the command behind these arguments. It is to start a session, confine itself, and run the command; no words mean no
+    /// launcher.
     #[must_use]
     pub fn launcher(mut self, launcher: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        let before = self.command.len();
         self.command.splice(..0, launcher.into_iter().map(Into::into));
+        self.has_launcher |= self.command.len() > before;
         self
     }
 
@@ -124,7 +129,7 @@ impl Program {
         Ok(self)
     }
 
-    /// Starts it, in a process group of its own.
+    /// Starts it, in a process group of its own: with a launcher, in a session of its own.
     ///
     /// The parent may be large, so it must not be forked. Nothing here keeps the standard library from `posix_spawn`: a process group and
     /// (since glibc 2.29) a folder do not; only a `PATH` of its own for a program that is given without its path does.
@@ -138,7 +143,11 @@ impl Program {
     fn spawn(&self) -> io::Result<Process> {
         let (program, arguments) = self.command.split_first().ok_or(Errno::INVAL)?;
         let mut command = Command::new(program);
-        command.args(arguments).process_group(0);
+        command.args(arguments);
+        // A process that leads a group cannot start a session.
+        if !self.has_launcher {
+            command.process_group(0);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -275,7 +284,9 @@ impl Group {
 
     /// Ends what descends from the first process and has left the group.
     fn end_strays(&self) {
-        // Whoever stands still begins nothing, and does not let the number of one that ended become another's.
+        // Whoever stands still begins nothing, and does not let the number of one that ended become another's. First the leader: a launcher that has not started its
+        // session yet is not in the group.
+        let _ = kill_process(self.0, Signal::STOP);
         let _ = kill_process_group(self.0, Signal::STOP);
         let mut stopped = HashSet::new();
         for _ in 0..MOST_LOOKS {
@@ -299,7 +310,8 @@ impl Drop for Group {
         if !self.has_ended() {
             self.end_strays();
         }
-        // One signal reaches them all, also those that are being forked. It fails if they have all ended.
+        // One signal reaches them all, also those that are being forked. Both fail if they have all ended.
+        let _ = kill_process(self.0, Signal::KILL);
         let _ = kill_process_group(self.0, Signal::KILL);
     }
 }

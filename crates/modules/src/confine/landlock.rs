@@ -1,0 +1,135 @@
+//! Landlock: a process gives up rights to files, for itself and all that it begins. It needs no namespaces.
+//!
+//! Its rules only allow, and hold for all that is below a folder. So each folder above a protected one gets no rule of its own, but each of its entries does: what is protected can be
+//! left out, but nothing new can be made directly in those folders.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, Scope,
+};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
+
+use super::devices::{NEW_TERMINAL, TERMINALS, input_devices};
+use super::locations::Target;
+use super::mounts::MountTable;
+use super::{Context, NotConfined, Policy, descriptors, namespace};
+
+/// The first version with which a protected file cannot be truncated.
+const NEEDED: ABI = ABI::V3;
+
+const MISSING: &str = "this system has no Landlock, or one that is too old";
+
+/// Confines this process, and all that it begins.
+pub(super) fn enter(policy: &Policy) -> Result<(), NotConfined> {
+    if policy.writable.is_some() || policy.temporary.is_some() || !policy.network {
+        let text = "Landlock can neither cut off the network nor make all but some folders read-only";
+        return Err(NotConfined(text.to_owned()));
+    }
+    descriptors::close_inherited()?;
+    let table = MountTable::read()?;
+    let places = |targets: Vec<Target>| targets.iter().flat_map(|target| table.places(&target.path)).collect();
+    let read_only = places(Target::find(&policy.read_only)?);
+    let mut hidden: Vec<PathBuf> = places(Target::find_existing(&policy.hidden));
+    hidden.extend(input_devices());
+    hidden.extend([TERMINALS, NEW_TERMINAL].map(PathBuf::from));
+    let ruleset = ruleset().context(MISSING)?;
+    let mut grants = Grants { ruleset, read_only: Places::new(read_only), hidden: Places::new(hidden) };
+    grants.walk(open(CWD, OsStr::new("/"), OFlags::PATH)?, Path::new("/"), false)?;
+    namespace::give_up_rights()?;
+    grants.ruleset.restrict_self().map(drop).context(MISSING)
+}
+
+/// Cuts off the sockets without a file that others listen on, where the system can do that.
+pub(super) fn scope_sockets() {
+    let ruleset = Ruleset::default().scope(Scope::AbstractUnixSocket).and_then(Ruleset::create);
+    // It is not part of what a policy asks for.
+    let _ = ruleset.and_then(RulesetCreated::restrict_self);
+}
+
+/// All rights are to be allowed, and other processes are out of reach where the system can do that.
+fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(NEEDED))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::IoctlDev)?
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)?
+        .create()
+}
+
+/// Paths, and the files that they lead to.
+struct Places {
+    paths: Vec<PathBuf>,
+    files: HashSet<(u64, u64)>,
+}
+
+impl Places {
+    fn new(paths: Vec<PathBuf>) -> Self {
+        let files = paths.iter().filter_map(|path| rustix::fs::stat(path).ok());
+        let files = files.map(|file| (file.st_dev, file.st_ino)).collect();
+        Self { paths, files }
+    }
+
+    fn are_below(&self, folder: &Path) -> bool {
+        self.paths.iter().any(|path| path != folder && path.starts_with(folder))
+    }
+}
+
+/// What is allowed.
+struct Grants {
+    ruleset: RulesetCreated,
+    read_only: Places,
+    hidden: Places,
+}
+
+impl Grants {
+    /// Allows what may be done with a file or folder, and all that is below it. Links lead to what has rules of its own.
+    fn walk(&mut self, file: OwnedFd, path: &Path, is_protected: bool) -> Result<(), NotConfined> {
+        let what = || format!("`{}`", path.display());
+        let found = fstat(&file).context(what())?;
+        let (kind, identity) = (FileType::from_raw_mode(found.st_mode), (found.st_dev, found.st_ino));
+        if kind == FileType::Symlink || self.hidden.files.contains(&identity) {
+            return Ok(());
+        }
+        let is_protected = is_protected || self.read_only.files.contains(&identity);
+        let is_folder = kind == FileType::Directory;
+        let is_above = is_folder && (self.hidden.are_below(path) || self.read_only.are_below(path) && !is_protected);
+        let reading = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+        let access: BitFlags<AccessFs> = match (is_above, is_protected) {
+            // Its entries are no secret.
+            (true, _) => AccessFs::ReadDir.into(),
+            (false, true) => reading,
+            (false, false) => AccessFs::from_all(NEEDED) | AccessFs::IoctlDev,
+        };
+        if is_above {
+            // A folder that this user cannot list is left out with all that is in it.
+            if let Ok(listed) = open(&file, OsStr::new("."), OFlags::RDONLY) {
+                for entry in Dir::new(listed).context(what())? {
+                    let entry = entry.context(what())?;
+                    let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                    if name == "." || name == ".." {
+                        continue;
+                    }
+                    // What was removed meanwhile needs no rule.
+                    if let Ok(child) = open(&file, name, OFlags::PATH) {
+                        self.walk(child, &path.join(name), is_protected)?;
+                    }
+                }
+            }
+        }
+        let access = if is_folder { access } else { access & AccessFs::from_file(ABI::V5) };
+        (&mut self.ruleset).add_rule(PathBeneath::new(file, access)).map(drop).context(what())
+    }
+}
+
+/// Opens an entry of a folder, but not what a link leads to.
+fn open(folder: impl std::os::fd::AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, NotConfined> {
+    let opened = openat(folder, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    opened.context(format!("`{}`", name.display()))
+}

@@ -1,0 +1,165 @@
+//! Where the files of a policy are found: the same file may be seen at several places, through several mounts of its file system.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::mounts::{Mount, MountTable, is_read_only};
+use super::{Context, NotConfined};
+
+/// A file or folder of a policy.
+pub(super) struct Target {
+    /// The path without links.
+    pub(super) path: PathBuf,
+    /// Which file it is, whatever its path.
+    identity: (u64, u64),
+}
+
+impl Target {
+    /// The targets at these paths.
+    pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Self>, NotConfined> {
+        paths.iter().map(|path| Self::at(path).context(format!("`{}`", path.display()))).collect()
+    }
+
+    /// The targets at those of the paths where there is something.
+    pub(super) fn find_existing(paths: &[PathBuf]) -> Vec<Self> {
+        paths.iter().filter_map(|path| Self::at(path).ok()).collect()
+    }
+
+    fn at(path: &Path) -> std::io::Result<Self> {
+        let path = path.canonicalize()?;
+        let identity = identity(&path)?;
+        Ok(Self { path, identity })
+    }
+
+    /// Fails if the target can be written to at one of its places.
+    pub(super) fn check_read_only(&self, table: &MountTable) -> Result<(), NotConfined> {
+        for path in table.places(&self.path) {
+            // Something else may be mounted at other places. What is in a hidden folder is not there at all.
+            let is_meant = path == self.path || self.is_at(&path);
+            if is_meant && !matches!(is_read_only(&path), Ok(true) | Err(Errno::NOENT)) {
+                let path = path.display();
+                return Err(NotConfined(format!("`{path}` can still be written to, though it was made read-only")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if the target is still found at one of its places.
+    pub(super) fn check_hidden(&self, table: &MountTable) -> Result<(), NotConfined> {
+        match table.places(&self.path).iter().find(|path| self.is_at(path)) {
+            Some(path) => Err(NotConfined(format!("`{}` can still be read, though it was hidden", path.display()))),
+            None => Ok(()),
+        }
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        identity(path).is_ok_and(|found| found == self.identity)
+    }
+}
+
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    fs::metadata(path).map(|found| (found.dev(), found.ino()))
+}
+
+impl MountTable {
+    /// All places where a file or folder is seen, or a part of the folder: the path itself first.
+    pub(super) fn places(&self, path: &Path) -> Vec<PathBuf> {
+        let mut places = vec![path.to_owned()];
+        let mut looked_at = 0;
+        // The folders that an overlay is made of may be seen at several places in turn.
+        while let Some(place) = places.get(looked_at).cloned() {
+            looked_at += 1;
+            for other in self.same_file_system(&place).into_iter().chain(self.through_overlays(&place)) {
+                if !places.contains(&other) && fs::symlink_metadata(&other).is_ok() {
+                    places.push(other);
+                }
+            }
+        }
+        places
+    }
+
+    /// The mount that a path is on.
+    fn mount_of(&self, path: &Path) -> Option<&Mount> {
+        let above = self.0.iter().filter(|mount| path.starts_with(&mount.point));
+        // Of several in one place, the last is the one that is seen.
+        above.max_by_key(|mount| mount.point.as_os_str().len())
+    }
+
+    fn same_file_system(&self, path: &Path) -> Vec<PathBuf> {
+        let Some((mount, location)) = self.mount_of(path).and_then(|mount| Some((mount, mount.location(path)?))) else {
+            return Vec::new();
+        };
+        let others = self.0.iter().filter(|other| other.device == mount.device);
+        others.filter_map(|other| other.place(&location).filter(|place| !place.starts_with(path))).collect()
+    }
+
+    fn through_overlays(&self, path: &Path) -> Vec<PathBuf> {
+        let of_overlay = self.mount_of(path).filter(|mount| !mount.layers.is_empty());
+        let location = of_overlay.and_then(|mount| Some((mount, mount.location(path)?)));
+        let below = location.into_iter().flat_map(|(mount, location)| {
+            let relative = location.strip_prefix("/").unwrap_or(&location).to_owned();
+            mount.layers.iter().map(move |layer| join(layer, &relative))
+        });
+        let above = self.0.iter().flat_map(|mount| {
+            let inside = mount.layers.iter().filter_map(|layer| path.strip_prefix(layer).ok());
+            inside.filter_map(|inside| mount.place(&Path::new("/").join(inside)))
+        });
+        below.chain(above).collect()
+    }
+}
+
+impl Mount {
+    /// Where a path that is seen through this mount lies on the file system.
+    fn location(&self, path: &Path) -> Option<PathBuf> {
+        Some(join(&self.root, path.strip_prefix(&self.point).ok()?))
+    }
+
+    /// Where a location, or a part of it, is seen through this mount.
+    fn place(&self, location: &Path) -> Option<PathBuf> {
+        match location.strip_prefix(&self.root) {
+            Ok(inside) => Some(join(&self.point, inside)),
+            Err(_) => self.root.starts_with(location).then(|| self.point.clone()),
+        }
+    }
+}
+
+/// Joins paths, without a slash at the end if there is nothing to join.
+fn join(folder: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &[u8] = b"1 0 8:1 / / rw - ext4 /dev/sda rw\n\
+                            2 1 0:30 /@home /home rw - btrfs /dev/sdb rw\n\
+                            3 1 0:30 / /mnt/top rw - btrfs /dev/sdb rw\n\
+                            4 1 0:30 /@home/u/.config /srv/settings rw - btrfs /dev/sdb rw\n\
+                            5 1 0:30 /@home/u/.config/a/logs /srv/logs rw - btrfs /dev/sdb rw\n\
+                            6 1 0:30 /@home/other /srv/other rw - btrfs /dev/sdb rw\n\
+                            7 1 0:40 / /merged rw - overlay overlay rw,lowerdir=/low,upperdir=/srv/settings,workdir=/w\n";
+
+    fn paths(paths: &[&str]) -> Vec<PathBuf> {
+        paths.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn a_folder_is_found_through_every_mount_of_its_file_system() {
+        let table = MountTable::parse(MOUNTS);
+        let found = table.same_file_system(Path::new("/home/u/.config/a"));
+        assert_eq!(found, paths(&["/mnt/top/@home/u/.config/a", "/srv/settings/a", "/srv/logs"]));
+        assert_eq!(table.same_file_system(Path::new("/etc/a")), paths(&[]));
+    }
+
+    #[test]
+    fn a_file_is_found_through_overlays_in_both_directions() {
+        let table = MountTable::parse(MOUNTS);
+        assert_eq!(table.through_overlays(Path::new("/merged/a/b")), paths(&["/low/a/b", "/srv/settings/a/b"]));
+        assert_eq!(table.through_overlays(Path::new("/srv/settings/a")), paths(&["/merged/a"]));
+        assert_eq!(table.through_overlays(Path::new("/low")), paths(&["/merged"]));
+    }
+}

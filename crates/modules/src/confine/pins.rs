@@ -1,0 +1,47 @@
+//! Pinned files: their bytes are compared with a hash before a program starts.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+
+use super::{Context, LaunchError, NotConfined, PinnedFile};
+
+/// The checked content of a pinned file.
+pub(super) struct CheckedFile {
+    /// The path without links.
+    pub(super) path: PathBuf,
+    pub(super) mode: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads each file once, and compares it with its hash.
+pub(super) fn check(files: &[PinnedFile]) -> Result<Vec<CheckedFile>, LaunchError> {
+    files.iter().map(check_file).collect()
+}
+
+fn check_file(file: &PinnedFile) -> Result<CheckedFile, LaunchError> {
+    // A file that is missing now has changed as well.
+    let (path, opened) = open(&file.path).map_err(|_| LaunchError::PinMismatch(file.path.clone()))?;
+    let metadata = opened.metadata().context(format!("`{}`", path.display()))?;
+    if !metadata.is_file() {
+        return Err(NotConfined(format!("the pinned `{}` is not a regular file", path.display())).into());
+    }
+    let mut bytes = Vec::new();
+    (&opened).read_to_end(&mut bytes).context(format!("`{}`", path.display()))?;
+    if Sha256::digest(&bytes)[..] != file.sha256 {
+        return Err(LaunchError::PinMismatch(file.path.clone()));
+    }
+    Ok(CheckedFile { path, mode: metadata.mode(), bytes })
+}
+
+/// Without waiting for the other end of a pipe.
+fn open(path: &Path) -> std::io::Result<(PathBuf, File)> {
+    let path = path.canonicalize()?;
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(&path)?;
+    Ok((path, opened))
+}
