@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::bundles::{self, Bundles};
 use crate::config::{Approvals, Config, Who, audit_word};
 use crate::confine::Protection;
+use crate::definitions::Definitions;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
 use crate::rules::InForce;
@@ -121,6 +122,7 @@ pub async fn prepare(
     for (name, server) in &config.mcp {
         let McpProgram { command, args, env } = server;
         let server = McpServer::start_through(&launcher, name, command, args, env).await?;
+        Definitions::new(home).follow(&server, screen)?;
         tools.extend(server.tools());
         servers.push(server);
     }

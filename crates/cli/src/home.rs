@@ -81,6 +81,11 @@ impl Home {
         self.data.join("history")
     }
 
+    /// The definitions of MCP tools that allows count for.
+    pub fn mcp_tools(&self) -> PathBuf {
+        self.data.join("mcp-tools.json")
+    }
+
     /// Which bundles of projects the person has trusted.
     pub fn trust_file(&self) -> PathBuf {
         self.data.join("trust.json")

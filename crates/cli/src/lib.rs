@@ -6,6 +6,7 @@ pub mod bundles;
 pub mod commands;
 pub mod config;
 pub mod confine;
+pub mod definitions;
 pub mod guards;
 pub mod home;
 pub mod hosting;

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::{Log, read_regular, read_regular_text};
-use amplifier_core::{Answerer, ApprovalRules, PortError, RuleSource};
+use amplifier_core::{Answerer, ApprovalRules, PortError, RuleSource, ToolDefinition};
 use amplifier_server::hub::{Kept, KeptRule, RuleBook};
 use amplifier_server::wire::Unreadable;
 use anyhow::{Context, Result, bail};
@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::definitions::Definitions;
 use crate::home::{Home, make_private};
 use crate::words::reasons;
 
@@ -70,6 +71,16 @@ impl RuleSource for InForce {
 
     fn read_before(&self) -> ApprovalRules {
         self.first.clone()
+    }
+
+    async fn covers_definition(&self, tool: &ToolDefinition) -> Result<bool, PortError> {
+        let (definitions, tool) = (Definitions::new(&self.home), tool.clone());
+        Ok(tokio::task::spawn_blocking(move || definitions.covers(&tool)).await?.map_err(words)?)
+    }
+
+    async fn accept_definition(&self, tool: &ToolDefinition) -> Result<(), PortError> {
+        let (definitions, tool) = (Definitions::new(&self.home), tool.clone());
+        Ok(tokio::task::spawn_blocking(move || definitions.accept(&tool)).await?.map_err(words)?)
     }
 }
 

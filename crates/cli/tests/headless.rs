@@ -9,6 +9,8 @@ mod common;
 mod approvals;
 #[path = "headless/configuration.rs"]
 mod configuration;
+#[path = "headless/definitions.rs"]
+mod definitions;
 #[path = "headless/failing_hooks.rs"]
 mod failing_hooks;
 #[path = "headless/failures.rs"]

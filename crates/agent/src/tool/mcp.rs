@@ -17,17 +17,17 @@ use rmcp::model::{
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::mcp_definitions::{Client, Definitions, McpDefinition, McpToolDefinition};
 use super::{Tool, ToolError, ToolOutput};
 use crate::provider::ToolSpec;
 
 /// How long a server may take to start, to introduce itself and to list its tools.
-const HANDSHAKE: Duration = Duration::from_secs(30);
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// How long a call may take.
 const CALL: Duration = Duration::from_secs(120);
@@ -47,7 +47,8 @@ pub struct McpServer {
     name: Arc<str>,
     // Before the connection, so that a server is not left waiting for an end that it does not heed.
     _process: Process,
-    client: RunningService<RoleClient, ClientConfig>,
+    client: RunningService<RoleClient, Client>,
+    definitions: Definitions,
     tools: Vec<rmcp::model::Tool>,
     call_limit: Duration,
 }
@@ -153,13 +154,15 @@ impl McpServer {
             .spawn()
             .map_err(not_started)?;
         let mut process = Process { child, log: None };
+        let definitions = Definitions::default();
         let handshake = timeout(HANDSHAKE, async {
             let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take()) else {
                 return Err("its standard input and output are gone".to_owned());
             };
             process.log = process.child.stderr.take().map(|errors| tokio::spawn(log(name.to_owned(), errors)));
             let this = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
-            let client = ClientConfig::new(ClientCapabilities::default(), this).serve((output, input)).await;
+            let config = ClientConfig::new(ClientCapabilities::default(), this);
+            let client = Client { config, definitions: definitions.clone() }.serve((output, input)).await;
             let client = client.map_err(|error| match error {
                 ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
                     "it has ended".to_owned()
@@ -174,7 +177,16 @@ impl McpServer {
         });
         let handshake = handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE:?}")));
         let (client, tools) = handshake.map_err(|problem| McpError::Handshake { server: server(), problem })?;
-        Ok(Self { name: name.into(), _process: process, client, tools, call_limit: CALL })
+        let server = Self { name: name.into(), _process: process, client, definitions, tools, call_limit: CALL };
+        for (tool, name) in server.named() {
+            server.definitions.add(McpToolDefinition {
+                server: server.name.to_string(),
+                tool: tool.name.to_string(),
+                name,
+                definition: McpDefinition::from_tool(tool),
+            });
+        }
+        Ok(server)
     }
 
     /// Gives up calls that take longer; 120 seconds if not set.
@@ -184,26 +196,43 @@ impl McpServer {
         self
     }
 
+    /// Calls a function whenever the server changes what it says about one of its tools. The tool goes on with its new definition.
+    pub fn on_definition_change(&self, tell: impl Fn(McpToolDefinition) + Send + Sync + 'static) {
+        self.definitions.on_change(tell);
+    }
+
+    /// What the server says about its tools now.
+    pub fn definitions(&self) -> Vec<McpToolDefinition> {
+        self.definitions.all()
+    }
+
     /// Its tools. Their names are `mcp__<server>__<tool>`.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut names = HashSet::new();
-        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for tool in &self.tools {
-            let name = format!("mcp__{}__{}", self.name, plain(&tool.name));
-            if !names.insert(name.clone()) {
-                tracing::warn!(server = %self.name, tool = name, "two tools have the same name; the second is left out");
-                continue;
-            }
-            let description = bounded(tool.description.as_deref().unwrap_or_default().to_owned());
-            let input_schema = Value::Object((*tool.input_schema).clone());
-            tools.push(Arc::new(McpTool {
+        let tool = |(tool, name): (&rmcp::model::Tool, String)| {
+            Arc::new(McpTool {
                 server: self.name.clone(),
                 tool: tool.name.to_string(),
-                spec: ToolSpec { name, description, input_schema },
+                name,
+                definitions: self.definitions.clone(),
                 // Not the server itself: whoever still has a tool does not keep its process alive.
                 peer: self.client.peer().clone(),
                 limit: self.call_limit,
-            }));
+            }) as Arc<dyn Tool>
+        };
+        self.named().into_iter().map(tool).collect()
+    }
+
+    /// The tools that it listed at first, with their names for the model.
+    fn named(&self) -> Vec<(&rmcp::model::Tool, String)> {
+        let mut names = HashSet::new();
+        let mut tools = Vec::new();
+        for tool in &self.tools {
+            let name = format!("mcp__{}__{}", self.name, plain(&tool.name));
+            if names.insert(name.clone()) {
+                tools.push((tool, name));
+            } else {
+                tracing::warn!(server = %self.name, tool = name, "two tools have the same name; the second is left out");
+            }
         }
         tools
     }
@@ -274,14 +303,23 @@ struct McpTool {
     server: Arc<str>,
     /// What the server calls it.
     tool: String,
-    spec: ToolSpec,
+    /// Its name for the model.
+    name: String,
+    definitions: Definitions,
     peer: Peer<RoleClient>,
     limit: Duration,
 }
 
 impl Tool for McpTool {
     fn spec(&self) -> ToolSpec {
-        self.spec.clone()
+        let definition = self.definitions.get(&self.tool);
+        let (description, input_schema) =
+            definition.map(|known| (bounded(known.description), known.input_schema)).unwrap_or_default();
+        ToolSpec { name: self.name.clone(), description, input_schema }
+    }
+
+    fn definition(&self) -> Option<String> {
+        Some(self.definitions.digest(&self.tool))
     }
 
     /// # Cancel safety
@@ -295,7 +333,7 @@ impl Tool for McpTool {
                 Ok(CallToolResponse::Complete(result)) => read(result),
                 Ok(_) => Err(failed("wants to ask back before it answers, which is not possible here".to_owned())),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => {
-                    Err(ToolError::Input { tool: self.spec.name.clone(), problem: bounded(error.message.into()) })
+                    Err(ToolError::Input { tool: self.name.clone(), problem: bounded(error.message.into()) })
                 }
                 Err(ServiceError::McpError(error)) => Err(failed(bounded(format!("refused: {}", error.message)))),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {

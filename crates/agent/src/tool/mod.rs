@@ -10,6 +10,7 @@ mod glob;
 mod grep;
 pub(crate) mod input;
 mod mcp;
+mod mcp_definitions;
 mod multi_edit;
 mod preview;
 mod process;
@@ -25,6 +26,7 @@ pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
 pub use mcp::{McpError, McpServer};
+pub use mcp_definitions::{McpDefinition, McpToolDefinition};
 pub use multi_edit::MultiEdit;
 pub use preview::preview;
 pub use read::Read;
@@ -50,6 +52,12 @@ pub trait Tool: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropping the future stops it for good: processes and all they began are ended, and no file is left half-written.
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
+
+    /// The digest of what somebody else says about it: its description and the schema of its input. Allows that were given in advance count for this
+    /// definition alone. `None` for a tool that is defined by this program.
+    fn definition(&self) -> Option<String> {
+        None
+    }
 
     /// The file that it would change with this input, to show a person who is asked. Called on a thread that may block.
     fn preview(&self, input: &Map) -> Option<ActionPreview> {

@@ -8,8 +8,8 @@ use std::time::Instant;
 use amplifier_core::{
     ARTIFACT_READ, ARTIFACT_WRITE, ActionPreview, ArtifactRead, ArtifactWrite, COMPARED_WITH, ComparedWith,
     DECISION_TOOL_RESOLUTION, DecisionToolResolution, ERROR_TOOL, ErrorTool, EventData, EventName, Map, Message,
-    POLICY_VIOLATION, PolicyViolation, PortError, PreviewSource, TOOL_POST, TOOL_PRE, ToolCall, ToolPost, ToolPre,
-    data,
+    POLICY_VIOLATION, PolicyViolation, PortError, PreviewSource, TOOL_DEFINITION, TOOL_POST, TOOL_PRE, ToolCall,
+    ToolPost, ToolPre, data,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -137,7 +137,10 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
         Value::Null => Map::new(),
         other => return Err(Stop::Failed(format!("it must be an object, not {other}"))),
     };
-    let operation = ToolPre::new(name.as_str(), input.clone()).with("tool_call_id", call.id.as_str());
+    let mut operation = ToolPre::new(name.as_str(), input.clone()).with("tool_call_id", call.id.as_str());
+    if let Some(definition) = session.tools.get(&name).and_then(|tool| tool.definition()) {
+        operation = operation.with(TOOL_DEFINITION, definition);
+    }
     let operation = session.gate(TOOL_PRE, operation).await?;
     // A person has agreed to what is in here, so it is what runs.
     let compared_with = operation.get(COMPARED_WITH).map(ComparedWith::deserialize).transpose();

@@ -20,6 +20,7 @@ TOOLS = [
     {"name": "numbers.structured", "inputSchema": ANY},
     {"name": "much", "description": "Gives too much.", "inputSchema": ANY},
     {"name": "environment", "description": "Tells what it sees of the environment.", "inputSchema": ANY},
+    {"name": "change", "description": "Changes the description of `echo`.", "inputSchema": ANY},
     {"name": "hold", "description": "Connects to a socket that it and a child of it keep open.", "inputSchema": ANY},
 ]
 slow_calls, cancelled, held = [], [], []
@@ -52,6 +53,12 @@ def call(name, arguments):
         return {"content": [], "structuredContent": {"n": [1, 2]}}
     if name == "much":
         return text("é" * 100_000)
+    if name == "change":
+        # From now on it says something else about `echo`, and says so, unless it is told not to.
+        TOOLS[0]["description"] = arguments["description"]
+        if arguments.get("announced", True):
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
+        return text("changed")
     if name == "environment":
         return text(json.dumps(sorted(os.environ)))
     if name == "hold":
@@ -87,6 +94,10 @@ def answer(request, method, params):
 
 def main():
     mode = sys.argv[1] if len(sys.argv) > 1 else ""
+    if mode.startswith("echo="):
+        TOOLS[0]["description"] = mode.removeprefix("echo=")
+    if mode == "schema":
+        TOOLS[0]["inputSchema"] = {**TEXT, "additionalProperties": True}
     print("starting", file=sys.stderr, flush=True)
     if mode == "die":
         sys.exit("something is missing")

@@ -235,10 +235,12 @@ pub struct HeadlessApprovals;
 impl ApprovalSystem for HeadlessApprovals {
     async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
         let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
-        // A `*` in the question would stand for any text in the rule.
-        let hint = match request.prompt.contains('*') {
-            true => String::new(),
-            false => format!(", or answer for good with the approval rule `{rule}: \"allow\"`"),
+        let hint = match &request.warning {
+            // No rule that allows it would count.
+            Some(warning) => format!(" ({warning})"),
+            // A `*` in the question would stand for any text in the rule.
+            None if request.prompt.contains('*') => String::new(),
+            None => format!(", or answer for good with the approval rule `{rule}: \"allow\"`"),
         };
         Err(ApprovalError::Failed(format!("there is no terminal to ask on; run in a terminal{hint}")))
     }

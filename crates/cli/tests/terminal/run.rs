@@ -190,3 +190,62 @@ fn a_terminal_that_goes_away_at_a_question_ends_the_session_in_order() {
     }
     assert!(!place.at("workspace/made").exists());
 }
+
+#[test]
+fn a_file_that_is_saved_while_its_question_is_open_is_not_written_over() {
+    let input = json!({ "file_path": "notes.txt", "content": "mine\n" });
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Write", "input": input }] },
+        { "when": "changed after the approval was requested", "text": "I read it again." },
+        { "text": "Done." }
+    ]));
+    place.write("workspace/notes.txt", "before\n");
+    let mut terminal = Terminal::start(&place, &["run", "Write it"]);
+    terminal.until("-before");
+    place.write("workspace/notes.txt", "a day's work\n");
+    terminal.answer("1");
+    terminal.until("I read it again.");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(place.read("workspace/notes.txt"), "a day's work\n");
+    let text = "Error: `notes.txt` changed after the approval was requested, so nothing was written; read it again";
+    assert_eq!(result(&place), text);
+}
+
+#[test]
+fn always_allowing_a_tool_of_an_mcp_server_accepts_its_new_definition() {
+    let call = json!({ "tools": [{ "name": "mcp__notes__add", "input": {} }] });
+    let place = Place::with(json!([call, { "text": "Done." }]));
+    let tool = |description: &str| {
+        format!(r#"{{"name":"add","description":"{description}","inputSchema":{{"type":"object"}}}}"#)
+    };
+    let server = |description: &str| {
+        let result = format!(
+            "{{'initialize': {{'protocolVersion': '2025-06-18', 'capabilities': {{'tools': {{}}}}, \
+             'serverInfo': {{'name': 'n', 'version': '1'}}}}, 'tools/list': {{'tools': [{}]}}}}",
+            tool(description)
+        );
+        let text = "{'content': [{'type': 'text', 'text': 'added'}]}";
+        format!(
+            "import json, sys\nfor line in sys.stdin:\n    message = json.loads(line)\n    if 'id' in message:\n        \
+             result = {result}.get(message['method'], {text})\n        \
+             print(json.dumps({{'jsonrpc': '2.0', 'id': message['id'], 'result': result}}), flush=True)\n"
+        )
+    };
+    let file = place.at("server.py");
+    place.write("home/config.toml", &format!("[mcp.notes]\ncommand = \"python3\"\nargs = [\"{}\"]\n", file.display()));
+    place.rules(json!({ "confirm:Use the tool `mcp__notes__add`?": "allow" }));
+
+    place.write("server.py", &server("Adds a note."));
+    assert_eq!(place.run(&["Add it"]).out, "Done.\n");
+    place.write("server.py", &server("Adds another note."));
+    let mut terminal = Terminal::start(&place, &["run", "Add it"]);
+    terminal.until("the MCP server `notes` has changed the description of its tool `add`");
+    terminal.until("the definition of this tool has changed");
+    terminal.answer("2");
+    terminal.until("Done.");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::start(&place, &["run", "Add it"]);
+    terminal.until("Done.");
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.seen.contains("approval needed"), "{}", terminal.seen);
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::event::EventName;
 use crate::ports::approval::{Answer, Answerer, ApprovalError, ApprovalRequest, Settled};
-use crate::ports::rules::ApprovalRules;
+use crate::ports::rules::{ApprovalRules, ToolDefinition};
 use crate::result::DefaultDecision;
 
 /// What became of one approval.
@@ -91,6 +91,8 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 struct Lasting {
     granted: bool,
+    /// The definition of the tool that it was given for; an allow counts for no other.
+    definition: Option<ToolDefinition>,
     by: Option<Answerer>,
 }
 
@@ -118,15 +120,18 @@ pub(super) struct Question {
 }
 
 impl Ledger {
-    pub(super) fn remember(&mut self, question: Question, ruling: &Ruling) {
+    pub(super) fn remember(&mut self, question: Question, definition: Option<&ToolDefinition>, ruling: &Ruling) {
         if ruling.lasting {
-            self.lasting.insert(question, Lasting { granted: ruling.granted, by: ruling.by.clone() });
+            let Ruling { granted, by, .. } = ruling.clone();
+            self.lasting.insert(question, Lasting { granted, definition: definition.cloned(), by });
         }
     }
 
     /// The answer that was given before and lasts.
-    pub(super) fn recall(&self, question: &Question) -> Option<Ruling> {
-        let Lasting { granted, by } = self.lasting.get(question)?;
+    pub(super) fn recall(&self, question: &Question, definition: Option<&ToolDefinition>) -> Option<Ruling> {
+        let known = self.lasting.get(question);
+        let Lasting { granted, by, .. } =
+            known.filter(|known| !known.granted || known.definition.as_ref() == definition)?;
         Some(Ruling { basis: "remembered", by: by.clone(), ..Ruling::by_person(*granted, &question.prompt) })
     }
 

@@ -23,7 +23,7 @@ use crate::ports::PortError;
 use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settled};
 use crate::ports::audit::AuditEntry;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
-use crate::ports::rules::ApprovalRules;
+use crate::ports::rules::{ApprovalRules, ToolDefinition};
 use crate::registry;
 use crate::result::{Approval, DefaultDecision, Level};
 use crate::sync::lock;
@@ -68,8 +68,18 @@ struct Asked<'a> {
     approval: &'a Approval,
     reason: Option<String>,
     operation: &'a mut Operation,
+    /// The definition of the tool, if it is defined elsewhere.
+    definition: Option<&'a ToolDefinition>,
     /// `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
     is_current: bool,
+}
+
+/// What keeps allows given in advance from counting, beside changed data.
+struct Doubts {
+    /// `false` if rules cannot be read.
+    are_read: bool,
+    /// `false` if the definition of the tool is not the one that rules were given for.
+    is_known: bool,
 }
 
 impl Coordinator {
@@ -79,6 +89,7 @@ impl Coordinator {
         recording: &mut Recording<'_>,
         approvals: Vec<HookApproval>,
         data: &EventData,
+        definition: Option<&ToolDefinition>,
     ) -> Verdict {
         let mut operation = Operation { data: data.clone(), preview: None };
         // A digest reads all of the data, so it is made only if a hook asks.
@@ -94,8 +105,14 @@ impl Coordinator {
                 approval.basis = tracing::field::Empty,
             );
             let is_current = digest.is_some() && asked_about == digest;
-            let asked =
-                Asked { question: &question, approval: &approval, reason, operation: &mut operation, is_current };
+            let asked = Asked {
+                question: &question,
+                approval: &approval,
+                reason,
+                operation: &mut operation,
+                definition,
+                is_current,
+            };
             let ruling = self.rule(recording, asked).instrument(span.clone()).await;
             span.record("approval.granted", ruling.granted);
             span.record("approval.basis", ruling.basis);
@@ -111,14 +128,16 @@ impl Coordinator {
     async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
         let question = asked.question;
         let (rules, are_read) = self.rules(recording).await;
+        let is_known = self.knows(recording, asked.definition).await;
         // A denial that cannot be read may stand against every allow that was given in advance.
         let allows_count = are_read && asked.is_current;
         let counts = |ruling: &Ruling| allows_count || !ruling.granted;
-        let known = Ruling::by_rules(&rules, question).filter(counts);
-        let known = known.or_else(|| lock(&self.shared.ledger).recall(question).filter(counts));
+        let by_rules = Ruling::by_rules(&rules, question).filter(|ruling| is_known || !ruling.granted);
+        let known = by_rules.filter(counts);
+        let known = known.or_else(|| lock(&self.shared.ledger).recall(question, asked.definition).filter(counts));
         let (id, ruling) = match known {
             Some(ruling) => (None, ruling),
-            None => self.ask(recording, asked, are_read).await,
+            None => self.ask(recording, asked, Doubts { are_read, is_known }).await,
         };
         recording.record(decision(id, question, &ruling));
         ruling
@@ -126,7 +145,7 @@ impl Coordinator {
 
     /// The person's rules, as they are now, and whether they could be read. If not, what they denied before.
     async fn rules(&self, recording: &mut Recording<'_>) -> (ApprovalRules, bool) {
-        let Standing { source, read, session } = &*self.shared.rules;
+        let Standing { source, read, session, .. } = &*self.shared.rules;
         let (mut rules, mut are_read) = (ApprovalRules::default(), true);
         if let Some(source) = source {
             rules = match recording.call("approval_rules", source.rules()).await {
@@ -144,8 +163,35 @@ impl Coordinator {
         (rules.and(lock(session).clone()), are_read)
     }
 
-    async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, are_read: bool) -> (Option<u64>, Ruling) {
-        let Asked { question, approval, reason, operation, is_current } = asked;
+    /// `true` if rules that allow a tool count for its definition.
+    async fn knows(&self, recording: &mut Recording<'_>, definition: Option<&ToolDefinition>) -> bool {
+        let Some(definition) = definition else { return true };
+        let Standing { source, definitions, .. } = &*self.shared.rules;
+        let is_same = {
+            let mut known = lock(definitions);
+            *known.entry(definition.tool.clone()).or_insert_with(|| definition.clone()) == *definition
+        };
+        // One that cannot say so may know of a change.
+        is_same
+            && match source {
+                Some(source) => recording.call("approval_rules", source.covers(definition)).await.unwrap_or(false),
+                None => true,
+            }
+    }
+
+    /// Takes note that a person always allows a tool as it is defined now.
+    async fn accept(&self, recording: &mut Recording<'_>, definition: &ToolDefinition) {
+        let Standing { source, definitions, .. } = &*self.shared.rules;
+        lock(definitions).insert(definition.tool.clone(), definition.clone());
+        if let Some(source) = source {
+            // That it failed is recorded; the answer counts for the session.
+            let _ = recording.call("approval_rules", source.accept(definition)).await;
+        }
+    }
+
+    async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, doubts: Doubts) -> (Option<u64>, Ruling) {
+        let Asked { question, approval, reason, operation, definition, is_current } = asked;
+        let Doubts { are_read, is_known } = doubts;
         let Some(system) = &self.shared.approvals else {
             return (None, Ruling::no_system(&question.prompt));
         };
@@ -171,7 +217,7 @@ impl Coordinator {
             event: question.event.clone(),
             prompt: question.prompt.clone(),
             reason,
-            warning: warning(are_read, is_current),
+            warning: warning(are_read, is_current, is_known),
             options,
             timeout: approval.timeout,
             // What will count, not only what the hook wants.
@@ -228,7 +274,10 @@ impl Coordinator {
         cancelled.disarm();
         let ruling = Ruling::on_answer(&request, answer);
         // Before others learn that the question is closed: what lasts is there when they look.
-        lock(&self.shared.ledger).remember(question.clone(), &ruling);
+        lock(&self.shared.ledger).remember(question.clone(), definition, &ruling);
+        if let Some(definition) = definition.filter(|_| ruling.granted && ruling.lasting) {
+            self.accept(recording, definition).await;
+        }
         open.send_replace(Some(Settled::from(&ruling)));
         (Some(id), ruling)
     }
@@ -295,11 +344,14 @@ impl Coordinator {
 }
 
 /// What the person has to know before an answer.
-fn warning(are_read: bool, is_current: bool) -> Option<String> {
+fn warning(are_read: bool, is_current: bool, is_known: bool) -> Option<String> {
     let unread = (!are_read).then_some("standing answers cannot be read, and one may deny this");
     let changed = (!is_current)
         .then_some("another hook changed this after the question was written; an answer that allows it counts once");
-    let warnings: Vec<&str> = unread.into_iter().chain(changed).collect();
+    let unknown = (!is_known).then_some(
+        "the definition of this tool has changed; what allowed it before does not count until it is always allowed again",
+    );
+    let warnings: Vec<&str> = unread.into_iter().chain(changed).chain(unknown).collect();
     (!warnings.is_empty()).then(|| warnings.join("; "))
 }
 

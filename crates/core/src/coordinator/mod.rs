@@ -18,6 +18,7 @@ pub use config::{OverBudget, SessionConfig};
 pub use inject::{EstimatedTokens, InjectionTooLarge, TokenCounter};
 pub use verdict::Verdict;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
 use crate::ports::preview::{AnyPreviewSource, PreviewSource};
-use crate::ports::rules::{AnyRuleSource, ApprovalRules, RuleSource};
+use crate::ports::rules::{AnyRuleSource, ApprovalRules, RuleSource, ToolDefinition};
 use crate::registry::{Denial, Emission, FromHook, HookRegistry, Outcome};
 use crate::result::{Action, HookResult, Injection};
 use crate::sync::{Mutex, lock};
@@ -111,6 +112,8 @@ struct Standing {
     read: Mutex<ApprovalRules>,
     /// Those that hold for this session alone.
     session: Mutex<ApprovalRules>,
+    /// The definitions of tools that allows count for, as far as this session knows: those that it met first, or that a person accepted since.
+    definitions: Mutex<HashMap<String, ToolDefinition>>,
 }
 
 type Background = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
@@ -352,9 +355,11 @@ impl Coordinator {
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
         let cancelled = |outcome: &Outcome, data: &EventData| self.record_cancelled(outcome, data);
         let tool_call_id = data.text(TOOL_CALL_ID).map(str::to_owned);
+        // As emitted: what hooks make of the data does not change what the tool is.
+        let definition = tool_call_id.as_ref().and_then(|_| ToolDefinition::from_data(&data));
         let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
         let routing = Routing::of(&outcome, emitted, self.shared.audit.is_some());
-        let verdict = self.route(Routing { tool_call_id, ..routing }).await;
+        let verdict = self.route(Routing { tool_call_id, definition, ..routing }).await;
         Ok((verdict, outcome))
     }
 
@@ -467,6 +472,7 @@ impl Coordinator {
         let shown = output.filter(|_| !suppress_output);
         routing.outputs.extend(shown.map(|output| FromHook { hook, said: output }));
         routing.tool_call_id = data.text(TOOL_CALL_ID).map(str::to_owned);
+        routing.definition = ToolDefinition::from_data(&data);
         routing.data = data;
         Ok(self.route(routing).await)
     }

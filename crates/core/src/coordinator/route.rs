@@ -12,6 +12,7 @@ use crate::event::{Answers, Data, Digest, EventData, EventName};
 use crate::guard;
 use crate::ports::audit::AuditEntry;
 use crate::ports::display::DisplayMessage;
+use crate::ports::rules::ToolDefinition;
 use crate::registry::{Answered, Denial, FromHook, Outcome};
 use crate::result::{Approval, Injection, Level, UserMessage};
 use crate::sync::lock;
@@ -25,6 +26,8 @@ pub(super) struct Routing<'a> {
     pub(super) data: EventData,
     /// The tool call that the event is about, as it was emitted: it pairs intent and outcome, whatever hooks do to the data.
     pub(super) tool_call_id: Option<String>,
+    /// The definition of the tool that the event is about, if it is defined elsewhere.
+    pub(super) definition: Option<ToolDefinition>,
     pub(super) denial: Option<Denial>,
     pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<FromHook<Injection>>,
@@ -52,6 +55,7 @@ impl<'a> Routing<'a> {
             event,
             tool_call_id: data.text(TOOL_CALL_ID).map(str::to_owned),
             data,
+            definition: None,
             denial: None,
             approvals: Vec::new(),
             injections: Vec::new(),
@@ -78,6 +82,7 @@ impl<'a> Routing<'a> {
             HookApproval { hook, approval, reason: report.reason.map(str::to_owned), asked_about: *digest }
         });
         Self {
+            definition: if outcome.approvals().is_empty() { None } else { ToolDefinition::from_data(&data) },
             denial: outcome.denial().filter(|_| !observed).cloned(),
             approvals: if event.answers() == Answers::All { gates.collect() } else { Vec::new() },
             injections: outcome.injections().to_vec(),
@@ -96,8 +101,19 @@ impl<'a> Routing<'a> {
 impl Coordinator {
     /// Approvals, injections, messages, record; then the verdict.
     pub(super) async fn route(&self, routing: Routing<'_>) -> Verdict {
-        let Routing { event, data, tool_call_id, denial, approvals, injections, messages, failures, outputs, reports } =
-            routing;
+        let Routing {
+            event,
+            data,
+            tool_call_id,
+            definition,
+            denial,
+            approvals,
+            injections,
+            messages,
+            failures,
+            outputs,
+            reports,
+        } = routing;
         let mut recording = Recording::new(self, event);
         for entry in reports {
             recording.record(entry);
@@ -105,7 +121,7 @@ impl Coordinator {
 
         let mut verdict = match &denial {
             Some(denial) => Verdict::denied(denial.by.clone(), denial.reason()),
-            None => self.ask_all(&mut recording, approvals, &data).await,
+            None => self.ask_all(&mut recording, approvals, &data, definition.as_ref()).await,
         };
         self.inject_all(&mut recording, injections, tool_call_id.as_deref()).await;
         for failure in failures {

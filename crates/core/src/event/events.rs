@@ -209,6 +209,8 @@ events! {
         optional
         /// Which call this is, so that it can be paired with its `tool:post`.
         tool_call_id: Text,
+        /// The digest of the tool's description and input schema, for a tool of an MCP server.
+        tool_definition: Text,
     }
 
     /// A tool has run.

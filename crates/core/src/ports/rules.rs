@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::{BoxFuture, PortError};
+use crate::event::EventData;
 use crate::result::DefaultDecision;
 use crate::wildcard;
 
@@ -25,6 +26,44 @@ pub trait RuleSource: Send + Sync + 'static {
     fn read_before(&self) -> ApprovalRules {
         ApprovalRules::default()
     }
+
+    /// `true` if rules that allow something count for a tool that is defined like this. They do not if the definition is not the one that the
+    /// person knew; the person is asked then.
+    ///
+    /// # Errors
+    /// If that cannot be said. The person is asked then, too.
+    fn covers_definition(&self, tool: &ToolDefinition) -> impl Future<Output = Result<bool, PortError>> + Send {
+        let _ = tool;
+        async { Ok(true) }
+    }
+
+    /// Takes note that the person always allows a tool that is defined like this.
+    ///
+    /// # Errors
+    /// If that cannot be kept. The answer counts for the session all the same.
+    fn accept_definition(&self, tool: &ToolDefinition) -> impl Future<Output = Result<(), PortError>> + Send {
+        let _ = tool;
+        async { Ok(()) }
+    }
+}
+
+/// The field of `tool:pre` with the digest of the tool's definition, for tools that are defined elsewhere, as those of MCP servers are.
+pub const TOOL_DEFINITION: &str = "tool_definition";
+
+/// A tool, and the digest of what its maker says about it: allows given in advance count only for the definition that they were given for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDefinition {
+    /// The name of the tool.
+    pub tool: String,
+    /// The digest of its description and of the schema of its input.
+    pub digest: String,
+}
+
+impl ToolDefinition {
+    /// The definition that the data of an event names.
+    pub(crate) fn from_data(data: &EventData) -> Option<Self> {
+        Some(Self { digest: data.text(TOOL_DEFINITION)?.to_owned(), tool: data.text("tool_name")?.to_owned() })
+    }
 }
 
 impl RuleSource for ApprovalRules {
@@ -35,12 +74,22 @@ impl RuleSource for ApprovalRules {
 
 pub(crate) trait AnyRuleSource: Send + Sync {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>>;
+    fn covers<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<bool, PortError>>;
+    fn accept<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<(), PortError>>;
 }
 
 impl<T: RuleSource> AnyRuleSource for T {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>> {
         // Within a future, also if it panics before it has one.
         Box::pin(async move { self.in_force().await })
+    }
+
+    fn covers<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<bool, PortError>> {
+        Box::pin(async move { self.covers_definition(tool).await })
+    }
+
+    fn accept<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move { self.accept_definition(tool).await })
     }
 }
 

@@ -1,0 +1,154 @@
+//! The definitions of MCP tools that allows given in advance count for.
+//!
+//! What a server says about a tool decides what the model does with it. Somebody who allowed a tool for good knew it by what was said then, so that
+//! a tool whose description or input schema has changed is asked about again, whatever rule allows it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use amplifier_agent::tool::{McpDefinition, McpServer, McpToolDefinition};
+use amplifier_core::{Level, ToolDefinition};
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::home::Home;
+use crate::terminal::Screen;
+use crate::words::reasons;
+
+/// The file of known definitions.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    file: PathBuf,
+}
+
+/// One tool, by its name for the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Known {
+    /// The digest of the definition that allows count for.
+    accepted: String,
+    /// The digests of the parts that were seen last, so that a change is told once.
+    description: String,
+    input_schema: String,
+}
+
+type Tools = BTreeMap<String, Known>;
+
+impl Definitions {
+    /// Those of a person.
+    pub fn new(home: &Home) -> Self {
+        Self { file: home.mcp_tools() }
+    }
+
+    /// Compares what a server says about its tools with what is known, now and whenever it changes, and tells the person what has changed. Tools that
+    /// are new are accepted.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn follow(&self, server: &McpServer, screen: &Screen) -> Result<()> {
+        let (known, told) = (self.clone(), screen.clone());
+        server.on_definition_change(move |tool| {
+            if let Err(error) = known.see(&tool, &told) {
+                told.message(Level::Error, "mcp", &reasons(&error));
+            }
+        });
+        server.definitions().iter().try_for_each(|tool| self.see(tool, screen))
+    }
+
+    /// Notes what a server says about a tool, and tells the person if that has changed since it was seen last.
+    fn see(&self, tool: &McpToolDefinition, screen: &Screen) -> Result<()> {
+        let McpToolDefinition { server, tool, name, definition } = tool;
+        let McpDefinition { description, input_schema } = definition.clone();
+        let description = McpDefinition { description, input_schema: Value::Null }.digest();
+        let input_schema = McpDefinition { description: String::new(), input_schema }.digest();
+        let mut changed = Vec::new();
+        self.change(|tools| {
+            let accepted = definition.digest();
+            let known = tools.entry(name.clone()).or_insert_with(|| Known {
+                accepted: accepted.clone(),
+                description: description.clone(),
+                input_schema: input_schema.clone(),
+            });
+            let is_accepted = known.accepted == accepted;
+            if known.description != description && !is_accepted {
+                changed.push("description");
+            }
+            if known.input_schema != input_schema && !is_accepted {
+                changed.push("input schema");
+            }
+            (known.description, known.input_schema) = (description, input_schema);
+        })?;
+        if !changed.is_empty() {
+            let parts = changed.join(" and the ");
+            screen.message(
+                Level::Warning,
+                "mcp",
+                &format!(
+                    "the MCP server `{server}` has changed the {parts} of its tool `{tool}`; what allowed `{name}` before \
+                     does not count until you always allow it again"
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// `true` if allows count for a tool that is defined like this.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn covers(&self, tool: &ToolDefinition) -> Result<bool> {
+        Ok(self.read()?.get(&tool.tool).is_some_and(|known| known.accepted == tool.digest))
+    }
+
+    /// Takes note that the person always allows a tool that is defined like this.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn accept(&self, tool: &ToolDefinition) -> Result<()> {
+        self.change(|tools| {
+            if let Some(known) = tools.get_mut(&tool.tool) {
+                known.accepted.clone_from(&tool.digest);
+            }
+        })
+    }
+
+    fn read(&self) -> Result<Tools> {
+        match fs::read(&self.file) {
+            Ok(text) => serde_json::from_slice(&text).with_context(|| {
+                format!("`{}` is damaged; if it is removed, all tools are accepted as they are", self.file.display())
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Tools::new()),
+            Err(error) => Err(error).with_context(|| format!("`{}`", self.file.display())),
+        }
+    }
+
+    /// Changes the file, while nobody else does: whole, or not at all.
+    fn change(&self, change: impl FnOnce(&mut Tools)) -> Result<()> {
+        let failed = || format!("`{}`", self.file.display());
+        let folder = self.file.parent().context("the data has no folder")?;
+        fs::create_dir_all(folder).with_context(failed)?;
+        let _lock = self.lock().with_context(failed)?;
+        let before = self.read()?;
+        let mut tools = before.clone();
+        change(&mut tools);
+        if tools == before {
+            return Ok(());
+        }
+        // A new file is for its owner alone.
+        let mut new = tempfile::NamedTempFile::new_in(folder).with_context(failed)?;
+        new.write_all(&serde_json::to_vec_pretty(&tools)?).with_context(failed)?;
+        new.as_file().sync_all().with_context(failed)?;
+        new.persist(&self.file).with_context(failed)?;
+        Ok(())
+    }
+
+    fn lock(&self) -> std::io::Result<File> {
+        let file = self.file.with_extension("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file)?;
+        lock.lock()?;
+        Ok(lock)
+    }
+}
