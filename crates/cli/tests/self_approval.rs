@@ -79,7 +79,7 @@ impl<'a> Tmux<'a> {
         let program = env!("CARGO_BIN_EXE_amplifier");
         let script = format!(
             "tty > ../tty; echo $$ > ../pid; until test -e known.json; do sleep 0.02; done
-             export AMPLIFIER_HOME='{}' AMPLIFIER_SCRIPT='{}' TERM=xterm NO_COLOR=1; unset TMUX TMUX_PANE
+             export AMPLIFIER_HOME='{}' AMPLIFIER_SCRIPT='{}' TERM=xterm NO_COLOR=1
              exec '{program}' {arguments}",
             place.at("home").display(),
             place.at("script.json").display(),
