@@ -2,10 +2,15 @@
 
 /// So many words may come of one.
 const WORDS: usize = 64;
+/// A longer word is left as it is.
+const BYTES: usize = 1 << 10;
 
 /// The words that `a{b,c}` stands for. A word with quotes, expansions, sequences or braces in braces is left as it is. What comes out
 /// empty is no word.
 pub(super) fn expand(raw: &str) -> Vec<String> {
+    if raw.len() > BYTES {
+        return vec![raw.to_owned()];
+    }
     let mut done = Vec::new();
     let mut open = vec![raw.to_owned()];
     while let Some(word) = open.pop() {

@@ -86,8 +86,10 @@ impl Command {
 
     /// Tells the walker what the command does.
     pub(super) fn inspect(&self, walker: &mut Walker) {
-        // Programs that run programs nest, too.
-        if walker.enter() {
+        // Programs that run programs nest, too. What `git` is told is looked at from several places on.
+        let is_git = self.words.first().is_some_and(|word| base_name(word.lead()) == "git");
+        let readings = if is_git { git::STARTS } else { 1 };
+        if walker.enter() && walker.spend(self.words.len() * readings) {
             self.inspect_program(walker);
         }
         walker.leave();

@@ -191,10 +191,11 @@ fn database(command: &Command) -> Option<&'static str> {
             .filter(|word| !word.is_empty())
             .map(str::to_ascii_lowercase)
             .collect();
+        let has_condition = words.iter().any(|word| word == "where");
         words.windows(2).any(|pair| {
             pair[0] == "drop"
                 && matches!(pair[1].as_str(), "table" | "database" | "schema" | "view" | "index" | "user" | "role")
-                || pair[0] == "delete" && pair[1] == "from" && !words.iter().any(|word| word == "where")
+                || pair[0] == "delete" && pair[1] == "from" && !has_condition
                 || pair[0] == "truncate"
         })
     };

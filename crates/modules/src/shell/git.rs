@@ -79,10 +79,13 @@ pub(super) struct Call {
     arguments: Arguments,
 }
 
+/// At so many places the command of `git` may begin. Each is looked at with all that follows.
+pub(super) const STARTS: usize = 4;
+
 /// All that the command of `git` may be: before it may stand options that nobody knows, and expansions.
 pub(super) fn calls(command: &Command) -> Vec<Call> {
     let starts = Arguments::read(syntax::of("git"), command.arguments());
-    let rests = starts.first_at().filter_map(|at| command.arguments().get(at..)?.split_first());
+    let rests = starts.first_at().take(STARTS).filter_map(|at| command.arguments().get(at..)?.split_first());
     rests.map(|(name, words)| Call::new(name.literal().unwrap_or_default(), words)).collect()
 }
 
@@ -134,6 +137,9 @@ impl Call {
 pub(super) fn inspect(command: &Command, walker: &mut Walker) {
     let words = command.arguments();
     let arguments = Arguments::read(syntax::of("git"), words);
+    if arguments.first_at().nth(STARTS).is_some() {
+        return walker.refuse("it is not clear where the command of `git` begins; leave out its own options");
+    }
     let begin = arguments.first_at().next().unwrap_or(words.len());
     let global = Arguments::read(syntax::of("git"), words.get(..begin).unwrap_or_default());
     let is_plain = |(name, values): (String, &[Word])| match &*name {

@@ -6,6 +6,8 @@ const BYTES: usize = 64 << 10;
 pub(super) const NESTING: usize = 64;
 /// How many simple commands there may be.
 pub(super) const COMMANDS: usize = 200;
+/// How many words all commands may have together; those of a command that another one runs count for both.
+pub(super) const WORDS: usize = 3_000;
 /// How many brackets and keywords may open something: a bound on the nesting that no trick with quotes gets around.
 const OPENERS: usize = 1_000;
 /// How many characters may separate commands: the first grammar takes ever longer over a chain that does not end.
@@ -37,6 +39,11 @@ pub(super) fn admit(command: &str) -> Result<(), String> {
 /// What is said of a command that is made of too many.
 pub(super) fn too_many() -> String {
     format!("there are too many commands; at most {COMMANDS} are analysed")
+}
+
+/// What is said of a command with too many words.
+pub(super) fn too_many_words() -> String {
+    format!("the command has too many words; at most {WORDS} are analysed")
 }
 
 /// What is said of a command that is nested too deeply.

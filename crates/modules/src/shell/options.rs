@@ -243,6 +243,9 @@ enum End {
     Ended,
 }
 
+/// So many bytes may be in a group of short options that are told apart.
+const GROUP: usize = 128;
+
 struct Reader {
     syntax: Syntax,
     read: Arguments,
@@ -327,6 +330,13 @@ impl Reader {
     fn group(&mut self, word: &Word, mut sure: bool) {
         let text = word.lead();
         let mut waiting = Vec::new();
+        if text.len() > GROUP {
+            // Whatever the letters are: each would have the rest of the word for its value.
+            let option = self.add(Name::Letters, false);
+            self.give(option, word.tail(1));
+            self.next = Next::Perhaps(vec![option], Doubt::AfterOption);
+            return;
+        }
         for (at, letter) in text.char_indices().skip(1) {
             let option = self.add(Name::Letter(letter), sure);
             let takes = self.syntax.letter(letter);

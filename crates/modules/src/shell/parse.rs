@@ -1,13 +1,22 @@
 //! Two grammars of bash, which have to agree.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use brush_parser::{ParserOptions, ast};
 use tree_sitter::{Node, ParseOptions, Parser};
 
-/// How long the first grammar may take: it explores ambiguities, and hostile text has many.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How much may be parsed, over all texts of a command.
+pub(super) struct Budget {
+    /// Hundreds of steps of the first grammar: it explores ambiguities, and hostile text has many.
+    steps: usize,
+    bytes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { steps: 150, bytes: 256 << 10 }
+    }
+}
 
 /// What the two grammars made of a text.
 pub(super) struct Parsed {
@@ -18,9 +27,10 @@ pub(super) struct Parsed {
 }
 
 /// Parses `text`, or says why it is not analysable.
-pub(super) fn parse(text: &str) -> Result<Parsed, String> {
+pub(super) fn parse(text: &str, budget: &mut Budget) -> Result<Parsed, String> {
+    budget.bytes = budget.bytes.checked_sub(text.len()).ok_or(TOO_LONG)?;
     // tree-sitter goes first: it needs no stack and can be interrupted.
-    let names = names(text)?;
+    let names = names(text, budget)?;
     let options = ParserOptions::default();
     let tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
         .map_err(|_| "the command does not parse; check its quotes and brackets".to_owned())?;
@@ -29,19 +39,31 @@ pub(super) fn parse(text: &str) -> Result<Parsed, String> {
     Ok(Parsed { program, names })
 }
 
-fn names(text: &str) -> Result<Vec<String>, String> {
+const TOO_LONG: &str = "the command takes too long to parse; write it more simply";
+
+fn names(text: &str, budget: &mut Budget) -> Result<Vec<String>, String> {
+    // The grammar takes ever longer over rows of these. A few mark conflicts in a text.
+    let rows = text.split(|c| !matches!(c, '<' | '>')).map(str::len);
+    if rows.filter(|length| *length > 3).sum::<usize>() > 256 {
+        return Err("the command does not parse; check its redirections".to_owned());
+    }
+
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|error| error.to_string())?;
-    let begun = Instant::now();
-    let mut patience =
-        |_: &_| if begun.elapsed() > PATIENCE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut patience = |_: &_| match budget.steps.checked_sub(1) {
+        Some(left) => {
+            budget.steps = left;
+            ControlFlow::Continue(())
+        }
+        None => ControlFlow::Break(()),
+    };
     let tree = parser
         .parse_with_options(
             &mut |at, _| text.as_bytes().get(at..).unwrap_or_default(),
             None,
             Some(ParseOptions::new().progress_callback(&mut patience)),
         )
-        .ok_or("the command takes too long to parse; write it more simply")?;
+        .ok_or(TOO_LONG)?;
     if tree.root_node().has_error() {
         return Err("the command does not parse; check its syntax".to_owned());
     }

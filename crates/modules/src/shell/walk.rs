@@ -1,5 +1,7 @@
 //! The walk over every simple command of a text.
 
+use std::collections::HashSet;
+
 use brush_parser::ast;
 
 use super::command::{Command, Stdin, base_name};
@@ -31,6 +33,11 @@ pub(super) struct Walker {
     names: Vec<String>,
     /// The shell that runs the text at hand.
     dialect: Dialect,
+    budget: parse::Budget,
+    /// The words of all commands that were looked at.
+    words: usize,
+    /// The files in `analysis.writes`, to find them fast.
+    written: HashSet<String>,
     commands: usize,
     sources: usize,
     depth: usize,
@@ -53,6 +60,9 @@ impl Walker {
             plain: Vec::new(),
             names,
             dialect: Dialect::Bash,
+            budget: parse::Budget::default(),
+            words: 0,
+            written: HashSet::new(),
             commands: 0,
             sources: 0,
             depth: 0,
@@ -114,7 +124,9 @@ impl Walker {
     /// Notes a file that is written to.
     pub(super) fn write(&mut self, file: &Word) {
         self.taint();
-        push_new(&mut self.analysis.writes, file.plain());
+        if self.written.insert(file.plain().to_owned()) {
+            self.analysis.writes.push(file.plain().to_owned());
+        }
     }
 
     /// Notes why something is destroyed. The first reason stays.
@@ -145,6 +157,16 @@ impl Walker {
         self.script(text, self.dialect);
     }
 
+    /// Counts words that are looked at; false where those are too many.
+    pub(super) fn spend(&mut self, words: usize) -> bool {
+        self.words += words;
+        let allowed = self.words <= limits::WORDS;
+        if !allowed {
+            self.refuse(limits::too_many_words());
+        }
+        allowed
+    }
+
     /// Goes one level deeper; false where that is too deep.
     pub(super) fn enter(&mut self) -> bool {
         self.depth += 1;
@@ -167,7 +189,7 @@ impl Walker {
             return self.refuse(limits::too_deep());
         }
         if self.enter() {
-            match parse::parse(text) {
+            match parse::parse(text, &mut self.budget) {
                 Ok(parsed) => self.parsed(&parsed),
                 Err(why) => self.refuse(why),
             }

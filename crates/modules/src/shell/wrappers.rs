@@ -170,7 +170,9 @@ fn moves(wrapper: &Wrapper, option: &str) -> bool {
 /// With `-I`, what is read takes the place of a text in the command.
 fn replace(words: &mut [Word], options: &Arguments) {
     let given = options.values("IiJ", &["replace"]).map(Word::lead);
-    let texts: Vec<&str> = given.chain(["{}"]).filter(|text| !text.is_empty()).collect();
+    // Of several the last one counts; the others are replaced as well, as far as there are few.
+    let mut texts: Vec<&str> = given.chain(["{}"]).filter(|text| !text.is_empty()).collect();
+    texts.drain(..texts.len().saturating_sub(8));
     for word in words {
         if let Some(text) = texts.iter().find(|text| word.raw.contains(*text) || word.lead().contains(*text)) {
             *word = Word::unknown(&word.raw.replace(text, "…"));

@@ -1,0 +1,100 @@
+//! How much work hostile commands make. Alone in its program, because it measures all of it.
+//!
+//! `cargo test --release -p amplifier-modules --test shell_work -- --nocapture` prints the figures.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+#![allow(clippy::print_stdout, reason = "the figures are of interest")]
+#![cfg(target_os = "linux")]
+
+use std::time::Duration;
+
+use amplifier_modules::shell::analyse;
+
+/// The longest commands that are analysed, and shorter ones that come closer to the other limits.
+const SIZES: [usize; 3] = [64 << 10, 16 << 10, 3 << 10];
+
+/// Beginnings, what is repeated, ends.
+#[rustfmt::skip]
+const SHAPES: &[(&str, &str, &str)] = &[
+    ("echo ", "a", ""), ("echo ", "a ", ""), ("echo ", "$x ", ""), ("echo ", "$x", ""), ("echo ", "\"$x\"", ""), ("echo ", "'a' ", ""),
+    ("git ", "$x ", ""), ("git ", "-x ", ""), ("git ", "--x ", ""), ("git ", "-x$y ", ""), ("git ", "x ", ""), ("git -", "x", ""),
+    ("git log ", "-x ", ""), ("git log ", "$x ", ""), ("cp ", "-x ", ""), ("cp ", "-$x ", ""), ("cp -", "x", ""), ("rsync ", "--x ", ""),
+    ("tar ", "$x ", ""), ("tar ", "f", ""), ("sort ", "-o a ", ""), ("sed -e ", "p -e ", ""), ("rm ", "a ", ""), ("mv ", "a ", ""), ("rm -", "r", ""),
+    ("dd ", "of=a ", ""), ("zip ", "-x ", ""), ("ssh ", "-x ", ""), ("ssh a ", "ls; ", ""), ("curl ", "http://x ", ""), ("kubectl ", "-n x ", ""),
+    ("psql -c '", "delete from ", "where'"), ("awk '", "{print}", "'"), ("sed '", "p;", "'"), ("printf '", "%s", "'"), ("python -c '", "import os\n", "'"),
+    ("", "env ", ""), ("", "env a=1 ", ""), ("", "sudo ", ""), ("", "nice -n 1 ", ""), ("", "timeout 1 ", ""), ("", "xargs ", ""), ("xargs ", "-Ia ", "ls"),
+    ("", "time ", ""), ("", "! ", ""), ("", "eval ", ""), ("", "coproc ", ""), ("find . ", "-exec ls \\; ", ""), ("find . -exec ", "find . -exec ", ""),
+    ("find . ", "-exec ", ""), ("bash -c '", "ls;", "'"), ("eval '", "ls;", "'"), ("sh -c '", "ls ", "'"), ("watch '", "ls;", "'"), ("", "bash -c ", ""),
+    ("echo ", "$(", ""), ("echo ", "$(ls) ", ""), ("echo ", "`ls` ", ""), ("echo ", "\"$(ls)\" ", ""), ("echo ", "<(ls) ", ""), ("echo ", "$((1)) ", ""),
+    ("((", "(", ""), ("echo ", "$((x+", ""), ("x=", "${x:-", ""), ("echo ", "${x}", ""), ("echo ${x", "/a", ""), ("echo \"", "${x}", "\""), ("echo \"", "`ls`", "\""),
+    ("echo ", "{a,b}", ""), ("echo ", "{a,b} ", ""), ("echo ", "{a,", ""), ("echo ", "@(a)", ""), ("echo ", "*", ""), ("echo ", "* ", ""), ("echo ", "[a] ", ""), ("echo ", "[", ""),
+    ("", "a=1;", ""), ("", "a=1 ", ""), ("", "x=$x$x;", ""), ("x=", "$x", ""), ("x=(", "a ", ")"), ("x=(", "$x ", ")"), ("", "x[1]=2 ", ""), ("", "a=(b) ", ""),
+    ("export ", "a=1 ", ""), ("declare ", "a=$x ", ""), ("", "ls;", ""), ("", "ls|", ""), ("", "ls&", ""), ("", "ls\n", ""), ("", "ls && ", ""), ("", "\n", ""), ("", "#\n", ""),
+    ("ls ", ">a ", ""), ("ls ", "<a ", ""), ("ls ", "2>&1 ", ""), ("ls ", "> ", ""), ("", ">", ""), ("", "<", ""), ("", ">>>> ", ""), ("", ">>> ", ""), ("cat ", "<<A ", ""),
+    ("", "cat <<A\nA\n", ""), ("cat <<A\n", "x\n", "A"), ("cat <<A\n", "$(ls)\n", "A"), ("cat <<A\n", "$x\n", "A"), ("cat <<A\n", ">>> ", "\nA"), ("cat <<A\n", "\\", "\nA"),
+    ("echo $(", "cat <<A\nA\n", ")"), ("echo $(", "'a' ", ")"), ("echo `", "ls ", "`"), ("echo ", "\\", ""), ("ls", " \\\n", ""), ("'", "a", ""), ("\"", "a", ""), ("`", "a", ""),
+    ("", "(", ""), ("", "( ls; ", ""), ("", "{ ", ""), ("", "if ls; then ", ""), ("", "case a in ", ""), ("case a in ", "a) ls;; ", "esac"), ("", "f() { ls; };", ""),
+    ("", "function f { ", ""), ("for i in ", "a ", "; do ls; done"), ("", "for i in a; do ", ""), ("[[ ", "a && ", "a ]]"), ("[[ ", "! ", "a ]]"), ("[[ ", "( ", "a ]]"),
+    ("", "]", ""), ("", "}", ""), ("", "$", ""), ("", "=", ""), ("", "-", ""), ("", ";", ""), ("", "&", ""), ("", "|", ""), ("echo ", "é", ""), ("echo ", "$'a' ", ""),
+];
+
+/// What text is put into, several times over.
+const NESTS: [(&str, &str); 8] = [
+    ("$(", ")"),
+    ("`", "`"),
+    ("( ", " )"),
+    ("((", "))"),
+    ("\"$(", ")\""),
+    ("${x:-", "}"),
+    ("<(", ")"),
+    ("if ls; then ", "; fi"),
+];
+
+/// The time that this program has used on all processors, in hundredths of a second: what else runs does not count.
+fn processor_time() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// The most memory that this program ever had, in kilobytes.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn no_command_takes_long_or_much_memory() {
+    let mut texts = Vec::new();
+    for size in SIZES {
+        for (begin, repeated, end) in SHAPES {
+            let count = (size - begin.len() - end.len()) / repeated.len();
+            texts.push(format!("{begin}{}{end}", repeated.repeat(count)));
+        }
+        for (open, close) in NESTS {
+            for (depth, filling) in [(5, "'a' "), (20, "a"), (60, "a"), (60, "$x "), (60, "ls;")] {
+                let count = (size - 60 * 20) / filling.len();
+                texts.push(format!("echo {}{}{}", open.repeat(depth), filling.repeat(count), close.repeat(depth)));
+            }
+        }
+        let files: String = (0..size / 8).map(|number| format!(" f{number:05}")).collect();
+        texts.push(format!("rm{files}"));
+    }
+    let _ = analyse("ls");
+    let memory = most_memory();
+    // Twenty times the figure of a release build, which is 50 ms. What grows faster than its input takes minutes.
+    let limit = if cfg!(debug_assertions) { Duration::from_secs(4) } else { Duration::from_secs(1) };
+    let (mut slowest, mut total) = ((0, String::new()), 0);
+    for text in texts {
+        let begun = processor_time();
+        let _ = analyse(&text);
+        let took = processor_time() - begun;
+        let shape: String = text.chars().take(60).collect();
+        assert!(Duration::from_millis(took * 10) < limit, "{shape:?}… of {} bytes took {took}0 ms", text.len());
+        let memory = most_memory() - memory;
+        assert!(memory < 64 << 10, "{shape:?}… of {} bytes took {memory} kB", text.len());
+        total += took;
+        slowest = slowest.max((took, shape));
+    }
+    println!("all: {total}0 ms; slowest: {}0 ms, {:?}; at most {} kB", slowest.0, slowest.1, most_memory() - memory);
+}
