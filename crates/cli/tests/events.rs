@@ -39,6 +39,7 @@ What it carries
   tool_name            string          The tool that is called.
   tool_input           object          Its parameters.
   tool_call_id         string          Optional. Which call this is, so that it can be paired with its `tool:post`.
+  tool_definition      string          Optional. The digest of the tool's description and input schema, for a tool of an MCP server.
   session_id           string          The session this event belongs to.
   timestamp            string          When it happened: UTC, RFC 3339.
 
