@@ -75,11 +75,13 @@ impl<'a> Tmux<'a> {
     }
 
     /// Runs the program. It begins when there is a file `known.json`, and leaves its process id and its terminal in the place.
-    fn amplifier(place: &'a Place, arguments: &str) -> Self {
+    /// Another script runs before that.
+    fn amplifier(place: &'a Place, before: &str, arguments: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_amplifier");
         let script = format!(
             "tty > ../tty; echo $$ > ../pid; until test -e known.json; do sleep 0.02; done
              export AMPLIFIER_HOME='{}' AMPLIFIER_SCRIPT='{}' TERM=xterm NO_COLOR=1
+             {before}
              exec '{program}' {arguments}",
             place.at("home").display(),
             place.at("script.json").display(),
@@ -182,7 +184,7 @@ fn tmux_really_replies_to_what_is_asked() {
 fn no_reply_of_a_real_terminal_answers_an_approval_request() {
     let place = touch();
     place.write("workspace/known.json", "{}");
-    let tmux = Tmux::amplifier(&place, "run 'Make it'");
+    let tmux = Tmux::amplifier(&place, "", "run 'Make it'");
     check_queries(&tmux, WAITS);
     assert!(!place.at("workspace/made").exists());
     tmux.press("1");
@@ -195,9 +197,9 @@ fn no_reply_of_a_real_terminal_answers_an_approval_request() {
 fn no_reply_of_a_real_terminal_trusts_a_project() {
     let place = Place::with(json!([{ "text": "Done." }]));
     fs::create_dir(place.at("workspace/.amplifier")).unwrap();
-    place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - command: cat\n    on: prompt:submit\n");
+    place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - command: 'cat >/dev/null'\n    on: prompt:submit\n");
     place.write("workspace/known.json", "{}");
-    let tmux = Tmux::amplifier(&place, "run 'Make it'");
+    let tmux = Tmux::amplifier(&place, "", "run 'Make it'");
     check_queries(&tmux, "press 1–2, n · Esc: not now");
     tmux.press("1");
     tmux.until("✓ Trust");
@@ -261,10 +263,10 @@ fn is_over(lock: &Path) -> bool {
 }
 
 /// Lets the attacker try everything while a question is open: nothing is allowed, and then the person denies it. Says how many attempts were made.
-fn check_attacker(place: &Place) -> usize {
+fn check_attacker(place: &Place, before: &str) -> usize {
     place.write("workspace/attack.py", ATTACK);
     let server = Server::start(place);
-    let tmux = Tmux::amplifier(place, "run --serve 'Make it'");
+    let tmux = Tmux::amplifier(place, before, "run --serve 'Make it'");
     let told = |name: &str| until(name, || fs::read_to_string(place.at(name)).ok().filter(|text| text.ends_with('\n')));
     let (agent, tty): (u32, String) = (told("pid").trim().parse().unwrap(), told("tty").trim().to_owned());
     let url = format!("http://{}", server.address);
@@ -298,34 +300,35 @@ fn check_attacker(place: &Place) -> usize {
     attempts.lines().count()
 }
 
+fn victim() -> Place {
+    Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch pwned" } }] },
+        { "when": "Denied by hook", "text": "Then not." },
+        { "text": "Done." },
+    ]))
+}
+
 #[test]
 fn no_allowed_command_answers_for_the_person() {
-    let place = Place::with(json!([
-        { "tools": [{ "name": "Bash", "input": { "command": "bash attack.sh" } }] },
-        { "when": "Denied by hook", "text": "Then not." },
-        { "tools": [{ "name": "Bash", "input": { "command": "touch pwned" } }] },
-        { "text": "Done." },
-    ]));
-    place.rules(json!({ "confirm:Run `bash attack.sh`?": "allow" }));
-    // It leaves the process group of the command, and keeps the terminal.
-    place.write(
-        "workspace/attack.sh",
-        "set -m; python3 attack.py </dev/null >/dev/null 2>attack.err & disown; until test -e begun; do sleep 0.02; done\n",
+    let place = victim();
+    place.rules(json!({ "confirm:Run `python3 attack.py`?": "allow" }));
+    let call = json!({ "name": "Bash", "input": { "command": "python3 attack.py", "timeout": 600 } });
+    place.write("attack.json", &json!({ "answers": [{ "tools": [call] }, { "text": "Done." }] }).to_string());
+    // A session at the same terminal, whose command goes on while the other one asks.
+    let before = format!(
+        "env -u AMPLIFIER_SCRIPT '{}' run --script ../attack.json Attack </dev/null >../attack.out 2>&1 &",
+        env!("CARGO_BIN_EXE_amplifier")
     );
-    let attempts = check_attacker(&place);
+    let attempts = check_attacker(&place, &before);
     eprintln!("a command: {attempts} attempts, 0 approvals");
-    assert!(attempts > 0);
+    assert!(attempts > 100);
 }
 
 #[test]
 fn no_mcp_server_answers_for_the_person() {
-    let place = Place::with(json!([
-        { "tools": [{ "name": "Bash", "input": { "command": "touch pwned" } }] },
-        { "when": "Denied by hook", "text": "Then not." },
-        { "text": "Done." },
-    ]));
+    let place = victim();
     place.write("home/config.toml", "[mcp.attack]\ncommand = \"python3\"\nargs = [\"attack.py\", \"mcp\"]\n");
-    let attempts = check_attacker(&place);
+    let attempts = check_attacker(&place, "");
     eprintln!("an MCP server: {attempts} attempts, 0 approvals");
     assert!(attempts > 100);
 }

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+import termios
 import threading
 import time
 import urllib.error
@@ -67,6 +68,12 @@ def paused(path):
         os.kill(known["agent"], signal.SIGCONT)
 
 
+def put_key(path):
+    with open(path, "r+b", buffering=0) as terminal:
+        fcntl.ioctl(terminal, termios.TIOCSTI, b"1")
+    return "put"
+
+
 def send_signal(number):
     os.kill(known["agent"], number)
     return "sent"
@@ -104,6 +111,10 @@ def round_of_attempts():
         for query in QUERIES:
             attempt(f"query {query!r} to {terminal}", lambda: write(terminal, query))
         attempt(f"queries to {terminal} of a paused agent", lambda: paused(terminal))
+    for terminal in terminals():
+        # A key alone, as a person presses it: only who has no terminal is kept from this.
+        time.sleep(0.4)
+        attempt(f"key put into {terminal}", lambda: put_key(terminal))
     for query in QUERIES:
         # After the silence that a key needs before it.
         time.sleep(0.4)
