@@ -77,9 +77,7 @@ const ALWAYS: [&str; 66] = [
 ];
 
 /// Programs that only read without certain options: short ones, and long ones.
-const WITHOUT: [(&str, &str, &[&str]); 10] = [
-    ("test", "vR", &[]),
-    ("[", "vR", &[]),
+const WITHOUT: [(&str, &str, &[&str]); 8] = [
     ("sort", "oST", &["output", "compress-program", "temporary-directory", "buffer-size"]),
     ("rg", "z", &["pre", "pre-glob", "hostname-bin", "search-zip"]),
     ("fd", "xX", &["exec", "exec-batch"]),
@@ -117,6 +115,7 @@ pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, w
         "hostname" | "arch" => command.arguments().is_empty(),
         "uniq" => command.is_certain() && arguments.operands().count() <= 1 && !arguments.operands().any(Word::is_many),
         "printf" => printf_only_prints(command),
+        "test" | "[" => command.is_certain() && !tests_names(command),
         "sed" => texts.is_some() && scripts::sed_only_reads(arguments),
         "awk" | "gawk" | "mawk" | "nawk" => scripts::awk_only_reads(command),
         "read" => texts.is_some_and(|texts| texts.iter().all(|text| *text == "-r" || is_harmless_variable(text))),
@@ -151,14 +150,20 @@ fn printf_only_prints(command: &Command) -> bool {
 pub(super) fn evaluates(name: &str, command: &Command, arguments: &Arguments) -> bool {
     const NAMES: [&str; 9] = ["export", "declare", "local", "typeset", "readonly", "read", "unset", "let", "wait"];
     NAMES.contains(&name) && command.arguments().iter().any(Word::hides_command)
-        || matches!(name, "test" | "[" | "printf") && arguments.may_have("vR", &[])
+        || matches!(name, "test" | "[") && tests_names(command)
+        || name == "printf" && arguments.may_have("v", &[])
+}
+
+/// Whether `test` may take an argument for the name of a variable. Nothing ends its options.
+fn tests_names(command: &Command) -> bool {
+    command.arguments().iter().any(|word| word.may_be(&["-v", "-R"]))
 }
 
 /// Whether a program of this name is known to do something, so that a function of that name would mislead.
 pub(super) fn is_known(name: &str) -> bool {
-    const OTHERS: [&str; 18] = [
-        "git", "date", "hostname", "arch", "uniq", "printf", "sed", "awk", "gawk", "mawk", "nawk", "read", "export",
-        "declare", "local", "typeset", "readonly", "builtin",
+    const OTHERS: [&str; 20] = [
+        "git", "date", "hostname", "arch", "uniq", "printf", "test", "[", "sed", "awk", "gawk", "mawk", "nawk", "read",
+        "export", "declare", "local", "typeset", "readonly", "builtin",
     ];
     ALWAYS.contains(&name)
         || WITHOUT.iter().any(|(program, ..)| *program == name)

@@ -384,6 +384,7 @@ impl Walker {
                 ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if before => self.assignment(assignment),
                 ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word)
                 | ast::CommandPrefixOrSuffixItem::Word(word) => {
+                    self.descriptor(&word.value);
                     words.extend(braces::expand(&word.value).iter().map(|word| self.word(word)));
                 }
                 ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
@@ -452,6 +453,16 @@ impl Walker {
             self.taint();
         }
         self.word(index);
+    }
+
+    /// `{x}<file` puts the number of a descriptor into a variable. The parser takes `{x}` for a word.
+    fn descriptor(&mut self, raw: &str) {
+        let Some(inner) = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}')) else { return };
+        let name = inner.split('[').next().unwrap_or_default();
+        if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            // With a subscript it is no harmless name.
+            self.assigned(inner);
+        }
     }
 
     /// Notes that a variable gets another value.

@@ -22,7 +22,7 @@ const OPERANDS: &[&str] = &[
     "{} \\;", "-oP", "-o P", "--output=P", "--output P", "--outp=P", "-o", "1p", "w P", "p", "s/a/b/w P", "'1!d;w P'",
     "'{print > \"P\"}'", "'{print}'", "'BEGIN{system(\"touch P\")}'", "x=1", "y=$y", "'x[$y]=1'", "-c", "'touch P'", "list",
     "show", "get-url", "--get", "-l", "user.name", "\"expire$e\"", "\"add$e\"", "\"user.name$e\"", "'%n'", "PATH",
-    "-exec touch P \\;", "| sort",
+    "-exec touch P \\;", "| sort", "{x[y]}<a", "-v", "$y", "-R",
 ];
 
 /// Pieces of which texts are put together that shells may take apart in different ways.
@@ -31,7 +31,7 @@ const PIECES: &[&str] = &[
     "'", "'", "\"", "\"", "\\", "\\\n", "\\\\", "$'", "$\"", "`", "`", "\\`", "$(", "$(", ")", ")", "$((", "((", "))", "(",
     "[[", "]]", "[", "]", "{", "}", "{ ", "; }", "{}", ",", "..", ";", ";", ";;", ";&", ";;&", "\n", "\n", "#", " #", "<<E\n",
     "<<'E'\n", "<<-E\n", "\nE\n", "<<\\E\n", "<<<", "&", "&&", "||", "&>", "&>>", ">&", "|", "|&", "<(", ">(", ">", ">", ">>",
-    "<", "<>", ">|", "2>", "2>&1", ">&2", "10>", "{fd}>", "P", " P", " ", " ", " ", "\t", "a", "b", "x", "$x", "${x", "${",
+    "<", "<>", ">|", "2>", "2>&1", ">&2", "10>", "{fd}>", "{PATH}<a", "{x[y]}<a", "P", " P", " ", " ", " ", "\t", "a", "b", "x", "$x", "${x", "${",
     "${x:-", "${x/", "${x%", "${#", "${!x", "${x@P}", "${x[", ":", "-", "=", "+=", "=(", "x=", "x=(", "a[", "]=", "y", "$y",
     "echo ", "echo ", "ls ", "cat ", "touch P", "touch P", "; touch P", "; touch P; #", "\ntouch P\n", "$(touch P)",
     "`touch P`", "> P", "-oP", "sort ", "uniq ", "case a in ", "a) ", "esac", "if ", "then ", "fi", "for x in ", "for x ",
