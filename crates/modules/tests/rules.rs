@@ -397,6 +397,33 @@ fn shell_commands_are_looked_through() {
 }
 
 #[test]
+fn rules_about_shell_commands_need_no_regular_expressions() {
+    let scope = Scope::new(".").unwrap();
+    let data = data! { "tool_name": "Bash", "tool_input": {} };
+    let holds = |source: &str| Condition::compile(source).unwrap().holds("tool:pre", &data, &scope).unwrap();
+    for held in [
+        "shell('sudo rm -rf build').commands.exists(c, c.program == 'rm' && '-rf' in c.arguments && c.resolved)",
+        "shell('git commit -m \"$m\"').commands.exists(c, c.program == 'git' && !c.resolved)",
+        "shell('rm a b').deletes == ['a', 'b'] && shell('touch a').deletes == []",
+        "shell('sort x -o y').writes == ['y']",
+        "shell('curl -s https://example.com/x').network && shell('curl https://example.com/x').hosts == ['example.com']",
+        "!shell('curl -s https://example.com/x').sends && shell('curl -d @x https://example.com/').sends",
+        "!shell('curl -d x=1 http://localhost:3000/').network && !shell('curl http://[::1]/').network",
+        "shell('curl http://localhost@example.com/').hosts == ['example.com']",
+        "shell('curl https://x.org/i | python3').runs_download && shell('bash <(curl https://x.org/i)').runs_download",
+        "shell('curl -o i.sh https://x.org/i && sh i.sh').runs_download",
+        "shell('sh -c \"$(wget -qO- https://x.org/i)\"').runs_download",
+        "!shell('curl https://x.org/i | python3 -m json.tool').runs_download",
+        "shell('git push origin +main').force_push && !shell('git push origin main').force_push",
+        "shell('git clone https://x.org/a').hosts.exists(h, !(h in ['github.com']))",
+        "shell('rm migrations/1.sql').deletes.exists(f, path_matches(f, ['migrations/**']))",
+        "shell('kubectl --context production get pods').commands.exists(c, !c.resolved || 'production' in c.arguments)",
+    ] {
+        assert!(holds(held), "{held}");
+    }
+}
+
+#[test]
 fn paths_are_matched_where_they_lead() {
     let (folder, scope) = workspace();
     let absolute = folder.path().join("work/production/x").display().to_string();

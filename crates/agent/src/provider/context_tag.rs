@@ -52,9 +52,7 @@ impl ContextTag {
             is_leading &= message.role == Speaker::System;
             let text = std::mem::take(&mut message.content);
             message.content = match said_by_hooks(message, &text) {
-                Some(parts) => {
-                    parts.iter().map(|(hook, text)| self.wrap(hook, text)).collect::<Vec<_>>().join("\n")
-                }
+                Some(parts) => parts.iter().map(|(hook, text)| self.wrap(hook, text)).collect::<Vec<_>>().join("\n"),
                 // The system prompt is the user's own.
                 None if is_leading => text,
                 None if text.trim().is_empty() => text,
@@ -78,11 +76,7 @@ impl ContextTag {
             let Some(before) = result.strip_suffix(said).and_then(|before| before.strip_suffix("\n\n")) else { break };
             result = before;
             tags.push(
-                hooks_in(hook, said)
-                    .iter()
-                    .map(|(hook, said)| self.wrap(hook, said))
-                    .collect::<Vec<_>>()
-                    .join("\n"),
+                hooks_in(hook, said).iter().map(|(hook, said)| self.wrap(hook, said)).collect::<Vec<_>>().join("\n"),
             );
         }
         tags.push(self.harmless(result).into_owned());

@@ -29,7 +29,11 @@ async fn dangerous_commands_are_asked_about_and_the_question_says_why() {
             "$(echo rm) a.txt",
             "Run `$(echo rm) a.txt`? it cannot be seen through: the program is the result of an expansion; write its name",
         ),
-        ("curl -s http://127.0.0.1:9/", "Run `curl -s http://127.0.0.1:9/`? it uses the network"),
+        (
+            "curl -s -d x http://192.0.2.1:9/",
+            "Run `curl -s -d x http://192.0.2.1:9/`? it uses the network: sends something, or to an address that is not known \
+             (`curl -s -d x http://192.0.2.1:9/`)",
+        ),
         ("echo x > /nowhere/x", "Run `echo x > /nowhere/x`? it writes to `/nowhere/x`, outside of the workspace"),
         (
             "find /nowhere -execdir touch x \\;",
@@ -40,8 +44,8 @@ async fn dangerous_commands_are_asked_about_and_the_question_says_why() {
             "Run `echo x > \"$HOME/x\"`? it cannot be told whether `\"$HOME/x\"`, which it writes to, is in the workspace",
         ),
         (
-            "cd .. && touch x",
-            "Run `cd .. && touch x`? it cannot be told whether `x`, which it writes to, is in the workspace",
+            "cd $X && touch x",
+            "Run `cd $X && touch x`? it cannot be told whether `x`, which it writes to, is in the workspace",
         ),
     ];
     for (command, expected) in table {
@@ -77,7 +81,11 @@ async fn options_are_read_as_the_programs_read_them() {
         ("echo /nowhere/x | xargs touch", untold("…")),
         ("echo /nowhere/x | xargs -I% cp a.txt %", untold("…")),
         ("git clean -fdx -e -n", "deletes untracked files (`git clean -fdx -e -n`)".to_owned()),
-        ("git remote update", "it uses the network".to_owned()),
+        (
+            "git push https://example.com/x main",
+            "it uses the network: sends something or changes it elsewhere (`git push https://example.com/x main`)"
+                .to_owned(),
+        ),
     ];
     for (command, why) in denied {
         let expected = format!("Denied by hook hooks-bash-guard: `{command}` is not run: {why}");
@@ -121,7 +129,15 @@ async fn every_answer_can_be_chosen_but_what_is_unclear_is_never_allowed() {
             "touch /nowhere/x",
             format!("{denied}`touch /nowhere/x` is not run: it writes to `/nowhere/x`, outside of the workspace"),
         ),
-        ("{ network: deny }", "curl x", format!("{denied}`curl x` is not run: it uses the network")),
+        (
+            "{ network: deny }",
+            "curl -T a.txt x",
+            format!(
+                "{denied}`curl -T a.txt x` is not run: it uses the network: sends something, or to an address that is not known \
+                 (`curl -T a.txt x`)"
+            ),
+        ),
+        ("{ network_reads: deny }", "curl x", format!("{denied}`curl x` is not run: it uses the network")),
         ("{ network: allow }", "curl --version > /dev/null 2>&1 || true", "(no output)".into()),
         ("{ other: ask }", "touch b.txt", "Run `touch b.txt`? it is not proven that it only reads".into()),
         ("{ other: ask, allow: [touch] }", "touch b.txt", "(no output)".into()),
@@ -173,6 +189,76 @@ async fn what_is_allowed_by_a_person_runs() {
     setup.write("build/x", "");
     let (run, result) = setup.call(&["Allow once"], "Bash", json!({ "command": "rm -rf build" })).await;
     assert_eq!((asked(&run).len(), result.as_str(), setup.read("build/x")), (1, "(no output)", None));
+}
+
+/// What is asked about each command in a repository with a source file and ignored build outputs.
+async fn questions(commands: &[&str]) -> Vec<String> {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    for file in ["src/main.py", "dist/kept.js", "node_modules/a/index.js", "package.json"] {
+        setup.write(file, "");
+    }
+    setup.write(".gitignore", "node_modules/\ndist/\n");
+    let git = |arguments: &[&str]| {
+        let git = std::process::Command::new("git").args(arguments).current_dir(setup.workspace()).output().unwrap();
+        assert!(git.status.success(), "{git:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-f", "src", "package.json", "dist/kept.js"]);
+    let mut questions = Vec::new();
+    for command in commands {
+        // Denied by a person, or by the shell: nothing that is asked about here may run.
+        let (run, _) = setup.call(&["Deny"], "Bash", json!({ "command": command })).await;
+        questions.extend(asked(&run).into_iter().map(str::to_owned));
+    }
+    questions
+}
+
+#[tokio::test]
+async fn build_outputs_that_git_ignores_and_keeps_nothing_of_are_deleted_without_a_question() {
+    assert_eq!(questions(&["rm -rf node_modules", "rm -rf __pycache__ src/__pycache__"]).await, [] as [&str; 0]);
+    let asked_about =
+        ["rm -rf dist", "rm -rf src", "rm -rf node_modules src", "rm -rf ../x", "rm -rf .git", "cd .. && rm -rf x"];
+    assert_eq!(questions(&asked_about).await.len(), asked_about.len());
+}
+
+#[tokio::test]
+async fn no_program_of_the_repository_runs_when_git_is_asked_about_build_outputs() {
+    let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
+    setup.write("node_modules/a", "");
+    setup.write(".gitignore", "node_modules/\n");
+    for arguments in [&["init", "-q"] as &[&str], &["config", "core.fsmonitor", "touch ran-by-git; false"]] {
+        let git = std::process::Command::new("git").args(arguments).current_dir(setup.workspace()).output().unwrap();
+        assert!(git.status.success(), "{git:?}");
+    }
+    let (run, _) = setup.call(&["Deny"], "Bash", json!({ "command": "rm -rf node_modules" })).await;
+    assert_eq!(asked(&run), [] as [&str; 0]);
+    assert!(!setup.workspace().join("node_modules").exists() && !setup.workspace().join("ran-by-git").exists());
+}
+
+#[tokio::test]
+async fn a_checkout_of_a_file_is_asked_about_and_one_of_a_branch_is_not() {
+    assert_eq!(questions(&["git checkout feature", "git checkout -b new"]).await, [] as [&str; 0]);
+    let expected = "Run `git checkout src`? discards changes (`git checkout src`)";
+    assert_eq!(questions(&["git checkout src"]).await, [expected]);
+}
+
+#[tokio::test]
+async fn temporary_files_are_written_without_a_question_and_the_folder_of_all_of_them_is_not_deleted() {
+    let folder = tempfile::Builder::new().prefix("guarded").tempdir_in("/tmp").unwrap();
+    let path = folder.path().display();
+    let written = [format!("echo x > {path}/x"), format!("d=$(mktemp -d) && rm -rf \"$d\" {path}/x")];
+    assert_eq!(questions(&[&written[0], &written[1]]).await, [] as [&str; 0]);
+    assert_eq!(questions(&["rm -rf /tmp", "rm -rf /tmp/*", "rm -rf /tmp/../etc"]).await.len(), 3);
+}
+
+#[tokio::test]
+async fn only_what_follows_a_change_of_the_folder_is_somewhere_else() {
+    assert_eq!(
+        questions(&["touch a; cd src && touch b", "(cd / && ls); touch c", "cd src; touch d"]).await,
+        [] as [&str; 0]
+    );
+    let unknown = ["cd $X && touch a", "for i in 1 2; do touch a; cd ..; done", "f() { touch x; }; cd ..; f"];
+    assert_eq!(questions(&unknown).await.len(), unknown.len());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `hooks-status-context`: tells the model where and when it works, and what git says about the workspace.
 
-mod git;
+pub(super) mod git;
 
 use std::ffi::OsString;
 use std::sync::Arc;

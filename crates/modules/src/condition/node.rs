@@ -151,5 +151,18 @@ impl Function {
 }
 
 /// What `shell(command)` says about a command.
-pub(super) const SHELL_FIELDS: [&str; 7] =
-    ["analysable", "programs", "writes", "network", "destructive", "readonly", "why"];
+pub(super) const SHELL_FIELDS: [&str; 13] = [
+    "analysable",
+    "programs",
+    "commands",
+    "writes",
+    "deletes",
+    "network",
+    "hosts",
+    "sends",
+    "runs_download",
+    "force_push",
+    "destructive",
+    "readonly",
+    "why",
+];

@@ -16,8 +16,8 @@ use soft_canonicalize::soft_canonicalize;
 use crate::counts::Counts;
 use crate::shell::{Analysis, analyse};
 
-/// Says what a shell command does: an object with `analysable`, `programs`, `writes`, `network`, `destructive`, `readonly` and
-/// `why`.
+/// Says what a shell command does: an object with `analysable`, `programs`, `commands`, `writes`, `deletes`, `network`, `hosts`,
+/// `sends`, `runs_download`, `force_push`, `destructive`, `readonly` and `why`.
 pub type ShellAnalysis = fn(&str) -> Value;
 
 /// What expressions may ask about, beside the event: the workspace, the time, the session, shell commands and secrets. Clones count together.
@@ -161,15 +161,24 @@ impl fmt::Debug for Scope {
 
 /// What [`crate::shell::analyse`] says, in the words of expressions.
 fn analysis(command: &str) -> Value {
-    let Analysis { analysable, why_not, programs, writes, network, destructive, readonly, .. } = analyse(command);
-    let why = destructive.clone().or(why_not).unwrap_or_default();
+    let analysis = analyse(command);
+    let Analysis { analysable, why_not, programs, commands, writes, deletes, network, hosts, .. } = analysis;
+    let Analysis { sends, runs_download, force_push, destructive, readonly, .. } = analysis;
+    let is_destructive = destructive.is_some();
+    let is_sent = sends.is_some();
     json!({
         "analysable": analysable,
         "programs": programs,
+        "commands": commands,
         "writes": writes,
+        "deletes": deletes,
         "network": network,
-        "destructive": destructive.is_some(),
+        "hosts": hosts,
+        "sends": is_sent,
+        "runs_download": runs_download,
+        "force_push": force_push,
+        "destructive": is_destructive,
         "readonly": readonly,
-        "why": why,
+        "why": destructive.or(why_not).or(sends).unwrap_or_default(),
     })
 }

@@ -3,7 +3,10 @@
 use super::options::Arguments;
 use super::walk::{Simple, Walker};
 use super::word::Word;
-use super::{destructive, git, network, readonly, shells, syntax, wrappers, writes};
+use super::{
+    ShellCommand, declarations, destructive, embedded, excuse, git, network, program_text, readonly, shells, syntax,
+    wrappers, writes,
+};
 
 /// Where programs are that are what their names say.
 const SYSTEM: [&str; 7] =
@@ -84,6 +87,16 @@ impl Command {
         plain
     }
 
+    /// The command as rules see it.
+    fn told(&self, program: &str) -> ShellCommand {
+        let text = |word: &Word| word.literal().map_or_else(|| format!("{}…", word.lead()), str::to_owned);
+        ShellCommand {
+            program: program.to_owned(),
+            arguments: self.arguments().iter().map(text).collect(),
+            resolved: self.arguments().iter().all(|word| word.literal().is_some()),
+        }
+    }
+
     /// Tells the walker what the command does.
     pub(super) fn inspect(&self, walker: &mut Walker) {
         // Programs that run programs nest, too. What `git` is told is looked at from several places on.
@@ -101,6 +114,10 @@ impl Command {
         };
         let name = base_name(path);
         walker.program(name);
+        if path.starts_with("/proc/") {
+            walker.refuse(format!("`{path}` is whichever program runs it; write its name"));
+        }
+        walker.called(self.told(name));
         let folder = path.rsplit_once('/').map(|(folder, _)| folder);
         let is_elsewhere = folder.is_some_and(|folder| !SYSTEM.contains(&folder));
         walker.ran(Simple { plain: self.plain(name), with_path: is_elsewhere.then(|| self.plain(path)) });
@@ -108,21 +125,39 @@ impl Command {
             walker.taint();
         }
         if matches!(name, "cd" | "pushd" | "popd" | "chroot") {
+            let before = walker.folders.clone();
             walker.moves();
+            walker.folders = before;
+            let folder =
+                self.arguments().iter().find(|word| !matches!(word.literal(), Some("--" | "-P" | "-L" | "-n")));
+            walker.enters(folder.filter(|_| matches!(name, "cd" | "pushd")));
         }
+        if is_elsewhere && let Some(file) = self.words.first() {
+            walker.runs_file(file, None);
+        }
+        // File systems may not tell large letters from small ones.
+        let lower = name.to_ascii_lowercase();
+        let name = if readonly::is_known(&lower) { lower.as_str() } else { name };
+        let name = name.strip_suffix(".exe").unwrap_or(name);
         let arguments = &Arguments::read(syntax::of(name), self.arguments());
         if readonly::evaluates(name, self, arguments) {
             walker.evaluates();
         }
-        if network::uses(name, self, arguments) {
-            walker.network();
-        }
+        declarations::note(name, self, arguments, walker);
+        network::note(name, self, arguments, walker);
         writes::note(name, self, arguments, walker);
         if let Some(why) = destructive::why(name, self, arguments) {
-            walker.destroys(why, &self.written());
+            let excuse = excuse::of(name, self, arguments, walker);
+            walker.loses(why, &self.written(), excuse);
+        }
+        if name == "git" {
+            git::note(self, walker);
         }
         if shells::run(name, self, walker) || wrappers::run(name, self, walker) {
             return;
+        }
+        if !program_text::inspect(name, self, walker) {
+            embedded::inspect(name, self, walker);
         }
         match name {
             "git" => git::inspect(self, walker),

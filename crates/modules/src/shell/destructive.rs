@@ -3,10 +3,10 @@
 use super::command::Command;
 use super::options::Arguments;
 use super::word::Word;
-use super::{git, writes};
+use super::{database, git, verbs, writes};
 
 /// Programs that destroy whatever their arguments are, and what they do.
-const ALWAYS: [(&str, &str); 22] = [
+const ALWAYS: [(&str, &str); 34] = [
     ("shred", "overwrites files"),
     ("wipefs", "wipes a file system"),
     ("truncate", "cuts files off"),
@@ -29,10 +29,22 @@ const ALWAYS: [(&str, &str); 22] = [
     ("dropdb", "deletes a database"),
     ("srm", "overwrites files"),
     ("vgremove", "deletes volumes"),
+    ("pvremove", "deletes volumes"),
+    ("gdisk", "changes partitions"),
+    ("sgdisk", "changes partitions"),
+    ("cfdisk", "changes partitions"),
+    ("hdparm", "changes disks"),
+    ("badblocks", "writes over a device"),
+    ("swapoff", "takes memory away"),
+    ("rimraf", "deletes recursively"),
+    ("wipe", "overwrites files"),
+    ("scrub", "overwrites files"),
+    ("usermod", "changes an account"),
+    ("delgroup", "deletes a group"),
 ];
 
 /// Programs with a subcommand that destroys. All words have to be there.
-const SUBCOMMANDS: [(&str, &[&str], &str); 23] = [
+const SUBCOMMANDS: [(&str, &[&str], &str); 27] = [
     ("docker", &["prune"], "deletes what containers left"),
     ("docker", &["rm"], "deletes containers"),
     ("docker", &["rmi"], "deletes images"),
@@ -40,6 +52,10 @@ const SUBCOMMANDS: [(&str, &[&str], &str); 23] = [
     ("podman", &["prune"], "deletes what containers left"),
     ("podman", &["rm"], "deletes containers"),
     ("podman", &["rmi"], "deletes images"),
+    ("docker", &["kill"], "stops a container at once"),
+    ("docker", &["volume", "rm"], "deletes volumes"),
+    ("kubectl", &["replace"], "replaces what is in a cluster"),
+    ("kubectl", &["cordon"], "closes a node"),
     ("kubectl", &["delete"], "deletes from a cluster"),
     ("kubectl", &["drain"], "empties a node"),
     ("helm", &["uninstall"], "deletes a release"),
@@ -60,7 +76,7 @@ const SUBCOMMANDS: [(&str, &[&str], &str); 23] = [
 
 /// Why the command destroys something, if it does.
 pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
-    if command.asks_for_help() {
+    if command.asks_for_help() || name == "shred" && command.arguments().is_empty() {
         return None;
     }
     if let Some((_, why)) = ALWAYS.iter().find(|(program, _)| *program == name) {
@@ -73,7 +89,7 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
     }
     match name {
         "rm" => remove(command, arguments),
-        "find" => has("-delete").then_some("deletes what it finds"),
+        "find" => find_deletes(command).then_some("deletes what it finds"),
         "dd" => writes::dd_output(command)
             .any(|file| file.literal() != Some("/dev/null"))
             .then_some("writes over a file or device"),
@@ -81,26 +97,145 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
         "docker" | "docker-compose" | "podman" => {
             (has("down") && arguments.may_have("v", &["volumes"])).then_some("deletes volumes")
         }
-        "terraform" | "tofu" => (has("apply") && has_flag(command, "destroy")).then_some("destroys infrastructure"),
+        "terraform" | "tofu" => {
+            let applies = has("apply") && (has_flag(command, "destroy") || has_flag(command, "auto-approve"));
+            let state = has("state") && (has("rm") || has("mv")) || has("taint") || has("force-unlock");
+            applies.then_some("destroys infrastructure").or(state.then_some("changes what infrastructure is known"))
+        }
         "chmod" | "chown" | "chgrp" => {
             arguments.may_have("R", &["recursive"]).then_some("changes permissions recursively")
         }
         "kill" => kill(command),
-        "mv" => arguments.last().iter().any(|word| word.literal() == Some("/dev/null")).then_some("throws files away"),
-        "cp" | "tee" => arguments.operands().any(|word| is_disk(word.lead())).then_some("writes over a device"),
-        "crontab" => arguments.may_have("r", &[]).then_some("deletes scheduled commands"),
+        "mv" => moves_away(arguments),
+        "cp" | "tee" => arguments
+            .operands()
+            .any(|word| is_disk(word.lead()))
+            .then_some("writes over a device")
+            .or_else(|| (name == "cp" && has("/dev/null")).then_some("empties a file")),
+        "crontab" => arguments
+            .may_have("r", &[])
+            .then_some("deletes scheduled commands")
+            .or_else(|| (arguments.operands().count() > 0).then_some("replaces scheduled commands")),
         "iptables" | "ip6tables" => {
             arguments.may_have("FX", &["flush", "delete-chain"]).then_some("deletes firewall rules")
         }
         "nft" => command.texts().any(|text| text.contains("flush")).then_some("deletes firewall rules"),
-        "rsync" => arguments.may_have("", &RSYNC_DELETES).then_some("deletes while copying"),
+        "rsync" => {
+            let is_dry = arguments.surely_has("n", &["dry-run"]);
+            (arguments.may_have("", &RSYNC_DELETES) && !is_dry).then_some("deletes while copying")
+        }
+        "tar" => command.texts().any(|text| text.starts_with("--remove-f")).then_some("deletes what it archives"),
+        "zip" => arguments.surely_has("m", &["move"]).then_some("deletes what it archives"),
         "init" | "telinit" => {
             let level = |word: &Word| matches!(word.literal(), Some("0" | "6"));
             arguments.first().flatten().any(level).then_some("stops the machine")
         }
-        "psql" | "mysql" | "mariadb" | "sqlite3" | "sqlcmd" | "clickhouse-client" | "duckdb" => database(command),
-        _ => name.starts_with("mkfs").then_some("makes a new file system"),
+        "systemctl" | "service" | "launchctl" | "rc-service" | "ufw" => {
+            const STOPS: [&str; 12] = [
+                "stop",
+                "disable",
+                "mask",
+                "kill",
+                "isolate",
+                "unload",
+                "remove",
+                "bootout",
+                "reset",
+                "halt",
+                "emergency",
+                "rescue",
+            ];
+            command.texts().any(|text| STOPS.contains(&text)).then_some("stops or removes a service")
+        }
+        "history" => arguments.may_have("cd", &[]).then_some("deletes the shell's history"),
+        "diskutil" | "hdiutil" => command
+            .texts()
+            .any(|text| {
+                text.to_ascii_lowercase().starts_with("erase") || text.contains("artition") || text == "secureErase"
+            })
+            .then_some("changes disks"),
+        "npm" | "yarn" | "pnpm" | "bun" | "make" | "just" | "task" | "rake" => {
+            let is_name = |text: &&str| !text.starts_with('-') && !text.contains(['/', '=']);
+            let mut words = command.texts().filter(is_name);
+            let runs =
+                name == "make" || name == "just" || name == "task" || name == "rake" || words.next() == Some("run");
+            (runs && words.take(3).any(verbs::is_destructive)).then_some("may destroy something, by its words")
+        }
+        "hg" => command.texts().any(|text| matches!(text, "--clean" | "-C" | "strip")).then_some("discards changes"),
+        "ssh-add" => arguments.may_have("dD", &[]).then_some("removes keys"),
+        "ssh-keygen" => arguments.may_have("R", &[]).then_some("removes keys"),
+        "nginx" => command.texts().any(|text| matches!(text, "stop" | "quit")).then_some("stops or removes a service"),
+        "drop" | "delete" => database::deletes(&command.written()).then_some("deletes from a database"),
+        _ if name.starts_with("mkfs") => Some("makes a new file system"),
+        _ => database::destroys(name, command).or_else(|| verbs::destroys(name, command)),
     }
+}
+
+/// Whether `find` deletes: where a test takes a word, that word is no action.
+fn find_deletes(command: &Command) -> bool {
+    const TAKES: [&str; 34] = [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-iwholename",
+        "-regex",
+        "-iregex",
+        "-lname",
+        "-ilname",
+        "-type",
+        "-xtype",
+        "-size",
+        "-mtime",
+        "-atime",
+        "-ctime",
+        "-mmin",
+        "-amin",
+        "-cmin",
+        "-newer",
+        "-anewer",
+        "-cnewer",
+        "-perm",
+        "-user",
+        "-group",
+        "-uid",
+        "-gid",
+        "-inum",
+        "-links",
+        "-samefile",
+        "-fstype",
+        "-maxdepth",
+        "-mindepth",
+        "-printf",
+    ];
+    let mut words = command.arguments().iter();
+    while let Some(word) = words.next() {
+        match word.literal() {
+            Some("-delete") => return true,
+            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                // The command that follows is looked at by itself.
+                words.by_ref().find(|word| matches!(word.literal(), Some(";" | "+")));
+            }
+            Some(test) if TAKES.contains(&test) => drop(words.next()),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether `mv` moves files to where they are lost, or all of them at once.
+fn moves_away(arguments: &Arguments) -> Option<&'static str> {
+    let last = arguments.last();
+    let is_temporary = |word: &Word| ["/tmp", "/var/tmp"].iter().any(|folder| word.lead().starts_with(folder));
+    if last.iter().any(|word| word.literal() == Some("/dev/null")) {
+        return Some("throws files away");
+    }
+    if arguments.operands().any(|word| matches!(word.raw.as_str(), "*" | "./*" | ".*")) {
+        return Some("moves everything away");
+    }
+    let is_away = last.iter().any(|word| is_temporary(word)) && !arguments.operands().all(is_temporary);
+    is_away.then_some("moves files to a temporary folder")
 }
 
 /// Options of `rsync` that delete here or there.
@@ -124,7 +259,7 @@ fn has_flag(command: &Command, name: &str) -> bool {
 
 /// Whether `name` is in these tables.
 pub(super) fn is_known(name: &str) -> bool {
-    const OTHERS: [&str; 16] = [
+    const OTHERS: [&str; 24] = [
         "rm",
         "dd",
         "kill",
@@ -141,6 +276,14 @@ pub(super) fn is_known(name: &str) -> bool {
         "sqlcmd",
         "clickhouse-client",
         "duckdb",
+        "cp",
+        "mv",
+        "tar",
+        "chmod",
+        "chown",
+        "systemctl",
+        "mongo",
+        "mongosh",
     ];
     ALWAYS.iter().any(|(program, _)| *program == name)
         || SUBCOMMANDS.iter().any(|(program, ..)| *program == name)
@@ -176,28 +319,4 @@ fn kill(command: &Command) -> Option<&'static str> {
     // The first argument that looks like -1 may be a signal; a later one is "every process".
     let everything = command.texts().skip(1).any(|text| text == "-1");
     everything.then_some("stops every process")
-}
-
-fn database(command: &Command) -> Option<&'static str> {
-    let statements = || {
-        command.arguments().iter().map(|word| word.raw.as_str()).chain(match &command.stdin {
-            super::command::Stdin::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-    };
-    let destroys = |text: &str| {
-        let words: Vec<String> = text
-            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .filter(|word| !word.is_empty())
-            .map(str::to_ascii_lowercase)
-            .collect();
-        let has_condition = words.iter().any(|word| word == "where");
-        words.windows(2).any(|pair| {
-            pair[0] == "drop"
-                && matches!(pair[1].as_str(), "table" | "database" | "schema" | "view" | "index" | "user" | "role")
-                || pair[0] == "delete" && pair[1] == "from" && !has_condition
-                || pair[0] == "truncate"
-        })
-    };
-    statements().any(destroys).then_some("deletes from a database")
 }

@@ -1,8 +1,9 @@
 //! Text that shells other than bash read differently.
 
 /// The shell that runs a text.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(super) enum Dialect {
+    #[default]
     Bash,
     /// `sh`, which is dash on Debian, ash on Alpine, and bash elsewhere.
     Sh,

@@ -1,10 +1,11 @@
 //! `git`: which of its commands only read, which run programs, which lose work.
 
 use super::command::Command;
+use super::effects::Excuse;
 use super::options::Arguments;
-use super::syntax;
 use super::walk::Walker;
 use super::word::Word;
+use super::{syntax, verbs};
 
 /// Commands that only read with the options that are not in [`FORBIDDEN`].
 const READS: [&str; 17] = [
@@ -133,8 +134,68 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Whether it fetches, or pushes to a remote that is configured, without a URL.
+    pub(super) fn only_fetches(&self) -> bool {
+        match &*self.name {
+            "send-email" | "imap-send" | "http-push" | "send-pack" | "archive" => false,
+            "push" => self
+                .texts()
+                .all(|text| !text.contains("://") && !text.contains('@') && !text.starts_with(['/', '.', '~'])),
+            "clone" | "fetch" | "pull" | "ls-remote" => self.words.iter().all(|word| word.literal().is_some()),
+            _ => true,
+        }
+    }
+
+    /// Whether it names where pushes go.
+    pub(super) fn sets_remote(&self) -> bool {
+        self.name == "remote" && self.then(&["add", "set-url", "rename"])
+            || self.name == "config" && self.texts().any(|text| text.contains("remote.") || text.contains("pushurl"))
+    }
+
+    /// Whether it pushes.
+    pub(super) fn pushes(&self) -> bool {
+        self.name == "push"
+    }
+
+    /// Whether it overwrites what others may have pushed, or deletes it.
+    pub(super) fn is_forced_push(&self) -> bool {
+        self.name == "push" && loses(self).is_some()
+    }
+
+    /// The operands that `git checkout` takes for files, if they are files.
+    pub(super) fn possible_files(&self) -> Vec<&Word> {
+        let names_branch = self.arguments.surely_has("bB", &["orphan"]);
+        if self.name != "checkout" || names_branch { Vec::new() } else { self.arguments.operands().collect() }
+    }
+}
+
+/// Tells the walker what a `git` command does to files and remotes.
+pub(super) fn note(command: &Command, walker: &mut Walker) {
+    for call in calls(command) {
+        walker.sets_remote |= call.sets_remote();
+        walker.pushes |= call.pushes();
+        walker.analysis.force_push |= call.is_forced_push();
+        let files = call.possible_files();
+        if !files.is_empty() && loses(&call).is_none() {
+            let places = walker.places(files);
+            walker.may_lose("discards changes", &command.written(), Excuse::NoFile(places));
+        }
+    }
+}
+
+/// Whether git itself refuses to lose work, as in removing a working tree without `--force`.
+pub(super) fn keeps_work(command: &Command) -> bool {
+    calls(command)
+        .iter()
+        .all(|call| call.name == "worktree" && !call.may_have("f", &["force"]) || loses(call).is_none())
+}
+
 /// Tells the walker what a `git` command does.
 pub(super) fn inspect(command: &Command, walker: &mut Walker) {
+    if matches!(command.arguments(), [word] if matches!(word.literal(), Some("--help" | "-h"))) {
+        return walker.taint();
+    }
     let words = command.arguments();
     let arguments = Arguments::read(syntax::of("git"), words);
     if arguments.first_at().nth(STARTS).is_some() {
@@ -258,7 +319,10 @@ pub(super) fn destroys(command: &Command) -> Option<&'static str> {
 
 fn loses(call: &Call) -> Option<&'static str> {
     let texts = || call.texts();
-    let whole_tree = || texts().any(|text| matches!(text, "." | ":/" | "*" | "./" | ":/*"));
+    let asks_for_help = || texts().any(|text| matches!(text, "-h" | "--help")) && !texts().any(|text| text == "--");
+    if matches!(&*call.name, "restore" | "checkout") && call.words.len() == 1 && asks_for_help() {
+        return None;
+    }
     match &*call.name {
         "reset" => call.may_have("", &["hard", "merge"]).then_some("discards changes"),
         "clean" => {
@@ -269,21 +333,49 @@ fn loses(call: &Call) -> Option<&'static str> {
             let forced = call.may_have("fd", &["force-with-lease", "force-if-includes", "mirror", "delete", "prune"]);
             (forced || refspec).then_some("overwrites or deletes remote history")
         }
-        "checkout" => (whole_tree() || texts().any(|text| text == "--") || call.may_have("f", &["force"]))
-            .then_some("discards changes"),
-        "restore" => (whole_tree() && (call.may_have("W", &["worktree"]) || !call.surely_has("S", "staged")))
-            .then_some("discards changes"),
+        "checkout" => checkout(call).then_some("discards changes"),
+        "restore" => {
+            (call.may_have("W", &["worktree"]) || !call.surely_has("S", "staged")).then_some("discards changes")
+        }
         "switch" => call.may_have("fC", &["force-create", "discard-changes"]).then_some("discards changes"),
-        "branch" => (call.may_have("D", &[]) || call.may_have("d", &["delete"]) && call.may_have("f", &["force"]))
-            .then_some("deletes a branch"),
+        "branch" if call.may_have("D", &[]) => Some("deletes a branch"),
+        "branch" if call.may_have("fMC", &["force"]) => {
+            Some(if call.may_have("d", &["delete"]) { "deletes a branch" } else { "moves a branch" })
+        }
         "tag" => call.may_have("d", &["delete"]).then_some("deletes a tag"),
         "stash" => call.then(&["drop", "clear"]).then_some("deletes stashed changes"),
         "reflog" => call.then(&["expire", "delete"]).then_some("deletes history"),
+        "merge" | "rebase" | "cherry-pick" | "revert" | "am" => {
+            call.may_have("", &["abort", "quit"]).then_some("discards changes")
+        }
         "filter-branch" | "filter-repo" => Some("rewrites history"),
-        "update-ref" => call.may_have("d", &[]).then_some("deletes a reference"),
+        "update-ref" => Some("moves or deletes a reference"),
         "gc" => call.may_have("", &["prune"]).then_some("deletes history"),
-        "worktree" => call.then(&["remove"]).then_some("deletes a working tree"),
-        "rm" => call.may_have("rf", &["force"]).then_some("deletes files"),
+        "prune" | "prune-packed" => Some("deletes history"),
+        "checkout-index" => call.may_have("f", &["force"]).then_some("discards changes"),
+        "read-tree" => call.may_have("u", &["reset"]).then_some("discards changes"),
+        "worktree" => (call.then(&["remove"])).then_some("deletes a working tree"),
+        "submodule" => (call.then(&["deinit"]) && call.may_have("f", &["force"])).then_some("discards changes"),
+        "notes" | "replace" => {
+            (call.then(&["remove", "prune"]) || call.may_have("d", &["delete"])).then_some("deletes notes")
+        }
+        "rm" => (call.may_have("rf", &["force"]) && !call.surely_has("", "cached")).then_some("deletes files"),
         _ => None,
     }
+}
+
+/// Whether `git checkout` writes files over, as far as its words alone tell.
+fn checkout(call: &Call) -> bool {
+    if call.arguments.surely_has("b", &["orphan"]) && !call.may_have("f", &["force"]) {
+        return false;
+    }
+    let is_pathspec = |word: &Word| {
+        word.literal().is_none_or(|text| {
+            text.starts_with(':') || text.contains(['*', '?']) || text == "." || verbs::is_file(text)
+        })
+    };
+    call.texts().any(|text| text == "--")
+        || call.may_have("fBp", &["force", "pathspec-from-file", "patch", "ours", "theirs", "merge"])
+        || call.arguments.operands().count() > 1
+        || call.arguments.operands().any(is_pathspec)
 }

@@ -15,21 +15,37 @@
 //! ```
 
 mod braces;
+mod builtins;
 mod closing;
 mod command;
+mod database;
+mod declarations;
 mod destructive;
 mod dialect;
+mod effects;
+mod embedded;
+mod excuse;
+mod fetch;
+mod folders;
 mod git;
 mod limits;
 mod network;
 mod options;
+mod packages;
 mod parameter;
 mod parse;
+mod program_text;
 mod readonly;
 mod redirect;
+mod running;
+mod scan;
 mod scripts;
+mod sed;
+mod services;
 mod shells;
 mod syntax;
+mod variables;
+mod verbs;
 mod walk;
 mod word;
 mod wrappers;
@@ -37,6 +53,8 @@ mod writes;
 
 use serde::Serialize;
 
+pub(crate) use self::effects::{Effects, Excuse, Place};
+pub(crate) use self::excuse::is_litter_name;
 pub(crate) use self::limits::is_hidden;
 pub(crate) use self::walk::Simple;
 
@@ -52,17 +70,41 @@ pub struct Analysis {
     pub why_not: Option<String>,
     /// The base names of the programs, in order, without repetition.
     pub programs: Vec<String>,
+    /// The simple commands, in order, also those that other commands run.
+    pub commands: Vec<ShellCommand>,
     /// The files that redirections and known programs write to, move or delete: without quotes where they are known, else as written,
     /// with `…` for what only shows when the command runs.
     pub writes: Vec<String>,
-    /// Whether a program that is known for using the network runs.
+    /// The files that known programs delete, written in the same way.
+    pub deletes: Vec<String>,
+    /// Whether a program that is known for using the network runs. What stays on this machine, as `curl localhost` does, is no
+    /// network.
     pub network: bool,
+    /// The machines that it is known to speak with.
+    pub hosts: Vec<String>,
+    /// Why something is sent or changed elsewhere, or may be; reading and installing what is plainly named is neither.
+    pub sends: Option<String>,
+    /// Whether it runs something that it has downloaded itself, such as `curl … | sh`.
+    pub runs_download: bool,
+    /// Whether it overwrites or deletes what is on a remote of git.
+    pub force_push: bool,
     /// Why the command destroys something, such as "deletes recursively (`rm -rf build`)".
     pub destructive: Option<String>,
     /// Whether it is proven that the command only reads.
     pub readonly: bool,
     /// Whether some of it runs in another folder, where paths begin elsewhere.
     pub moves: bool,
+}
+
+/// A simple command: a program with its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ShellCommand {
+    /// The program's name, without its folder.
+    pub program: String,
+    /// The arguments without quotes; `…` stands for what is known only when the command runs.
+    pub arguments: Vec<String>,
+    /// Whether all arguments are known.
+    pub resolved: bool,
 }
 
 /// Says what a command would do. Anything but a plain, wholly understood command is "not analysable"; no input makes it fail.
@@ -81,11 +123,23 @@ pub fn analyse(command: &str) -> Analysis {
 /// Says why the command is not analysable.
 pub(crate) fn commands(command: &str) -> Result<Vec<Simple>, String> {
     limits::admit(command)?;
-    let walked = walk(command).unwrap_or_else(|| walk::Walked { analysis: unparsed(), commands: Vec::new() });
+    let walked = walk(command).unwrap_or_else(|| walk::Walked {
+        analysis: unparsed(),
+        commands: Vec::new(),
+        effects: Effects::default(),
+    });
     match walked.analysis {
         Analysis { analysable: true, .. } => Ok(walked.commands),
         Analysis { why_not, .. } => Err(why_not.unwrap_or_default()),
     }
+}
+
+/// What a command would do, and in detail what happens to files and services.
+pub(crate) fn inspect(command: &str) -> (Analysis, Effects) {
+    if let Err(why) = limits::admit(command) {
+        return (Analysis { why_not: Some(why), ..Analysis::default() }, Effects::default());
+    }
+    walk(command).map_or_else(|| (unparsed(), Effects::default()), |walked| (walked.analysis, walked.effects))
 }
 
 /// A thread of its own also keeps a panic of a parser inside.

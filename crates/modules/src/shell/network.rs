@@ -2,9 +2,11 @@
 
 use super::command::Command;
 use super::options::Arguments;
-use super::{git, syntax};
+use super::walk::Walker;
+use super::word::Word;
+use super::{fetch, git, packages, services, syntax, verbs};
 
-const ALWAYS: [&str; 54] = [
+const ALWAYS: [&str; 59] = [
     "curl",
     "wget",
     "ssh",
@@ -15,6 +17,7 @@ const ALWAYS: [&str; 54] = [
     "ncat",
     "netcat",
     "telnet",
+    "nsupdate",
     "ftp",
     "tftp",
     "ping",
@@ -41,6 +44,10 @@ const ALWAYS: [&str; 54] = [
     "helm",
     "terraform",
     "npx",
+    "uvx",
+    "bunx",
+    "pnpx",
+    "tofu",
     "apt",
     "apt-get",
     "dnf",
@@ -61,35 +68,151 @@ const ALWAYS: [&str; 54] = [
     "s3cmd",
 ];
 
+const NPM: [&str; 23] = [
+    "install",
+    "i",
+    "ci",
+    "add",
+    "update",
+    "publish",
+    "audit",
+    "view",
+    "login",
+    "exec",
+    "outdated",
+    "adduser",
+    "token",
+    "owner",
+    "access",
+    "dist-tag",
+    "deprecate",
+    "unpublish",
+    "team",
+    "org",
+    "x",
+    "create",
+    "init",
+];
+
 /// Programs whose subcommands use the network.
-const SUBCOMMANDS: [(&str, &[&str]); 17] = [
-    ("npm", &["install", "i", "ci", "add", "update", "publish", "audit", "view", "login", "exec", "outdated"]),
-    ("yarn", &["", "install", "add", "upgrade", "publish", "dlx"]),
-    ("pnpm", &["install", "i", "add", "update", "publish", "dlx"]),
-    ("bun", &["install", "add", "update", "x"]),
+const SUBCOMMANDS: [(&str, &[&str]); 18] = [
+    ("npm", &NPM),
+    ("yarn", &["", "install", "add", "upgrade", "publish", "dlx", "npm", "login", "create"]),
+    ("pnpm", &["install", "i", "add", "update", "publish", "dlx", "login", "create"]),
+    ("bun", &["install", "add", "update", "x", "publish", "create"]),
     ("pip", &["install", "download", "search"]),
     ("pip3", &["install", "download", "search"]),
-    ("uv", &["pip", "add", "sync", "lock", "tool"]),
+    ("uv", &["pip", "add", "sync", "lock", "tool", "publish"]),
     ("poetry", &["install", "add", "update", "publish"]),
-    ("cargo", &["install", "fetch", "update", "publish", "add", "search", "login", "yank"]),
+    ("cargo", &["install", "fetch", "update", "publish", "add", "search", "login", "yank", "owner"]),
     ("go", &["get", "install", "mod"]),
-    ("gem", &["install", "update", "push", "fetch"]),
+    ("gem", &["install", "update", "push", "fetch", "yank", "owner"]),
     ("bundle", &["install", "update"]),
     ("composer", &["install", "require", "update"]),
     ("docker", &["pull", "push", "login", "run", "build", "search", "compose"]),
     ("docker-compose", &["pull", "push", "build"]),
     ("podman", &["pull", "push", "login", "run", "build", "search"]),
     ("openssl", &["s_client", "s_server"]),
+    ("twine", &["upload"]),
 ];
 
-/// Whether the command is known for using the network.
-pub(super) fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
+/// Tells the walker whether a command uses the network, and whether it sends something.
+pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    if matches!(name, "curl" | "wget" | "http" | "https" | "xh") {
+        return note_fetch(name, command, arguments, walker);
+    }
+    let written = command.written();
+    if !uses(name, command, arguments) {
+        if verbs::publishes(name, command) {
+            walker.sends("may publish something, by its words", &written);
+        }
+        return;
+    }
+    let hosts = command.texts().filter_map(address);
+    let hosts: Vec<String> = hosts.collect();
+    let is_local = !hosts.is_empty() && hosts.iter().all(|host| fetch::is_loopback(host));
+    walker.network(hosts);
+    if !only_reads(name, command, arguments, walker) && !(is_local && matches!(name, "nc" | "ping" | "nmap" | "telnet"))
+    {
+        walker.sends("sends something or changes it elsewhere", &written);
+    }
+}
+
+fn note_fetch(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     if command.asks_for_help() {
+        return;
+    }
+    let found = fetch::fetch(name, command, arguments, |word| walker.expand_address(word));
+    let written = command.written();
+    if found.deletes {
+        walker.destroys("asks a service to delete", &written);
+    }
+    if found.is_local {
+        // What stays on the machine is no network.
+        return walker.taint();
+    }
+    walker.network(found.hosts);
+    if found.reads {
+        walker.downloads();
+    } else {
+        walker.sends("sends something, or to an address that is not known", &written);
+        walker.downloads();
+    }
+}
+
+/// The machine in a URL or in an address such as `me@host:file`.
+fn address(text: &str) -> Option<String> {
+    let is_address = text.contains("://")
+        || text.contains('@') && text.contains(':')
+        || matches!(text, "localhost" | "127.0.0.1" | "::1");
+    is_address.then(|| fetch::host(text)).flatten()
+}
+
+/// Whether a command that uses the network only reads or fetches what is plainly named.
+fn only_reads(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> bool {
+    if let Some(reads) = services::only_reads(name, command) {
+        return reads && !(walker.is_elevated() && has_word(command, "install"));
+    }
+    match name {
+        "git" => git::calls(command).iter().all(git::Call::only_fetches),
+        "npx" | "uvx" | "bunx" | "pnpx" => true,
+        "psql" | "mysql" | "mariadb" | "redis-cli" | "mongo" | "mongosh" => {
+            let mut hosts = arguments.values("h", &["host"]);
+            hosts.all(|host| host.literal().is_some_and(fetch::is_loopback))
+        }
+        "scp" | "rsync" => {
+            let is_remote = |word: &&Word| word.literal().is_none_or(|text| text.contains(':'));
+            let last = arguments.last();
+            command.texts().count() == command.arguments().len() && !last.iter().any(|word| is_remote(word))
+        }
+        "python" | "python3" => {
+            let words = command.arguments().iter().skip_while(|word| word.literal() != Some("pip"));
+            let pip = Command { words: words.cloned().collect(), stdin: super::command::Stdin::default() };
+            packages::only_fetches("pip", &pip).unwrap_or(false)
+        }
+        _ => packages::only_fetches(name, command).unwrap_or(false) && !walker.is_elevated(),
+    }
+}
+
+fn has_word(command: &Command, word: &str) -> bool {
+    command.texts().any(|text| text == word)
+}
+
+/// Whether the command is known for using the network.
+fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
+    let tells = |text: &str| matches!(text, "-V" | "-h" | "--version" | "--help");
+    if command.asks_for_help() || matches!(name, "ssh" | "scp") && command.texts().any(tells) {
         return false;
     }
     match name {
         "git" => git::calls(command).iter().any(git::Call::uses_network),
-        "psql" | "mysql" | "redis-cli" | "mongo" | "mongosh" => arguments.may_have("h", &["host"]),
+        "psql" | "mysql" | "redis-cli" | "mongo" | "mongosh" => {
+            let is_local =
+                |word: &Word| word.literal().is_some_and(|host| fetch::is_loopback(host) || host.starts_with('/'));
+            arguments.may_have("h", &["host"]) && !arguments.values("h", &["host"]).all(is_local)
+        }
+        // Without another machine it copies files.
+        "rsync" => command.arguments().iter().any(|word| word.literal().is_none_or(|text| text.contains(':'))),
         "python" | "python3" => {
             let is_pip = arguments.values("m", &[]).any(|module| module.literal() == Some("pip"));
             is_pip && has_subcommand("pip", arguments)

@@ -159,6 +159,11 @@ fn tests_names(command: &Command) -> bool {
     command.arguments().iter().any(|word| word.may_be(&["-v", "-R"]))
 }
 
+/// Whether the program of this name takes its arguments for text or files that it reads.
+pub(super) fn is_reader(name: &str) -> bool {
+    ALWAYS.contains(&name) || WITHOUT.iter().any(|(program, ..)| *program == name)
+}
+
 /// Whether a program of this name is known to do something, so that a function of that name would mislead.
 pub(super) fn is_known(name: &str) -> bool {
     const OTHERS: [&str; 20] = [

@@ -1,5 +1,6 @@
 //! Shells, and the builtins that run text.
 
+use super::builtins;
 use super::command::{Command, Stdin};
 use super::dialect::Dialect;
 use super::walk::Walker;
@@ -42,6 +43,11 @@ const OPAQUE: [&str; 31] = [
     "start-stop-daemon",
 ];
 
+/// Whether `name` is a shell.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
 /// Whether `name` runs or redefines text in a way of its own.
 pub(super) fn is_known(name: &str) -> bool {
     SHELLS.contains(&name) || OPAQUE.contains(&name) || name == "eval"
@@ -54,14 +60,50 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     } else if name == "eval" {
         match joined(command.arguments()) {
             Some(text) => walker.same_shell(&text),
-            None => walker.refuse("`eval` runs text that is not known before; write the command itself"),
+            None if matches!(command.arguments(), [word] if is_known_setup(&word.raw)) => walker.taint(),
+            None => {
+                if walker.fetched_in_words {
+                    walker.runs_download();
+                }
+                walker.refuse("`eval` runs text that is not known before; write the command itself");
+            }
         }
+    } else if let "source" | "." = name
+        && let Some(file) = command.arguments().first()
+    {
+        walker.runs_script(name, file);
+    } else if builtins::run(name, command, walker) {
     } else if OPAQUE.contains(&name) {
         walker.refuse(format!("what `{name}` runs is not analysed; run the command itself"));
     } else {
         return false;
     }
     true
+}
+
+/// Whether a word for `eval` is what a well-known program prints to set up a shell.
+fn is_known_setup(raw: &str) -> bool {
+    const PROGRAMS: [&str; 14] = [
+        "ssh-agent",
+        "direnv hook",
+        "brew shellenv",
+        "/opt/homebrew/bin/brew shellenv",
+        "pyenv init",
+        "rbenv init",
+        "fnm env",
+        "starship init",
+        "conda shell.bash hook",
+        "zoxide init",
+        "mise activate",
+        "minikube docker-env",
+        "opam env",
+        "dircolors",
+    ];
+    let inner = raw.trim_matches('"').strip_prefix("$(").and_then(|raw| raw.strip_suffix(')'));
+    inner.is_some_and(|inner| {
+        !inner.contains([';', '|', '&', '$', '`', '(', '<', '>', '\n', '/'])
+            && PROGRAMS.iter().any(|program| inner.starts_with(program))
+    })
 }
 
 /// The words as the text that a shell is given, if all are known.
@@ -82,6 +124,9 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
     let mut arguments = command.arguments().iter();
     while let Some(word) = arguments.next() {
         let Some(text) = word.literal() else {
+            if walker.fetched_in_words {
+                walker.runs_download();
+            }
             return walker.refuse(format!("`{name}` runs text that is not known before; write the command itself"));
         };
         match text {
@@ -110,7 +155,7 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
                 reads_text |= text.starts_with('-') && text.contains('c');
             }
             _ if reads_text => return walker.script(text, dialect),
-            _ => return walker.refuse(format!("`{name}` runs the file `{text}`, whose content is not known")),
+            _ => return walker.runs_script(name, word),
         }
     }
     match &command.stdin {
@@ -121,6 +166,7 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
             }
             walker.script(text, dialect);
         }
+        _ if command.arguments().is_empty() || !reads_text => walker.runs_input(name),
         _ => walker.refuse(format!("`{name}` runs what it reads; write the commands themselves")),
     }
 }

@@ -3,7 +3,7 @@
 use super::options::Syntax;
 
 /// Program, letters, names. What is missing here is read in every way, so a table that lacks a flag errs on the side of caution.
-const PROGRAMS: [(&str, &str, &str); 57] = [
+const PROGRAMS: [(&str, &str, &str); 62] = [
     (
         "cp",
         "abcdfHilLnNpPrRsS:t:TuvxXZ",
@@ -111,15 +111,21 @@ const PROGRAMS: [(&str, &str, &str); 57] = [
     (
         "curl",
         "012346aA:b:Bc:C:d:D:e:E:fF:gGh::H:iIjJkK:lLm:MnNo:OpP:qQ:r:RsSt:T:u:U:vVw:x:X:y:Y:z:Z",
-        "alt-svc: compressed cookie: cookie-jar: create-dirs data: dump-header: etag-save: fail head header: hsts: include \
-         insecure libcurl: location output: output-dir: proxy: remote-header-name remote-name request: retry: show-error \
-         silent stderr: trace: trace-ascii: upload-file: url: user: user-agent: verbose",
+        "alt-svc: cacert: cert: compressed config: connect-timeout: connect-to: continue-at: cookie: cookie-jar: create-dirs \
+         data: data-ascii: data-binary: data-raw: data-urlencode: dump-header: etag-compare: etag-save: fail fail-with-body form: \
+         form-string: get globoff head header: hsts: http1.1 http2 include insecure interface: ipv4 ipv6 json: key: libcurl: \
+         limit-rate: location max-redirs: max-time: netrc no-buffer no-progress-meter noproxy: output: output-dir: parallel \
+         preproxy: progress-bar proxy: quote: range: referer: remote-header-name remote-name request: resolve: retry: \
+         retry-all-errors retry-connrefused retry-delay: retry-max-time: show-error silent socks5: socks5-hostname: stderr: \
+         trace: trace-ascii: unix-socket: upload-file: url: url-query: user: user-agent: verbose write-out:",
     ),
     (
         "wget",
         "46a:A:bB:cdD:e:EFhHi:I:kKl:Lmno:O:pP:qQ:rR:St:T:U:vVw:xX:",
-        "append-output: continue directory-prefix: header: input-file: no-check-certificate no-verbose output-document: \
-         output-file: quiet save-cookies: timeout: tries: user-agent: verbose warc-file:",
+        "append-output: body-data: body-file: continue directory-prefix: execute: header: input-file: method: \
+         no-check-certificate no-clobber no-verbose output-document: output-file: password: post-data: post-file: quiet recursive \
+         retry-connrefused save-cookies: server-response show-progress spider timeout: tries: user-agent: user: verbose \
+         warc-file: waitretry:",
     ),
     // All that is written as `-f…` or `-W…` is one option.
     ("gcc", GCC, ""),
@@ -148,6 +154,34 @@ const PROGRAMS: [(&str, &str, &str); 57] = [
          local-user: merged:: message: no-contains:: no-merged:: points-at: sign sort: trailer: verify",
     ),
     ("git remote", "v", "verbose"),
+    (
+        "git checkout",
+        "2b:B:dflmpqtU:",
+        "conflict: detach force guess ignore-other-worktrees ignore-skip-worktree-bits inter-hunk-context: merge no-guess \
+         no-overlay no-overwrite-ignore no-progress no-recurse-submodules no-track orphan: ours overlay overwrite-ignore \
+         patch pathspec-file-nul pathspec-from-file: progress quiet recurse-submodules:: theirs track:: unified:",
+    ),
+    (
+        "git switch",
+        "c:C:dfmqt",
+        "conflict: create: detach discard-changes force force-create: guess ignore-other-worktrees merge no-guess no-progress \
+         no-recurse-submodules no-track orphan: progress quiet recurse-submodules:: track::",
+    ),
+    (
+        "git restore",
+        "2mpqs:SU:W",
+        "conflict: ignore-skip-worktree-bits ignore-unmerged inter-hunk-context: merge no-overlay no-progress no-staged \
+         no-worktree ours overlay patch pathspec-file-nul pathspec-from-file: progress quiet recurse-submodules:: source: \
+         staged theirs unified: worktree",
+    ),
+    (
+        "git branch",
+        "acdDfhilmMCqru:vt",
+        "abbrev:: all color:: column:: contains:: copy create-reflog delete edit-description force format: ignore-case list \
+         merged:: move no-color no-column no-contains:: no-merged:: no-track points-at: quiet remotes set-upstream-to: \
+         show-current sort: track:: unset-upstream verbose",
+    ),
+    ("git rm", "fnqr", "cached dry-run force ignore-unmatch pathspec-file-nul pathspec-from-file: quiet sparse"),
     ("docker", DOCKER, DOCKER_LONG),
     ("podman", DOCKER, DOCKER_LONG),
     ("docker-compose", DOCKER, DOCKER_LONG),

@@ -6,14 +6,20 @@ use brush_parser::ast;
 
 use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
+use super::effects::{Effects, Excuse, Loss};
+use super::folders::Folders;
+use super::running::{self, Written};
+use super::variables::{self, Variables};
 use super::word::Word;
-use super::{Analysis, braces, limits, parameter, parse, readonly};
+use super::{Analysis, ShellCommand, braces, limits, parameter, parse, readonly};
 
 /// What was found.
 pub(super) struct Walked {
     pub(super) analysis: Analysis,
     /// The simple commands and assignments, in order.
     pub(super) commands: Vec<Simple>,
+    /// What happens to files and services.
+    pub(super) effects: Effects,
 }
 
 /// A simple command, or an assignment that may change what commands do.
@@ -25,9 +31,45 @@ pub(crate) struct Simple {
     pub(crate) with_path: Option<String>,
 }
 
+/// A list of the analysis in which nothing stands twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum List {
+    Hosts,
+    Programs,
+    Writes,
+    Deletes,
+}
+
 /// What has been found so far.
+#[derive(Default)]
 pub(super) struct Walker {
-    analysis: Analysis,
+    pub(super) analysis: Analysis,
+    pub(super) effects: Effects,
+    /// The folders that the next command may run in.
+    pub(super) folders: Folders,
+    pub(super) variables: Variables,
+    /// The files that the next command is given by another one: where they are.
+    pub(super) found: Option<Vec<String>>,
+    /// Whether these are only what programs leave behind.
+    pub(super) finds_litter: bool,
+    /// The files that the command has written so far.
+    pub(super) written: Vec<Written>,
+    /// Whether the command at hand reads what another one writes, and whether that one downloads.
+    pub(super) fed: bool,
+    pub(super) fed_by_download: bool,
+    /// How many commands download, and whether one of them stands in the words of the command at hand.
+    downloads: usize,
+    pub(super) fetched_in_words: bool,
+    /// Whether the command at hand runs with the rights of another account.
+    pub(super) elevated: bool,
+    /// Whether a remote of git is named, and whether anything is pushed.
+    pub(super) sets_remote: bool,
+    pub(super) pushes: bool,
+    /// Whether the text as a whole changes folders anywhere.
+    moves_later: bool,
+    /// Whether values of variables hold parts of a subscript, and parts of a command.
+    bracketed: bool,
+    dollars: bool,
     plain: Vec<Simple>,
     /// Names of simple commands of the text at hand as they are written, to compare the two grammars by.
     names: Vec<String>,
@@ -36,8 +78,8 @@ pub(super) struct Walker {
     budget: parse::Budget,
     /// The words of all commands that were looked at.
     words: usize,
-    /// The files in `analysis.writes`, to find them fast.
-    written: HashSet<String>,
+    /// What is in the lists of the analysis, to find it fast.
+    noted: HashSet<(List, String)>,
     commands: usize,
     sources: usize,
     depth: usize,
@@ -54,32 +96,21 @@ impl Walker {
     /// Walks a whole command.
     pub(super) fn walk(command: &str) -> Walked {
         let analysis = Analysis { analysable: true, readonly: true, ..Analysis::default() };
-        let (names, functions) = (Vec::new(), Vec::new());
-        let mut walker = Self {
-            analysis,
-            plain: Vec::new(),
-            names,
-            dialect: Dialect::Bash,
-            budget: parse::Budget::default(),
-            words: 0,
-            written: HashSet::new(),
-            commands: 0,
-            sources: 0,
-            depth: 0,
-            functions,
-            hides: false,
-            evaluates: false,
-            beside: false,
-        };
+        let mut walker = Self { analysis, ..Self::default() };
+        walker.moves_later =
+            command.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| matches!(word, "cd" | "pushd" | "popd"));
         walker.source(command);
         // Another folder may hold a repository that came with the files, and its settings name programs.
         if walker.analysis.moves && walker.analysis.programs.iter().any(|name| name == "git") {
             walker.taint();
         }
-        if walker.hides && walker.evaluates {
+        if (walker.hides || walker.bracketed && walker.dollars) && walker.evaluates {
             walker.refuse("a subscript holds a command that arithmetic may run; write the command itself");
         }
-        Walked { analysis: walker.analysis, commands: walker.plain }
+        if walker.sets_remote && walker.pushes {
+            walker.sends("pushes to a remote that it has named itself", "git push");
+        }
+        Walked { analysis: walker.analysis, commands: walker.plain, effects: walker.effects }
     }
 
     /// Notes why the command is not analysable. The first reason stays.
@@ -97,6 +128,7 @@ impl Walker {
     /// Notes that some of the command runs in another folder.
     pub(super) fn moves(&mut self) {
         self.analysis.moves = true;
+        self.folders = Folders::unknown();
     }
 
     /// Notes that text is evaluated as arithmetic or as the name of a variable: subscripts in it run commands.
@@ -105,10 +137,80 @@ impl Walker {
         self.evaluates = true;
     }
 
-    /// Notes that the network is used.
-    pub(super) fn network(&mut self) {
+    /// Notes that the network is used, and with which machines.
+    pub(super) fn network(&mut self, hosts: impl IntoIterator<Item = String>) {
         self.taint();
         self.analysis.network = true;
+        for host in hosts {
+            self.note(List::Hosts, &host);
+        }
+    }
+
+    /// Notes that something is sent or changed elsewhere, or that it is not known. The first reason stays.
+    pub(super) fn sends(&mut self, why: &str, command: &str) {
+        self.taint();
+        self.analysis.sends.get_or_insert_with(|| format!("{why} (`{}`)", shortened(command)));
+    }
+
+    /// Notes that the command at hand downloads.
+    pub(super) fn downloads(&mut self) {
+        self.downloads += 1;
+    }
+
+    /// Whether the command at hand runs with the rights of another account.
+    pub(super) fn is_elevated(&self) -> bool {
+        self.elevated
+    }
+
+    /// The text of a word, if all its variables are known.
+    pub(super) fn expand_known(&self, word: &Word) -> Option<String> {
+        self.variables.expand(&word.raw, &self.folders)
+    }
+
+    /// The address that a word stands for, if all its variables are known, or it is on this machine whatever the port.
+    pub(super) fn expand_address(&self, word: &Word) -> Option<String> {
+        let raw = self.variables.with_port(&word.raw);
+        self.variables.expand(raw.as_deref().unwrap_or(&word.raw), &self.folders)
+    }
+
+    /// Notes that the next command runs in another folder.
+    pub(super) fn enters(&mut self, folder: Option<&Word>) {
+        let text = folder.and_then(|word| word.literal().map(str::to_owned).or_else(|| self.expand_known(word)));
+        self.folders = text.map_or_else(Folders::unknown, |text| self.folders.enter(&text));
+    }
+
+    /// Walks something that runs beside the shell itself, so that it does not change where the next command runs.
+    fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
+        let (folders, variables) = (self.folders.clone(), self.variables.clone());
+        walk(self);
+        (self.folders, self.variables) = (folders, variables);
+    }
+
+    /// Walks something that may run several times, or later: where it changes the folder, nothing in it has a place that is known.
+    fn repeated(&mut self, walk: impl FnOnce(&mut Self)) {
+        let (folders, begin) = (self.folders.clone(), self.effects.writes.len());
+        walk(self);
+        if self.folders != folders {
+            self.folders = Folders::unknown();
+            for place in self.effects.writes.iter_mut().skip(begin).filter(|place| !place.written.starts_with('/')) {
+                place.paths = None;
+            }
+        }
+    }
+
+    /// Adds an item to a list of the analysis, unless it is there.
+    fn note(&mut self, list: List, item: &str) {
+        if !self.noted.insert((list, item.to_owned())) {
+            return;
+        }
+        let Analysis { hosts, programs, writes, deletes, .. } = &mut self.analysis;
+        let list = match list {
+            List::Hosts => hosts,
+            List::Programs => programs,
+            List::Writes => writes,
+            List::Deletes => deletes,
+        };
+        list.push(item.to_owned());
     }
 
     /// Notes a simple command, as [`Command::plain`](super::command::Command::plain) writes it.
@@ -116,29 +218,56 @@ impl Walker {
         self.plain.push(simple);
     }
 
+    /// Notes a simple command as rules see it.
+    pub(super) fn called(&mut self, command: ShellCommand) {
+        self.analysis.commands.push(command);
+    }
+
     /// Notes a program.
     pub(super) fn program(&mut self, name: &str) {
-        push_new(&mut self.analysis.programs, name);
+        self.note(List::Programs, name);
     }
 
     /// Notes a file that is written to.
     pub(super) fn write(&mut self, file: &Word) {
         self.taint();
-        if self.written.insert(file.plain().to_owned()) {
-            self.analysis.writes.push(file.plain().to_owned());
+        self.note(List::Writes, file.plain());
+        let place = self.place(file);
+        if file.lead().split('/').any(|part| part == ".git") {
+            self.destroys("changes git's own files", file.plain());
         }
+        self.effects.writes.push(place);
     }
 
-    /// Notes why something is destroyed. The first reason stays.
-    pub(super) fn destroys(&mut self, why: &str, command: &str) {
+    /// Notes a file that is deleted.
+    pub(super) fn deletes(&mut self, file: &Word) {
         self.taint();
-        self.analysis.destructive.get_or_insert_with(|| format!("{why} (`{command}`)"));
+        self.note(List::Deletes, file.plain());
+    }
+
+    /// Notes why something is destroyed.
+    pub(super) fn destroys(&mut self, why: &str, command: &str) {
+        self.loses(why, command, Excuse::Never);
+    }
+
+    /// Notes why something is destroyed, and when that is no loss. The analysis keeps the first reason.
+    pub(super) fn loses(&mut self, why: &str, command: &str, excuse: Excuse) {
+        self.taint();
+        let why = format!("{why} (`{command}`)");
+        self.analysis.destructive.get_or_insert_with(|| why.clone());
+        self.effects.losses.push(Loss { why, excuse });
+    }
+
+    /// Notes a loss that only those can see who know the workspace.
+    pub(super) fn may_lose(&mut self, why: &str, command: &str, excuse: Excuse) {
+        self.taint();
+        self.effects.losses.push(Loss { why: format!("{why} (`{command}`)"), excuse });
     }
 
     /// Walks a text that runs as part of the one at hand: the grammars saw its commands there, too.
     fn substitution(&mut self, text: &str) {
         let outer = std::mem::take(&mut self.names);
-        self.source(text);
+        self.apart(|walker| walker.source(text));
         self.names.extend(outer);
     }
 
@@ -209,23 +338,57 @@ impl Walker {
 
     pub(super) fn list(&mut self, list: &ast::CompoundList) {
         for ast::CompoundListItem(and_or, separator) in &list.0 {
-            let beside = self.beside;
-            self.beside |= matches!(separator, ast::SeparatorOperator::Async);
-            for (_, pipeline) in and_or {
-                self.pipeline(pipeline);
+            let (beside, folders) = (self.beside, self.folders.clone());
+            let is_async = matches!(separator, ast::SeparatorOperator::Async);
+            self.beside |= is_async;
+            let mut is_sure = true;
+            for (operator, pipeline) in and_or {
+                if matches!(operator, ast::PipelineOperator::Or) {
+                    // What follows `||` ran because something failed, unless it leaves the shell.
+                    is_sure = leaves(pipeline);
+                    let entered = std::mem::replace(&mut self.folders, folders.clone());
+                    self.pipeline(pipeline);
+                    self.folders = if is_sure { entered } else { entered.or(self.folders.clone()) };
+                } else {
+                    self.pipeline(pipeline);
+                }
+            }
+            if is_async {
+                self.folders = folders;
+            } else if self.folders != folders
+                && !(is_sure && and_or.additional.iter().any(|next| matches!(next, ast::AndOr::Or(_))))
+            {
+                // `cd` may have failed.
+                self.folders = std::mem::take(&mut self.folders).or(folders);
             }
             self.beside = beside;
         }
     }
 
     fn pipeline(&mut self, pipeline: &ast::Pipeline) {
-        let beside = self.beside;
-        self.beside |= pipeline.seq.len() > 1;
+        let (beside, fed, fed_by_download) = (self.beside, self.fed, self.fed_by_download);
+        let (found, litter, downloads) = (self.found.take(), std::mem::take(&mut self.finds_litter), self.downloads);
+        let is_piped = pipeline.seq.len() > 1;
+        self.beside |= is_piped;
         for (position, command) in pipeline.seq.iter().enumerate() {
             let timed = position == 0 && pipeline.timed.is_some();
-            self.command(command, timed);
+            if position > 0 {
+                self.fed = true;
+                self.fed_by_download |= self.downloads > downloads;
+                self.found = if position > 8 {
+                    None
+                } else {
+                    running::listed(pipeline.seq.get(..position).unwrap_or_default(), self)
+                };
+            }
+            if is_piped {
+                self.apart(|walker| walker.command(command, timed));
+            } else {
+                self.command(command, timed);
+            }
         }
-        self.beside = beside;
+        (self.beside, self.fed, self.fed_by_download) = (beside, fed, fed_by_download);
+        (self.found, self.finds_litter) = (found, litter);
     }
 
     fn command(&mut self, command: &ast::Command, timed: bool) {
@@ -264,16 +427,19 @@ impl Walker {
                 for expression in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
                     self.arithmetic(expression);
                 }
-                self.list(&clause.body.list);
+                self.repeated(|walker| walker.list(&clause.body.list));
             }
             Compound::BraceGroup(group) => self.list(&group.list),
-            Compound::Subshell(subshell) => self.list(&subshell.list),
+            Compound::Subshell(subshell) => self.apart(|walker| walker.list(&subshell.list)),
             Compound::ForClause(clause) => {
                 self.assigned(&clause.variable_name);
-                for value in clause.values.iter().flatten() {
-                    self.word(&value.value);
-                }
-                self.list(&clause.body.list);
+                let words: Vec<Word> = clause.values.iter().flatten().map(|value| self.word(&value.value)).collect();
+                let is_number =
+                    |word: &Word| word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
+                // One number leads where another one leads.
+                let number = words.first().and_then(Word::literal).filter(|_| words.iter().all(is_number));
+                self.variables.assign(&clause.variable_name, number.map(str::to_owned));
+                self.repeated(|walker| walker.list(&clause.body.list));
             }
             Compound::CaseClause(clause) => {
                 self.word(&clause.value.value);
@@ -297,8 +463,10 @@ impl Walker {
                 }
             }
             Compound::WhileClause(clause) | Compound::UntilClause(clause) => {
-                self.list(&clause.0);
-                self.list(&clause.1.list);
+                self.repeated(|walker| {
+                    walker.list(&clause.0);
+                    walker.list(&clause.1.list);
+                });
             }
             Compound::Coprocess(_) => self.refuse("`coproc` is not analysed; run the command plainly"),
         }
@@ -313,8 +481,13 @@ impl Walker {
         }
         self.functions.push(name.clone());
         let beside = std::mem::take(&mut self.beside);
+        // It runs later, in whichever folder that is.
+        let folders = std::mem::replace(
+            &mut self.folders,
+            if self.moves_later { Folders::unknown() } else { Folders::default() },
+        );
         self.compound(&function.body.0);
-        self.beside = beside;
+        (self.beside, self.folders) = (beside, folders);
         self.functions.pop();
         self.redirects(function.body.1.as_ref());
     }
@@ -364,6 +537,7 @@ impl Walker {
 
     fn simple(&mut self, simple: &ast::SimpleCommand, timed: bool) {
         let (mut words, mut stdin, mut redirected) = (Vec::new(), Stdin::default(), false);
+        let (downloads, written) = (self.downloads, self.effects.writes.len());
         if let Some(name) = &simple.word_or_name {
             self.names.push(if timed { "time".to_owned() } else { name.value.clone() });
             let name = Word::new(&name.value);
@@ -401,18 +575,45 @@ impl Walker {
         if self.beside && called.is_some_and(|name| self.functions.iter().any(|function| function == name)) {
             self.destroys("starts itself again without end", called.unwrap_or_default().to_owned().as_str());
         }
-        if redirected && matches!(called, None | Some(":" | "true")) {
+        if redirected && prints_nothing(&words) {
             let file = self.analysis.writes.last().cloned().unwrap_or_default();
-            self.destroys("empties a file", &format!("> {file}"));
+            let places = self.effects.writes.iter().skip(written).cloned().collect();
+            self.loses("empties a file", &format!("> {file}"), Excuse::New(places));
         }
+        let fetched = std::mem::replace(&mut self.fetched_in_words, self.downloads > downloads);
         if !words.is_empty() {
+            // What is written by redirection, before options name more files.
+            let files: Vec<String> =
+                self.effects.writes.iter().skip(written).map(|place| place.written.clone()).collect();
+            let text = if redirected { running::printed(&words, &stdin) } else { None };
+            let downloads = self.downloads;
+            let is_copied = matches!(words.first().and_then(Word::literal), Some("tee" | "dd" | "sponge"));
+            let outputs = self.effects.writes.len();
             Command { words, stdin }.inspect(self);
+            let is_download = self.downloads > downloads || self.fed_by_download;
+            for file in files {
+                self.wrote(&Word::known(&file), text.clone(), is_download);
+            }
+            if self.downloads > downloads || is_copied {
+                let is_download = self.downloads > downloads || self.fed_by_download;
+                let outputs: Vec<String> =
+                    self.effects.writes.iter().skip(outputs).map(|place| place.written.clone()).collect();
+                outputs.iter().for_each(|file| self.wrote(&Word::known(file), None, is_download));
+            }
         }
+        self.fetched_in_words = fetched;
     }
 
     fn assignment(&mut self, assignment: &ast::Assignment) {
         match &assignment.name {
-            ast::AssignmentName::VariableName(name) => self.assigned(name),
+            ast::AssignmentName::VariableName(name) => {
+                self.assigned(name);
+                let value = match &assignment.value {
+                    ast::AssignmentValue::Scalar(value) if !assignment.append => Some(Word::new(&value.value)),
+                    _ => None,
+                };
+                self.assigned_value(name, value.as_ref());
+            }
             ast::AssignmentName::ArrayElementName(name, index) => {
                 self.assigned(name);
                 self.subscript(index);
@@ -472,6 +673,28 @@ impl Walker {
         }
     }
 
+    /// Notes the value that a variable gets; `None` where it is no single word.
+    pub(super) fn assigned_value(&mut self, name: &str, value: Option<&Word>) {
+        let text = value.and_then(Word::literal);
+        let known = text.map(str::to_owned).or_else(|| {
+            let value = value?;
+            variables::substituted(&value.raw).or_else(|| self.expand_known(value))
+        });
+        self.variables.assign(name, known);
+        if let Some(text) = text {
+            self.holds(text);
+        }
+        if variables::runs(name, text) {
+            self.refuse(format!("programs run what the variable `{name}` is set to; leave it out"));
+        }
+    }
+
+    /// Notes parts of subscripts and commands in a text that arithmetic may evaluate.
+    pub(super) fn holds(&mut self, text: &str) {
+        self.bracketed |= text.contains('[');
+        self.dollars |= text.contains(['$', '`']);
+    }
+
     /// Takes a word apart and walks the commands in it.
     pub(super) fn word(&mut self, raw: &str) -> Word {
         let word = Word::new(raw);
@@ -493,8 +716,28 @@ impl Walker {
     }
 }
 
-fn push_new(list: &mut Vec<String>, item: &str) {
-    if !list.iter().any(|known| known == item) {
-        list.push(item.to_owned());
+/// Whether a pipeline is a command that ends the shell or the function.
+fn leaves(pipeline: &ast::Pipeline) -> bool {
+    let is_end = |simple: &ast::SimpleCommand| {
+        simple.word_or_name.as_ref().is_some_and(|name| matches!(name.value.as_str(), "exit" | "return"))
+    };
+    matches!(pipeline.seq.as_slice(), [ast::Command::Simple(simple)] if is_end(simple))
+}
+
+/// Whether a command writes nothing, so that a redirection of its output empties a file.
+fn prints_nothing(words: &[Word]) -> bool {
+    let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+    matches!(
+        texts.as_deref(),
+        Some([] | [":" | "true", ..] | ["cat", "/dev/null"] | ["echo", "-n"] | ["echo", "-n", ""] | ["printf", ""])
+    ) || matches!(words.first().and_then(Word::literal), Some(":" | "true"))
+}
+
+/// So much of a command is part of a reason.
+fn shortened(command: &str) -> String {
+    const LONGEST: usize = 200;
+    if command.chars().count() <= LONGEST {
+        return command.to_owned();
     }
+    command.chars().take(LONGEST).chain(['…']).collect()
 }

@@ -1,11 +1,13 @@
 //! Programs that run another program, given in their arguments.
 
-use super::command::Command;
+use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
+use super::effects::Place;
 use super::options::{Arguments, Syntax};
-use super::shells::joined;
+use super::shells::{is_shell, joined};
 use super::walk::Walker;
 use super::word::Word;
+use super::{excuse, packages, variables};
 
 /// How a wrapper's own arguments are told from the command that it runs.
 struct Wrapper {
@@ -26,7 +28,7 @@ const fn transparent(name: &'static str, short: &'static str, long: &'static str
     Wrapper { transparent: true, ..wrapper(name, short, long) }
 }
 
-const WRAPPERS: [Wrapper; 20] = [
+const WRAPPERS: [Wrapper; 49] = [
     transparent("env", "0a:C:iu:v", "argv0: chdir: debug help ignore-environment null unset: version"),
     wrapper(
         "sudo",
@@ -58,7 +60,58 @@ const WRAPPERS: [Wrapper; 20] = [
         ..wrapper("flock", "eE:FnosuvVw:x", "close exclusive nonblock shared timeout: unlock verbose")
     },
     wrapper("xargs", XARGS.short, XARGS.long),
+    wrapper("linux32", SETARCH, SETARCH_LONG),
+    wrapper("linux64", SETARCH, SETARCH_LONG),
+    wrapper("i386", SETARCH, SETARCH_LONG),
+    wrapper("x86_64", SETARCH, SETARCH_LONG),
+    Wrapper { operands: 1, ..wrapper("setarch", SETARCH, SETARCH_LONG) },
+    wrapper("prlimit", "hVc::d::e::f::i::l::m::n::o:p:q::r::s::t::u::v::x::y::", PRLIMIT),
+    Wrapper {
+        operands: 1,
+        ..wrapper(
+            "chrt",
+            "abdfimoprRvP:D:T:",
+            "all-tasks batch deadline fifo idle max other pid reset-on-fork rr verbose",
+        )
+    },
+    wrapper("setpriv", "d", SETPRIV),
+    wrapper("choom", "n:p:", "adjust: pid:"),
+    wrapper("catchsegv", "", ""),
+    wrapper("unbuffer", "p", ""),
+    wrapper("fakeroot", "hi:l:s:ub:v", "lib: faked: unknown-is-real version help"),
+    wrapper("dbus-run-session", "", "config-file: dbus-daemon:"),
+    wrapper("dbus-launch", "", "exit-with-session sh-syntax auto-syntax"),
+    wrapper("firejail", "", "quiet private private:: net: noprofile profile: seccomp caps.drop:"),
+    wrapper("ltrace", "a:A:bcCD:e:fF:hiI:l:Ln:o:p:rs:StTu:Vw:x:X:", ""),
+    Wrapper { operands: 1, ..wrapper("faketime", "fm", "exclude-monotonic") },
+    wrapper("valgrind", "dhqv", VALGRIND),
+    wrapper("perf", "", ""),
+    wrapper("pkexec", "", "user: disable-internal-agent"),
+    wrapper("systemd-inhibit", "", "what: who: why: mode: list"),
+    wrapper(
+        "numactl",
+        "aC:c:hiHi:lm:N:p:sS",
+        "all cpunodebind: hardware interleave: localalloc membind: physcpubind: preferred: show",
+    ),
+    wrapper("chronic", "ve", ""),
+    wrapper("ts", "irsm", ""),
+    wrapper("proxychains", "qf:", ""),
+    wrapper("torify", "", ""),
+    wrapper("torsocks", "", ""),
+    wrapper("cross-env", "", ""),
+    wrapper("entr", "acdnprsxz", ""),
 ];
+
+const SETARCH: &str = "3BFILRSTXZhVv";
+const SETARCH_LONG: &str = "32bit fdpic-funcptrs short-inode addr-compat-layout addr-no-randomize whole-seconds sticky-timeouts \
+                            read-implies-exec mmap-page-zero 3gb 4gb uname-2.6 verbose list help version show";
+const PRLIMIT: &str = "help version as:: core:: cpu:: data:: fsize:: locks:: memlock:: msgqueue:: nice:: nofile:: nproc:: noheadings \
+                       output: pid: raw resource rss:: rtprio:: rttime:: sigpending:: stack:: verbose";
+const SETPRIV: &str = "dump nnp no-new-privs ambient-caps: inh-caps: bounding-set: ruid: euid: rgid: egid: reuid: regid: clear-groups \
+                       keep-groups init-groups groups: list-caps securebits: pdeathsig: ptracer: selinux-label: \
+                       apparmor-profile: landlock-access: reset-env help version";
+const VALGRIND: &str = "tool: leak-check: show-leak-kinds: track-origins: error-exitcode: log-file: num-callers: suppressions: \
+                        gen-suppressions: trace-children: quiet verbose help version";
 
 const XARGS: Syntax = Syntax {
     short: "0a:d:e::E:i::I:J:l::L:n:opP:rR:s:tx",
@@ -68,7 +121,7 @@ const XARGS: Syntax = Syntax {
 
 /// Whether `name` runs other programs.
 pub(super) fn is_known(name: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.name == name) || matches!(name, "find" | "watch" | "ssh")
+    WRAPPERS.iter().any(|wrapper| wrapper.name == name) || matches!(name, "find" | "watch" | "ssh" | "npx" | "sg")
 }
 
 /// Follows a program that runs another one; false when the command is none.
@@ -77,12 +130,85 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
         "find" => find(command, walker),
         "watch" => watch(command, walker),
         "ssh" => ssh(command, walker),
+        "sg" => sg(command, walker),
+        "fd" | "fdfind" => {
+            fd(command, walker);
+            return false;
+        }
+        // A shell takes the text after this option, whichever wrapper it is.
+        "entr" | "flock" if command.texts().any(|text| matches!(text, "-s" | "-c" | "--command")) => {
+            walker.refuse(format!("`{name}` runs a text through a shell; write the command itself"));
+        }
+        _ if runner(name, command, walker) => {}
         _ => match WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
             Some(wrapper) => follow(wrapper, command, walker),
             None => return false,
         },
     }
     true
+}
+
+/// Follows project managers that run programs, and those that download what they run; false when the command is none.
+fn runner(name: &str, command: &Command, walker: &mut Walker) -> bool {
+    if let Some(at) = packages::tool_at(name, &command.words) {
+        walker.taint();
+        tool(command, at, walker);
+        return true;
+    }
+    let Some(at) = packages::run_at(name, &command.words) else { return false };
+    walker.taint();
+    let words = command.words.get(at..).unwrap_or_default().to_vec();
+    let is_shell = matches!(words.as_slice(), [word] if word.literal().is_some_and(|name| is_shell(base_name(name))));
+    if is_shell && !walker.is_fed() && matches!(command.stdin, Stdin::Inherited) {
+        // A shell for a person, as in `docker exec -it web bash`.
+        return true;
+    }
+    Command { words, stdin: command.stdin.clone() }.inspect(walker);
+    true
+}
+
+/// What `npx` and the like run: a tool that is common, or is installed in the project.
+fn tool(command: &Command, at: usize, walker: &mut Walker) {
+    let before = command.words.get(..at).unwrap_or_default();
+    let packages = before.iter().zip(before.iter().skip(1));
+    let packages = packages.filter(|(option, _)| matches!(option.lead(), "-p" | "--package" | "--from" | "--with"));
+    let words = command.words.get(at..).unwrap_or_default();
+    for word in packages.map(|(_, package)| package).chain(words.first()) {
+        let Some(package) = word.literal() else {
+            return walker.refuse("what is downloaded and run is not known before; write its name");
+        };
+        let package = packages::without_version(package);
+        if !packages::COMMON.contains(&package) {
+            let name = package.rsplit('/').next().unwrap_or(package);
+            let place = walker.place(&Word::known(&format!("node_modules/.bin/{name}")));
+            walker.effects.tools.push(Place { written: package.to_owned(), ..place });
+        }
+    }
+    let name = words.first().and_then(Word::literal).map(packages::without_version).unwrap_or_default();
+    let words = std::iter::once(Word::known(name)).chain(words.iter().skip(1).cloned()).collect();
+    Command { words, stdin: command.stdin.clone() }.inspect(walker);
+}
+
+/// `fd … -x command` runs the command for what it finds.
+fn fd(command: &Command, walker: &mut Walker) {
+    let is_action = |word: &Word| matches!(word.literal(), Some("-x" | "-X" | "--exec" | "--exec-batch"));
+    let Some(at) = command.words.iter().position(is_action) else { return };
+    let rest = command.words.get(at + 1..).unwrap_or_default();
+    let words = rest.iter().take_while(|word| word.literal() != Some(";"));
+    let replaced = words.map(|word| if word.raw.contains('{') { Word::unknown("…") } else { word.clone() });
+    let mut words: Vec<Word> = replaced.collect();
+    words.push(Word::unknown("…"));
+    Command { words, stdin: command.stdin.clone() }.inspect(walker);
+}
+
+/// `sg group -c command` and `sg group command`, which is a text for a shell.
+fn sg(command: &Command, walker: &mut Walker) {
+    walker.taint();
+    let text = command.arguments().iter().skip(1).find(|word| word.literal() != Some("-c"));
+    match text.map(Word::literal) {
+        Some(Some(text)) => walker.script(text, Dialect::Sh),
+        _ => walker.refuse("what `sg` runs is not known before; write the command itself"),
+    }
 }
 
 fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
@@ -94,6 +220,8 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     if name == "command" && matches!(first, Some("-v" | "-V")) {
         return;
     }
+    // An option may have the command run in another folder.
+    let folders = walker.folders.clone();
     let Some(begin) = begin(command, wrapper, walker) else {
         return walker.refuse(format!("`{name}` is not analysed with these options; run the command itself"));
     };
@@ -110,19 +238,31 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
             words.push(Word::unknown("…"));
         }
     }
+    let elevated = walker.elevated;
+    walker.elevated |= matches!(name, "sudo" | "doas" | "pkexec");
     Command { words, stdin: command.stdin.clone() }.inspect(walker);
+    walker.elevated = elevated;
+    // `builtin cd` changes the folder of the shell itself.
+    if !matches!(name, "builtin" | "command" | "time") {
+        walker.folders = folders;
+    }
 }
 
 /// Where the command begins in the words of its wrapper; `None` where that cannot be said.
 fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<usize> {
-    let assigns = matches!(wrapper.name, "env" | "sudo" | "doas");
+    let assigns = matches!(wrapper.name, "env" | "sudo" | "doas" | "cross-env");
     let mut at = 1;
     let mut operands = wrapper.operands;
     let mut ended = false;
     while let Some(word) = command.words.get(at) {
         let is_option = word.lead().starts_with('-') && !ended;
         if assigns && is_assignment(word.lead()) && word.is_operand() {
-            walker.assigned(word.lead().split('=').next().unwrap_or_default());
+            let name = word.lead().split('=').next().unwrap_or_default();
+            walker.assigned(name);
+            let value = word.literal().and_then(|text| text.get(name.len() + 1..));
+            if variables::runs(name, value) {
+                walker.refuse(format!("programs run what the variable `{name}` is set to; leave it out"));
+            }
         } else if is_option {
             if moves(wrapper, word.literal()?) {
                 walker.moves();
@@ -190,6 +330,11 @@ fn find(command: &Command, walker: &mut Walker) {
     if !command.is_certain() {
         walker.taint();
     }
+    let places = walker.places(excuse::starts(command).iter());
+    let paths: Option<Vec<Vec<String>>> = places.into_iter().map(|place| place.paths).collect();
+    let found = std::mem::replace(&mut walker.found, paths.map(|paths| paths.concat()));
+    let litter = std::mem::replace(&mut walker.finds_litter, excuse::is_litter(command));
+    let folders = walker.folders.clone();
     let mut at = 1;
     while let Some(word) = command.words.get(at) {
         at += 1;
@@ -218,12 +363,14 @@ fn find(command: &Command, walker: &mut Walker) {
                 let words: Vec<_> = words.collect();
                 at += length + 1;
                 Command { words, stdin: command.stdin.clone() }.inspect(walker);
+                walker.folders.clone_from(&folders);
             }
             // With paths from a file, what is found may look like an option.
             Some("-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" | "-files0-from") => walker.taint(),
             _ => {}
         }
     }
+    (walker.found, walker.finds_litter) = (found, litter);
 }
 
 /// `watch` hands its arguments to `sh -c`.
@@ -238,7 +385,11 @@ fn watch(command: &Command, walker: &mut Walker) {
 
 /// What runs on another machine is looked at as if it ran here.
 fn ssh(command: &Command, walker: &mut Walker) {
-    walker.network();
+    if command.texts().any(|text| matches!(text, "-V" | "-h" | "--version" | "--help"))
+        && command.arguments().len() == 1
+    {
+        return;
+    }
     let runs = |text: &str| {
         let text = text.to_ascii_lowercase();
         ["proxycommand", "localcommand", "knownhostscommand", "proxyusefdpass", "match", "include"]

@@ -87,6 +87,9 @@ const WORDS: [(&str, &[&str]); 2] =
 
 /// Notes the files that a known program writes to.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    if name == "rsync" && arguments.surely_has("n", &["dry-run", "list-only"]) {
+        return;
+    }
     match name {
         "dd" => dd_output(command).for_each(|word| walker.write(&word)),
         "sed" if arguments.may_have("iI", &["in-place"]) => {
@@ -97,6 +100,9 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         "zip" => zip(arguments, walker),
         "git" => git::calls(command).iter().for_each(|call| call.outputs().for_each(|word| walker.write(word))),
         _ => {}
+    }
+    if matches!(name, "rm" | "rmdir" | "unlink" | "shred") {
+        arguments.operands().for_each(|word| walker.deletes(word));
     }
     if let Some((_, target)) = OPERANDS.iter().find(|(program, _)| *program == name)
         && !has_folder(name, arguments)
@@ -206,7 +212,11 @@ fn zip(arguments: &Arguments, walker: &mut Walker) {
 /// Notes what a redirection to or from `word` does; true when it writes to a file.
 pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> bool {
     if ["/dev/tcp/", "/dev/udp/"].iter().any(|device| word.lead().starts_with(device)) {
-        walker.network();
+        let host = word.lead().split('/').nth(3).unwrap_or_default();
+        if !super::fetch::is_loopback(host) {
+            walker.network(Some(host.to_owned()).filter(|host| !host.is_empty()));
+            walker.sends("opens a connection", &word.raw);
+        }
     }
     if word.literal().is_none() && !word.is_operand() {
         // Devices of bash that stand for connections may come out of an expansion.

@@ -1,7 +1,11 @@
 //! `hooks-bash-guard`: looks at shell commands before they run.
 
+mod losses;
+mod outputs;
 mod outside;
+mod places;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +15,9 @@ use serde::Deserialize;
 
 use super::settings::{cut, exact, own, seconds};
 use super::{GUARDS, Part, Place, options};
+use crate::bundle::Confine;
 use crate::condition::Scope;
-use crate::shell::{Analysis, analyse, is_hidden};
+use crate::shell::{Analysis, Effects, inspect, is_hidden};
 
 /// So many characters of a command are part of the question or the reason.
 const SHOWN: usize = 2_000;
@@ -27,15 +32,19 @@ pub(super) struct Options {
     destructive: Strict,
     /// Commands that cannot be seen through: `ask` or `deny`.
     unanalysable: Strict,
-    /// Commands that use the network: `allow`, `ask` or `deny`.
+    /// Commands that send something over the network, change something elsewhere, or of which that cannot be told: `allow`, `ask`
+    /// or `deny`.
     network: Judgement,
+    /// Commands that only read from the network, install what is plainly named, or push to a remote of the repository: `allow`,
+    /// `ask` or `deny`.
+    network_reads: Judgement,
     /// Commands that write to a file outside of the workspace, or to one of which that cannot be told: `allow`, `ask` or `deny`.
     outside: Judgement,
     /// All other commands that are not proven to only read: `allow`, `ask` or `deny`.
     other: Judgement,
     /// Programs that never run, not even to read.
     deny: Vec<String>,
-    /// Programs to which `network` and `other` do not apply, in commands that run nothing else.
+    /// Programs to which `network`, `network_reads` and `other` do not apply, in commands that run nothing else.
     allow: Vec<String>,
     /// How long the person has, in seconds.
     timeout: f64,
@@ -48,6 +57,7 @@ impl Default for Options {
             destructive: Strict::Ask,
             unanalysable: Strict::Ask,
             network: Judgement::Ask,
+            network_reads: Judgement::Allow,
             outside: Judgement::Ask,
             other: Judgement::Allow,
             deny: Vec::new(),
@@ -102,7 +112,8 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
         return Err(format!("`{both}` stands in `deny` and in `allow`: leave it in one of them"));
     }
-    let guard = Guard { options, timeout, scope: place.host.scope.clone() };
+    let launcher = place.host.launcher(&Confine::default()).unwrap_or_default();
+    let guard = Guard { options, timeout, scope: place.host.scope.clone(), launcher };
     Ok(vec![Part::guard(&["tool:pre"], guard).priority(GUARDS)])
 }
 
@@ -110,6 +121,8 @@ struct Guard {
     options: Options,
     timeout: Duration,
     scope: Arc<Scope>,
+    /// What confines the `git` that is asked about build outputs.
+    launcher: Vec<OsString>,
 }
 
 impl Hook for Guard {
@@ -121,7 +134,8 @@ impl Hook for Guard {
         let Some(command) = data.text_at("/tool_input/command") else {
             return Ok(HookResult::deny("the call has no `command` that is text, so it is not known what would run"));
         };
-        let concerns = self.concerns(&analyse(command));
+        let (analysis, effects) = inspect(command);
+        let concerns = self.concerns(&analysis, &effects).await;
         let strictest = concerns.iter().map(|(judgement, _)| *judgement).max().unwrap_or(Judgement::Allow);
         let why: Vec<&str> =
             concerns.iter().filter(|(judgement, _)| *judgement == strictest).map(|(_, why)| why.as_str()).collect();
@@ -136,8 +150,9 @@ impl Hook for Guard {
 
 impl Guard {
     /// What there is against a command, and what each of it leads to.
-    fn concerns(&self, analysis: &Analysis) -> Vec<(Judgement, String)> {
-        let Options { deny, allow, destructive, unanalysable, network, outside, other, .. } = &self.options;
+    async fn concerns(&self, analysis: &Analysis, effects: &Effects) -> Vec<(Judgement, String)> {
+        let Options { deny, allow, destructive, unanalysable, network, network_reads, outside, other, .. } =
+            &self.options;
         let mut concerns = Vec::new();
         if let Some(program) = analysis.programs.iter().find(|program| deny.contains(program)) {
             concerns.push((Judgement::Deny, format!("`{program}` is among the programs that never run")));
@@ -146,19 +161,31 @@ impl Guard {
             let why = analysis.why_not.as_deref().unwrap_or("nobody knows why");
             concerns.push(((*unanalysable).into(), format!("it cannot be seen through: {why}")));
         }
-        if let Some(why) = &analysis.destructive {
-            concerns.push(((*destructive).into(), why.clone()));
+        if analysis.runs_download {
+            concerns.push(((*unanalysable).into(), "it runs something that it downloads".to_owned()));
+        }
+        if let Some(why) = losses::why(effects, &self.scope, &self.launcher).await {
+            concerns.push(((*destructive).into(), why));
         }
         if analysis.analysable && analysis.readonly && analysis.destructive.is_none() {
             return concerns;
         }
         let is_trusted =
             !analysis.programs.is_empty() && analysis.programs.iter().all(|program| allow.contains(program));
-        if analysis.network && !is_trusted {
-            concerns.push((*network, "it uses the network".to_owned()));
+        if let Some(why) = &analysis.sends
+            && !is_trusted
+        {
+            concerns.push((*network, format!("it uses the network: {why}")));
+        } else if let Some(tool) = outside::missing_tool(effects, &self.scope)
+            && !is_trusted
+        {
+            concerns
+                .push((*network, format!("it downloads and runs `{tool}`, which is not installed in the workspace")));
+        } else if analysis.network && !is_trusted {
+            concerns.push((*network_reads, "it uses the network".to_owned()));
         }
         if *outside != Judgement::Allow
-            && let Some(why) = outside::why(analysis, &self.scope)
+            && let Some(why) = outside::why(effects, &self.scope)
         {
             concerns.push((*outside, why));
         }

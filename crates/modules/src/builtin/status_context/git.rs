@@ -51,7 +51,7 @@ async fn output(folder: &Path, launcher: &[OsString]) -> io::Result<Option<Strin
 }
 
 /// `git` in that folder, which runs no program that the repository names, and writes nothing.
-fn git(folder: &Path, launcher: &[OsString]) -> Command {
+pub(in crate::builtin) fn git(folder: &Path, launcher: &[OsString]) -> Command {
     let name = OsString::from("git");
     let mut words = launcher.iter().chain([&name]);
     let mut command = Command::new(words.next().unwrap_or(&name));

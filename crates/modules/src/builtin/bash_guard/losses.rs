@@ -1,0 +1,62 @@
+//! What a command destroys that is a loss, now that the files are known.
+
+use std::ffi::OsString;
+
+use super::outputs;
+use super::places::{Where, is_below_temporary, is_single_or_litter, locate, paths, plain};
+use crate::condition::Scope;
+use crate::shell::{Effects, Excuse, Place};
+
+/// So many files are looked at.
+const FILES: usize = 64;
+
+/// The first loss that has no excuse, in words.
+pub(super) async fn why(effects: &Effects, scope: &Scope, launcher: &[OsString]) -> Option<String> {
+    for loss in &effects.losses {
+        if !is_excused(&loss.excuse, scope, launcher).await {
+            return Some(loss.why.clone());
+        }
+    }
+    None
+}
+
+async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bool {
+    let are_few = |places: &[Place]| places.len() <= FILES;
+    match excuse {
+        Excuse::Never => false,
+        Excuse::Outputs(places) => {
+            let mut are_known = !places.is_empty() && are_few(places);
+            for place in places {
+                are_known &= place.paths.is_some();
+                for path in paths(place) {
+                    are_known = are_known
+                        && (is_below_temporary(path, scope) || outputs::is_output(path, scope, launcher).await);
+                }
+            }
+            are_known
+        }
+        Excuse::Inside(places) => {
+            let is_inside = |place: &Place| match locate(place, scope) {
+                Where::Temporary => {
+                    paths(place).iter().all(|path| plain(path).is_some() || is_below_temporary(path, scope))
+                }
+                Where::Inside => paths(place).iter().all(|path| is_single_or_litter(path)),
+                Where::Outside(_) | Where::Unknown => false,
+            };
+            are_few(places) && places.iter().all(is_inside)
+        }
+        Excuse::Workspace(places) => places.iter().all(|place| locate(place, scope) == Where::Inside),
+        Excuse::NoFile(places) => are_few(places) && places.iter().all(|place| is_no_file(place, scope)),
+        Excuse::New(places) => {
+            let is_inside = |place: &Place| matches!(locate(place, scope), Where::Inside | Where::Temporary);
+            are_few(places) && places.iter().all(|place| is_inside(place) && is_no_file(place, scope))
+        }
+    }
+}
+
+/// Whether a place is certainly no file.
+fn is_no_file(place: &Place, scope: &Scope) -> bool {
+    let is_none =
+        |path: &String| plain(path).is_some_and(|path| scope.workspace().join(path).symlink_metadata().is_err());
+    place.paths.as_ref().is_some_and(|paths| paths.iter().all(is_none))
+}

@@ -1,0 +1,139 @@
+//! Where the files of a command are: in the workspace, among temporary files, or elsewhere.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::condition::Scope;
+use crate::shell::{Place, is_litter_name};
+
+/// What the shell makes something else of, and what can be read in two ways. `…` stands for what is known only when the command runs.
+const EXPANDED: [char; 12] = ['$', '`', '*', '?', '[', '{', '(', '\\', '\n', '\'', '"', '…'];
+
+/// Files that hold nothing.
+const NOWHERE: [&str; 5] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"];
+
+/// So many files of a folder are looked at to know what a pattern may stand for.
+const FILES: usize = 10_000;
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Into the workspace, or to a file that holds nothing.
+    Inside,
+    /// To a temporary file.
+    Temporary,
+    Outside(PathBuf),
+    Unknown,
+}
+
+/// The paths that a place may stand for; none where that is not known.
+pub(super) fn paths(place: &Place) -> &[String] {
+    place.paths.as_deref().unwrap_or_default()
+}
+
+/// Where the files of a place are: the worst of all paths that it may stand for.
+pub(super) fn locate(place: &Place, scope: &Scope) -> Where {
+    let mut found = if place.paths.is_some() { Where::Inside } else { Where::Unknown };
+    for path in paths(place) {
+        match locate_path(path, scope) {
+            Where::Inside => {}
+            Where::Temporary if found == Where::Inside => found = Where::Temporary,
+            Where::Temporary => {}
+            elsewhere => return elsewhere,
+        }
+    }
+    found
+}
+
+fn locate_path(path: &str, scope: &Scope) -> Where {
+    if NOWHERE.contains(&path) {
+        return Where::Inside;
+    }
+    let Some(plain) = plain(path) else {
+        return folder(path).map_or(Where::Unknown, |folder| locate_folder(folder, scope));
+    };
+    match scope.resolve(plain) {
+        Ok(place) if place.starts_with(scope.workspace()) => Where::Inside,
+        // A path that leads out of the workspace is outside, even if the workspace lies among temporary files.
+        Ok(place) if plain.starts_with('/') && temporary().iter().any(|folder| place.starts_with(folder)) => {
+            Where::Temporary
+        }
+        Ok(place) => Where::Outside(place),
+        Err(_) => Where::Unknown,
+    }
+}
+
+/// Where the files are that a pattern in this folder stands for.
+fn locate_folder(folder: &str, scope: &Scope) -> Where {
+    match locate_path(folder, scope) {
+        Where::Inside if !holds_only_inside(folder, scope) => Where::Unknown,
+        found => found,
+    }
+}
+
+/// The path of a file that may be deleted with all that is in it, because it is temporary. What holds the workspace is not.
+pub(super) fn is_below_temporary(path: &str, scope: &Scope) -> bool {
+    if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        return false;
+    }
+    let is_below = |path: &str, least: usize| {
+        scope.resolve(path).is_ok_and(|place| {
+            let depth = |root: &PathBuf| place.strip_prefix(root).map(|rest| rest.components().count()).ok();
+            let overlaps = place.starts_with(scope.workspace()) || scope.workspace().starts_with(&place);
+            !overlaps && temporary().iter().filter_map(depth).max().is_some_and(|depth| depth >= least)
+        })
+    };
+    match plain(path) {
+        Some(path) => is_below(path, 1),
+        None => {
+            let (folder_name, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let lead: String = name.chars().take_while(|c| !EXPANDED.contains(c)).collect();
+            let may_be_workspace = scope.workspace().to_string_lossy().starts_with(&format!("{folder_name}/{lead}"));
+            let is_root =
+                lead.chars().count() > 1 && !may_be_workspace && temporary().contains(&PathBuf::from(folder_name));
+            folder(path).is_some_and(|folder| is_root || is_below(folder, 1))
+        }
+    }
+}
+
+/// Whether a path is a single file, or a pattern for what programs leave behind.
+pub(super) fn is_single_or_litter(path: &str) -> bool {
+    plain(path).is_some() || path.rsplit('/').next().is_some_and(is_litter_name)
+}
+
+/// The folders of temporary files.
+fn temporary() -> Vec<PathBuf> {
+    let own = std::env::temp_dir();
+    let own = Some(own).filter(|folder| folder.components().count() > 1);
+    let known = ["/tmp", "/var/tmp", "/private/tmp"].map(PathBuf::from);
+    known.into_iter().chain(own).map(|folder| folder.canonicalize().unwrap_or(folder)).collect()
+}
+
+/// The path that a written file stands for, if it stands for itself.
+pub(super) fn plain(written: &str) -> Option<&str> {
+    let is_plain = !written.is_empty() && !written.contains(EXPANDED) && !written.starts_with('~');
+    is_plain.then_some(written)
+}
+
+/// The folder of the files that a pattern such as `src/*.rs` stands for.
+pub(super) fn folder(pattern: &str) -> Option<&str> {
+    let (folder, name) = pattern.rsplit_once('/').unwrap_or((".", pattern));
+    let is_plain_name = plain(&name.replace(['*', '?'], "x")).is_some();
+    plain(folder).filter(|_| is_plain_name)
+}
+
+/// Whether a folder is in the workspace, and no link in it leads out.
+fn holds_only_inside(folder: &str, scope: &Scope) -> bool {
+    let is_inside = |path: &Path| {
+        path.to_str().is_some_and(|path| scope.resolve(path).is_ok_and(|place| place.starts_with(scope.workspace())))
+    };
+    let is_harmless =
+        |file: std::fs::DirEntry| file.file_type().is_ok_and(|kind| !kind.is_symlink()) || is_inside(&file.path());
+    let files = scope.resolve(folder).and_then(std::fs::read_dir);
+    let count_and_judge = |(count, file): (usize, io::Result<_>)| count < FILES && file.is_ok_and(is_harmless);
+    match files {
+        Ok(files) => files.enumerate().all(count_and_judge),
+        // A pattern in a folder that is not there matches nothing.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}

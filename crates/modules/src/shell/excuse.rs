@@ -1,0 +1,134 @@
+//! When a command that destroys is no loss, which depends on the files.
+
+use super::command::Command;
+use super::effects::Excuse;
+use super::git;
+use super::options::Arguments;
+use super::walk::Walker;
+use super::word::Word;
+use super::writes;
+
+/// Files that programs leave behind, by what `find -name` is given.
+const LITTER: &[&str] = &[
+    "*.pyc",
+    "*.pyo",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    "node_modules",
+    ".DS_Store",
+    "*.o",
+    "*.obj",
+    "*.class",
+    "*.log",
+    "*.tmp",
+    "*.temp",
+    "*.bak",
+    "*.orig",
+    "*.swp",
+    "*.swo",
+    "*~",
+    "*.egg-info",
+    "*.gcda",
+    "Thumbs.db",
+];
+
+/// Modes that take nothing away from the owner.
+const MODES: &[&str] = &["644", "755", "775", "700", "750", "600", "664", "660", "0755", "0644"];
+
+/// When what a command destroys is no loss.
+pub(super) fn of(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> Excuse {
+    match name {
+        "rm" => {
+            let places = walker.places(arguments.operands());
+            let is_found = |word: &Word| matches!(word.raw.as_str(), "{}" | "…");
+            if arguments.may_have("", &["no-preserve-root"]) || arguments.operands().count() == 0 {
+                return Excuse::Never;
+            }
+            let recursive = arguments.may_have("rR", &["recursive"]);
+            let finds = arguments.operands().any(is_found);
+            let is_inside = if finds { walker.finds_litter && arguments.operands().all(is_found) } else { !recursive };
+            if is_inside { Excuse::Inside(places) } else { Excuse::Outputs(places) }
+        }
+        "find" => {
+            let places = walker.places(starts(command).iter());
+            if is_litter(command) { Excuse::Inside(places) } else { Excuse::Outputs(places) }
+        }
+        "mv" if !arguments.operands().any(|word| matches!(word.raw.as_str(), "*" | "./*" | ".*" | "/dev/null")) => {
+            Excuse::Workspace(walker.places(arguments.last()))
+        }
+        "dd" => Excuse::New(writes::dd_output(command).map(|word| walker.place(&word)).collect()),
+        "truncate" | "cp" => {
+            let last = arguments.last();
+            Excuse::New(walker.places(if name == "cp" { last } else { arguments.operands().collect() }))
+        }
+        "chmod" => {
+            let mode = arguments.operands().next().and_then(Word::literal).unwrap_or_default();
+            let is_kind = mode.contains('+') && !mode.contains(['-', '=']) || MODES.contains(&mode);
+            if is_kind { Excuse::Inside(walker.places(arguments.operands().skip(1))) } else { Excuse::Never }
+        }
+        // A program that is named is started again; what it has saved stays.
+        "pkill" | "killall" if stops_named(arguments) => Excuse::Inside(Vec::new()),
+        "git" if git::keeps_work(command) => Excuse::Inside(Vec::new()),
+        _ => Excuse::Never,
+    }
+}
+
+fn stops_named(arguments: &Arguments) -> bool {
+    const SYSTEM: &[&str] = &[
+        "init",
+        "systemd",
+        "sshd",
+        "launchd",
+        "dbus",
+        "Xorg",
+        "gnome",
+        "kernel",
+        "loginwindow",
+        "bash",
+        "zsh",
+        "login",
+    ];
+    let operands: Vec<Option<&str>> = arguments.operands().map(Word::literal).collect();
+    let is_name = |text: &str| {
+        text.chars().filter(|c| c.is_ascii_alphanumeric()).count() > 2
+            && !SYSTEM.iter().any(|name| text.starts_with(name))
+    };
+    let by_owner = arguments.may_have("uUGgtv", &["euid", "uid", "user", "inverse"]);
+    !by_owner && !operands.is_empty() && operands.iter().all(|text| text.is_some_and(is_name))
+}
+
+/// Where `find` begins.
+pub(super) fn starts(command: &Command) -> Vec<Word> {
+    let is_expression = |word: &&Word| word.lead().starts_with('-') || matches!(word.literal(), Some("(" | "!"));
+    let mut starts: Vec<Word> = command.arguments().iter().take_while(|word| !is_expression(word)).cloned().collect();
+    if starts.is_empty() {
+        starts.push(Word::known("."));
+    }
+    starts
+}
+
+/// Whether `find` finds only what programs leave behind, or folders that are empty.
+pub(super) fn is_litter(command: &Command) -> bool {
+    let words = command.arguments();
+    let count = |names: &[&str]| words.iter().filter(|word| is_one(word, names)).count();
+    let names = words.iter().zip(words.iter().skip(1)).filter(|(test, _)| is_one(test, &["-name", "-iname"]));
+    let names: Vec<&Word> = names.map(|(_, name)| name).collect();
+    if count(&["!", "-not", "-regex", "-path", ",", "-follow", "-L"]) > 0 {
+        return false;
+    }
+    // Between `-o`, each part needs a name.
+    let is_named =
+        !names.is_empty() && names.len() > count(&["-o", "-or"]) && names.iter().all(|name| is_one(name, LITTER));
+    is_named || count(&["-empty"]) > 0 && count(&["-o", "-or"]) == 0
+}
+
+fn is_one(word: &Word, texts: &[&str]) -> bool {
+    word.literal().is_some_and(|text| texts.contains(&text))
+}
+
+/// Whether the last part of a pattern stands for what programs leave behind.
+pub(crate) fn is_litter_name(name: &str) -> bool {
+    LITTER.contains(&name)
+}

@@ -1,0 +1,168 @@
+//! Programs that fetch from a URL: where from, and whether they send something.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::command::Command;
+use super::options::Arguments;
+use super::syntax;
+use super::word::Word;
+
+/// What a program that fetches does.
+#[derive(Debug, Default)]
+pub(super) struct Fetch {
+    /// The machines that it speaks with, as far as they are known.
+    pub(super) hosts: Vec<String>,
+    /// Whether all of them are this machine.
+    pub(super) is_local: bool,
+    /// Whether it only reads.
+    pub(super) reads: bool,
+    /// Whether it asks a service to delete.
+    pub(super) deletes: bool,
+}
+
+/// Options of `curl` that send something, or take their settings from elsewhere.
+const CURL_SENDS: &[&str] = &[
+    "data",
+    "data-raw",
+    "data-binary",
+    "data-ascii",
+    "data-urlencode",
+    "json",
+    "form",
+    "form-string",
+    "upload-file",
+    "config",
+    "url-query",
+    "quote",
+    "mail-from",
+    "netrc-file",
+];
+
+/// Options of `curl` and `wget` that lead elsewhere than the URL says.
+const DETOURS: &[&str] = &[
+    "proxy",
+    "preproxy",
+    "socks4",
+    "socks4a",
+    "socks5",
+    "socks5-hostname",
+    "connect-to",
+    "resolve",
+    "config",
+    "doh-url",
+    "proxy1.0",
+    "haproxy-clientip",
+    "execute",
+    "input-file",
+];
+
+/// What `curl`, `wget` or `http` does; `expand` gives the text of a word whose variables are known.
+pub(super) fn fetch(
+    name: &str,
+    command: &Command,
+    arguments: &Arguments,
+    expand: impl Fn(&Word) -> Option<String>,
+) -> Fetch {
+    let known = |word: &Word| word.literal().map(str::to_owned).or_else(|| expand(word));
+    let words: Option<Vec<String>> = command.arguments().iter().map(known).collect();
+    if matches!(name, "http" | "https" | "xh") {
+        return words.map_or_else(Fetch::default, |words| httpie(&words));
+    }
+    let Some(operands) = operands(name, command) else { return Fetch::default() };
+    let urls: Vec<Option<String>> = operands.into_iter().chain(arguments.values("", &["url"])).map(known).collect();
+    let hosts: Vec<String> = urls.iter().flatten().filter_map(|url| host(url)).collect();
+    let is_detour = arguments.may_have(if name == "curl" { "xK" } else { "ie" }, DETOURS);
+    let is_local =
+        !urls.is_empty() && hosts.len() == urls.len() && hosts.iter().all(|host| is_loopback(host)) && !is_detour;
+    let (method, sends) = match name {
+        "curl" => {
+            let method = arguments.values("X", &["request"]).map(Word::plain).next();
+            (method, arguments.may_have("dFTKQ", CURL_SENDS))
+        }
+        _ => {
+            let method = arguments.values("", &["method"]).map(Word::plain).next();
+            (
+                method,
+                arguments
+                    .may_have("ie", &["post-data", "post-file", "body-data", "body-file", "input-file", "execute"]),
+            )
+        }
+    };
+    let is_get = method.is_none_or(|method| matches!(method.to_ascii_uppercase().as_str(), "GET" | "HEAD" | "OPTIONS"));
+    let is_plain =
+        words.is_some_and(|words| !words.iter().any(|word| word.starts_with("file:") || word.starts_with('@')));
+    let is_sent = sends || !is_get;
+    let deletes = method.is_some_and(|method| method.eq_ignore_ascii_case("DELETE"))
+        || is_sent && urls.iter().flatten().any(|url| names_deletion(url));
+    Fetch { reads: is_plain && is_get && !sends && !hosts.is_empty() && !is_detour, hosts, is_local, deletes }
+}
+
+/// The words that are certainly no options and no values of them; `None` where an option is not known.
+fn operands<'a>(name: &str, command: &'a Command) -> Option<Vec<&'a Word>> {
+    let syntax = syntax::of(name);
+    let (mut operands, mut words, mut ended) = (Vec::new(), command.arguments().iter(), false);
+    while let Some(word) = words.next() {
+        match word.literal() {
+            Some("--") => ended = true,
+            Some(option) if option.starts_with('-') && option.len() > 1 && !ended => {
+                if syntax.takes_next(option)? {
+                    words.next();
+                }
+            }
+            None if word.lead().starts_with('-') && !ended => {
+                // Only the value is not known, as in `-H"Authorization: $token"`.
+                syntax.takes_next(word.lead()).filter(|takes| !takes)?;
+            }
+            _ => operands.push(word),
+        }
+    }
+    Some(operands)
+}
+
+/// Whether an address says that something is deleted, as `_delete_by_query` does.
+fn names_deletion(url: &str) -> bool {
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let mut words = path.split(|c: char| !c.is_ascii_alphabetic()).skip(1).map(str::to_ascii_lowercase);
+    words.any(|word| matches!(word.as_str(), "delete" | "destroy" | "purge" | "drop" | "truncate" | "wipe" | "flush"))
+}
+
+/// `http [METHOD] URL [ITEM…]`, where items are sent.
+fn httpie(words: &[String]) -> Fetch {
+    let has_option = words.iter().any(|word| word.starts_with('-') && word.contains("proxy"));
+    let mut operands = words.iter().filter(|word| !word.starts_with('-')).peekable();
+    let method = operands.next_if(|word| word.bytes().all(|b| b.is_ascii_uppercase()));
+    let url = operands.next().map(|url| if url.starts_with(':') { format!("localhost{url}") } else { url.clone() });
+    let hosts: Vec<String> = url.as_deref().and_then(host).into_iter().collect();
+    let sends = operands.any(|item| !item.contains("==") && item.contains(['=', '@']));
+    let is_get = method.is_none_or(|method| matches!(method.as_str(), "GET" | "HEAD"));
+    let is_deletion = (!is_get || sends) && url.as_deref().is_some_and(names_deletion);
+    Fetch {
+        is_local: !hosts.is_empty() && hosts.iter().all(|host| is_loopback(host)) && !has_option,
+        reads: is_get && !sends && !hosts.is_empty() && !has_option,
+        deletes: is_deletion || method.is_some_and(|method| method == "DELETE"),
+        hosts,
+    }
+}
+
+/// The machine that a URL or an address such as `me@host:file` names.
+pub(super) fn host(url: &str) -> Option<String> {
+    if url.contains(['\\', ' ', '{', '$', '`']) {
+        return None;
+    }
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let name = match address.strip_prefix('[') {
+        Some(address) => address.split(']').next()?,
+        None => address.split(':').next()?,
+    };
+    (!name.is_empty()).then(|| name.to_ascii_lowercase())
+}
+
+/// Whether a name or an address is this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback() || address.is_unspecified())
+        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+}

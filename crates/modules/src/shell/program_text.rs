@@ -1,0 +1,521 @@
+//! Program texts in other languages: what `python -c`, `awk`, `vim -c` and others are told to do.
+
+use super::command::{Command, Stdin};
+use super::dialect::Dialect;
+use super::scan;
+use super::walk::Walker;
+use super::word::Word;
+
+/// A language, by the programs that run it.
+struct Language {
+    /// Names of programs, without versions at their ends.
+    programs: &'static [&'static str],
+    /// Options whose value is a program text, or which a program text follows.
+    text: &'static [&'static str],
+    /// Options with a value that is no program text.
+    valued: &'static [&'static str],
+    /// Options after which the first operand is no file with a program.
+    other: &'static [&'static str],
+    /// What runs programs or deletes files.
+    runs: &'static [&'static str],
+    /// Whether a program text may come from the standard input.
+    reads: bool,
+}
+
+const PYTHON: &[&str] = &[
+    "os.system",
+    "subprocess",
+    "popen",
+    "pty.spawn",
+    "os.exec",
+    "os.spawn",
+    "posix_spawn",
+    "__import__",
+    ".system(",
+    "exec(",
+    "eval(",
+    "getattr(os",
+    "rmtree",
+    "os.remove",
+    "os.unlink",
+    "os.rmdir",
+    "removedirs",
+    ".unlink(",
+    ".rmdir(",
+    "os.truncate",
+    "send2trash",
+    "from os import",
+    "import os as",
+    "from shutil import",
+    "ctypes",
+    "os.kill",
+    "globals()[",
+    "socket.",
+    "smtplib",
+    "ftplib",
+    "requests.post",
+    "requests.put",
+    "requests.delete",
+    "os.rename(",
+];
+const NODE: &[&str] = &[
+    "child_process",
+    "execsync",
+    "spawnsync",
+    "spawn(",
+    "exec(",
+    "execfile",
+    "rmsync",
+    "unlinksync",
+    "rmdirsync",
+    "fs.rm(",
+    ".rm(",
+    ".unlink(",
+    ".rmdir(",
+    "rimraf",
+    "truncatesync",
+    "eval(",
+    "new function(",
+    "process.binding",
+    "bun.$",
+    "deno.",
+];
+const PERL: &[&str] = &[
+    "system",
+    "exec",
+    "qx",
+    "`",
+    "unlink",
+    "rmtree",
+    "remove_tree",
+    "rmdir",
+    "open(",
+    "eval",
+    "truncate",
+    "rename",
+    "open ",
+    "socket",
+];
+const RUBY: &[&str] = &[
+    "system",
+    "exec",
+    "spawn",
+    "%x",
+    "`",
+    "popen",
+    "open3",
+    "rm_rf",
+    "rm_r",
+    "fileutils.rm",
+    "file.delete",
+    "file.unlink",
+    "dir.rmdir",
+    "dir.delete",
+    "remove_",
+    "eval",
+    "unlink",
+    "io.write",
+];
+const PHP: &[&str] = &[
+    "system",
+    "exec",
+    "passthru",
+    "popen",
+    "proc_open",
+    "`",
+    "unlink",
+    "rmdir",
+    "eval",
+    "call_user_func",
+    "assert(",
+    "rename(",
+    "include",
+];
+const LUA: &[&str] = &["os.execute", "io.popen", "os.remove", "os.rename", "loadstring", "load("];
+const OTHERS: &[&str] = &[
+    "system", "exec", "shell", "spawn", "run(", "delete", "unlink", "remove", "rm(", "rmdir", "eval", "open ", "popen",
+    "`", "process", "file.",
+];
+
+const LANGUAGES: [Language; 7] = [
+    Language {
+        programs: &["python", "pypy", "ipython", "python2"],
+        text: &["-c"],
+        valued: &["-W", "-X", "--check-hash-based-pycs"],
+        other: &["-m", "-V", "--version"],
+        runs: PYTHON,
+        reads: true,
+    },
+    Language {
+        programs: &["node", "nodejs", "bun", "deno", "ts-node", "tsx"],
+        text: &["-e", "--eval", "-p", "--print", "-pe", "eval"],
+        valued: &["-r", "--require", "--import", "--loader", "--env-file", "-C", "--conditions", "--input-type"],
+        other: &["-v", "--version", "--check", "--test"],
+        runs: NODE,
+        reads: true,
+    },
+    Language {
+        programs: &["perl"],
+        text: &["-e", "-E"],
+        valued: &["-I"],
+        other: &["-v", "--version"],
+        runs: PERL,
+        reads: true,
+    },
+    Language {
+        programs: &["ruby", "jruby"],
+        text: &["-e"],
+        valued: &["-I", "-r", "-C"],
+        other: &["-v", "--version"],
+        runs: RUBY,
+        reads: true,
+    },
+    Language {
+        programs: &["php"],
+        text: &["-r", "-B", "-R", "-E"],
+        valued: &["-d", "-c"],
+        other: &["-v", "--version", "-m", "-i"],
+        runs: PHP,
+        reads: true,
+    },
+    Language { programs: &["lua", "luajit"], text: &["-e"], valued: &["-l"], other: &["-v"], runs: LUA, reads: true },
+    Language {
+        programs: &[
+            "tclsh",
+            "wish",
+            "Rscript",
+            "R",
+            "osascript",
+            "julia",
+            "elixir",
+            "iex",
+            "groovy",
+            "scala",
+            "ghc",
+            "octave",
+            "guile",
+            "racket",
+            "sbcl",
+            "clojure",
+            "gnuplot",
+            "expect",
+            "swift",
+            "raku",
+            "erl",
+            "emacs",
+            "m4",
+            "jshell",
+        ],
+        text: &["-e", "-E", "--eval", "-eval", "--expr", "-c"],
+        valued: &[],
+        other: &["-v", "--version"],
+        runs: OTHERS,
+        reads: true,
+    },
+];
+
+/// Looks into the program text that a command is given; true where the program is an interpreter.
+pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> bool {
+    let lower = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let Some(language) = LANGUAGES.iter().find(|language| language.programs.contains(&lower)) else {
+        return tool(name, command, walker);
+    };
+    let mut words = command.arguments().iter().peekable();
+    let mut has_program = false;
+    while let Some(word) = words.next() {
+        let text = word.lead();
+        if language.valued.contains(&text) {
+            words.next();
+            continue;
+        }
+        if language.other.contains(&text) {
+            has_program = true;
+            // Modules such as `timeit` are given program texts, too.
+            let is_code = |word: &&Word| word.raw.contains([' ', '(']);
+            words.by_ref().filter(is_code).for_each(|word| check(name, language, word.plain(), walker));
+            break;
+        }
+        if text == "-" {
+            break;
+        }
+        if let Some(option) = language.text.iter().find(|option| holds(text, option)) {
+            has_program = true;
+            let attached = text.get(option.len()..).unwrap_or_default().trim_start_matches('=');
+            let is_group = !text.starts_with(option);
+            if is_group || attached.is_empty() {
+                if let Some(code) = words.next() {
+                    judge(name, language, code, walker);
+                }
+            } else {
+                judge(name, language, word, walker);
+            }
+        } else if !text.starts_with('-') && !has_program {
+            has_program = true;
+            walker.runs_file(word, Some(name));
+            break;
+        }
+    }
+    if !has_program && language.reads {
+        match &command.stdin {
+            Stdin::Text(text) => check(name, language, text, walker),
+            Stdin::Inherited if !walker.is_fed() => {}
+            _ => walker.runs_input(name),
+        }
+    }
+    true
+}
+
+/// Whether an option is, or a group of options ends with, one that a program text follows.
+fn holds(text: &str, option: &str) -> bool {
+    let is_group = |letter: char| {
+        text.len() > 2
+            && !text.starts_with("--")
+            && text.starts_with('-')
+            && text.ends_with(letter)
+            && text.chars().skip(1).all(|c| c.is_ascii_alphanumeric())
+    };
+    match option.strip_prefix('-').filter(|_| option.len() == 2).and_then(|letter| letter.chars().next()) {
+        Some(letter) => text.starts_with(option) || is_group(letter),
+        None => text == option || text.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+    }
+}
+
+fn judge(name: &str, language: &Language, code: &Word, walker: &mut Walker) {
+    match code.literal() {
+        Some(text) => check(name, language, text, walker),
+        None if code.lead().is_empty() && code.raw.trim_start_matches('"').starts_with(['$', '`']) => {
+            if walker.fetched_in_words {
+                walker.runs_download();
+            }
+            walker.refuse(format!("`{name}` runs a program text that is not known before; write it out"));
+        }
+        None => check(name, language, &code.raw, walker),
+    }
+}
+
+/// Refuses a text that runs programs or deletes files.
+fn check(name: &str, language: &Language, text: &str, walker: &mut Walker) {
+    let lower = text.to_ascii_lowercase();
+    if scan::deletes(text) {
+        walker.destroys("runs a program text that deletes", name);
+    } else if let Some(found) = language.runs.iter().find(|pattern| contains(&lower, pattern)) {
+        let found = found.trim_matches(['(', '.', ' ']);
+        walker.refuse(format!("`{name}` is given a program text with `{found}`, which runs programs or deletes files"));
+    }
+}
+
+/// Whether a text contains a pattern, at the beginning of a word where the pattern begins with a letter.
+fn contains(text: &str, pattern: &str) -> bool {
+    let begins_word = pattern.starts_with(|c: char| c.is_ascii_alphabetic());
+    let ends_word = pattern.ends_with(|c: char| c.is_ascii_alphabetic()) && !pattern.contains('.');
+    text.match_indices(pattern).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + pattern.len()..).and_then(|after| after.chars().next());
+        let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+        !(begins_word && is_letter(before)) && !(ends_word && is_letter(after))
+    })
+}
+
+/// Programs with commands of their own that run programs.
+fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
+    match name {
+        "awk" | "gawk" | "mawk" | "nawk" => awk(name, command, walker),
+        "sed" | "gsed" => sed(name, command, walker),
+        "vim" | "vi" | "nvim" | "ex" | "view" | "gvim" | "ed" => editor(name, command, walker),
+        "sqlite3" | "psql" | "mysql" | "mariadb" | "gdb" | "lldb" | "dc" | "ftp" | "lftp" => {
+            let runs =
+                ["\\!", ".shell", ".system", "shell ", "system ", "to program", "from program", "load_extension"];
+            let found = texts(command).find_map(|text| {
+                let lower = text.to_ascii_lowercase();
+                let is_escape = lower.lines().any(|line| line.trim_start().starts_with('!'));
+                is_escape.then_some("!").or_else(|| runs.iter().find(|run| lower.contains(**run)).copied())
+            });
+            if let Some(found) = found {
+                walker.refuse(format!("`{name}` is told to run a program (`{}`)", found.trim()));
+            }
+        }
+        "make" | "gmake" => {
+            let evaluates = command.texts().any(|text| text.starts_with("--eval") || text.starts_with("SHELL="));
+            let reads = command.texts().any(|text| matches!(text, "-f-" | "--file=-" | "--makefile=-" | "/dev/stdin"))
+                || pairs(command)
+                    .any(|(option, value)| matches!(option, "-f" | "--file" | "--makefile") && value == "-");
+            walker.runs_rules(&["Makefile", "makefile", "GNUmakefile"]);
+            if evaluates || reads {
+                walker.refuse(format!("`{name}` runs rules that are not in a file; write them to one"));
+            }
+        }
+        "npm" | "yarn" | "pnpm" | "bun" => walker.runs_rules(&["package.json"]),
+        "just" => walker.runs_rules(&["justfile", "Justfile", ".justfile"]),
+        "rake" => walker.runs_rules(&["Rakefile"]),
+        "tar" | "split" | "sort" | "man" => filters(name, command, walker),
+        "zip" if command.texts().any(|text| text.starts_with("-TT") || text.starts_with("--unzip-c")) => {
+            walker.refuse("`zip` runs a program that its options name; leave them out");
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Options whose values are commands: the program, and the options.
+const FILTERS: [(&str, &[&str]); 4] = [
+    (
+        "tar",
+        &[
+            "--checkpoint-action",
+            "--to-command",
+            "--use-compress-program",
+            "-I",
+            "--info-script",
+            "-F",
+            "--rsh-command",
+            "--new-volume-script",
+        ],
+    ),
+    ("split", &["--filter"]),
+    ("sort", &["--compress-program"]),
+    ("man", &["-P", "--pager"]),
+];
+
+/// Follows commands that are the values of options.
+fn filters(name: &str, command: &Command, walker: &mut Walker) {
+    let options = FILTERS.iter().find(|(program, _)| *program == name).map_or(&[] as &[&str], |(_, options)| options);
+    let mut words = command.arguments().iter();
+    while let Some(word) = words.next() {
+        let text = word.lead();
+        let (option, value) = text.split_once('=').unwrap_or((text, ""));
+        let is_long = option.starts_with("--") && option.len() > 4;
+        if !options.iter().any(|known| option == *known || is_long && known.starts_with(option)) {
+            continue;
+        }
+        let value =
+            if text.contains('=') { word.literal().map(|_| value) } else { words.next().and_then(Word::literal) };
+        match value.map(|value| value.strip_prefix("exec=").unwrap_or(value)) {
+            Some("" | "dot" | "echo") => {}
+            // A plain program is one that compresses.
+            Some(value) if name == "sort" && !value.contains(' ') => {}
+            Some(value) => walker.script(value, Dialect::Sh),
+            None => walker.refuse(format!("`{name}` runs a command that is not known before; write it out")),
+        }
+    }
+}
+
+/// Each known argument with the one after it.
+fn pairs(command: &Command) -> impl Iterator<Item = (&str, &str)> {
+    let words = command.arguments();
+    words.iter().zip(words.iter().skip(1)).filter_map(|(a, b)| Some((a.literal()?, b.literal()?)))
+}
+
+/// The arguments as they are known or written, and the standard input where it is known.
+fn texts(command: &Command) -> impl Iterator<Item = &str> {
+    let input = match &command.stdin {
+        Stdin::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    command.arguments().iter().map(Word::plain).chain(input)
+}
+
+/// So many pipes and redirections a program text of `awk` may have.
+const OPERATORS: usize = 256;
+
+fn awk(name: &str, command: &Command, walker: &mut Walker) {
+    for text in texts(command) {
+        if text.matches(['|', '>']).count() > OPERATORS {
+            return walker.refuse(format!("the program text of `{name}` is too intricate; write it to a file"));
+        }
+        for (at, _) in text.match_indices("system") {
+            let rest = text.get(at + "system".len()..).unwrap_or_default().trim_start();
+            let Some(argument) = rest.strip_prefix('(') else { continue };
+            match quoted(argument.trim_start()).filter(|(_, after)| after.trim_start().starts_with(')')) {
+                Some((inner, _)) => walker.script(inner, Dialect::Sh),
+                None => walker.refuse(format!("`{name}` runs a command that is not known before; write it out")),
+            }
+        }
+        for (at, operator) in text.match_indices(['|', '>']) {
+            let rest = text.get(at + operator.len()..).unwrap_or_default().trim_start_matches(['>', '&']).trim_start();
+            match (operator, quoted(rest)) {
+                ("|", Some((inner, _))) => walker.script(inner, Dialect::Sh),
+                (">", Some((file, _))) => walker.write(&Word::known(file)),
+                _ => {}
+            }
+        }
+        let is_unknown = |(at, _): (usize, &str)| {
+            let before = text.get(..at).unwrap_or_default();
+            let after = text.get(at + 1..).unwrap_or_default().trim_start_matches('&').trim_start();
+            let statement = before.rsplit([';', '{', '}', '\n']).next().unwrap_or_default().trim_start();
+            let is_or = before.ends_with('|') || after.starts_with('|');
+            let prints = statement.starts_with("print") && !statement.contains('/') && !after.starts_with('"');
+            !is_or && (prints || after.starts_with("getline") && !before.trim_end().ends_with('"'))
+        };
+        if text.match_indices('|').any(is_unknown) {
+            walker.refuse(format!("`{name}` runs a command that is not known before; write it out"));
+        }
+        if text.contains("getline") && text.contains('|') {
+            for (at, _) in text.match_indices('"') {
+                // `"command" | getline`
+                if let Some((inner, after)) = text.get(at..).and_then(quoted)
+                    && after.trim_start().starts_with('|')
+                {
+                    walker.script(inner, Dialect::Sh);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A text in quotes without escapes at the beginning, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('"')?.split_once('"').filter(|(inner, _)| !inner.contains('\\'))
+}
+
+/// Looks for the commands and flags of `sed` that run programs and write files.
+fn sed(name: &str, command: &Command, walker: &mut Walker) {
+    let mut words = command.arguments().iter();
+    let mut scripts = Vec::new();
+    let mut operand = None;
+    while let Some(word) = words.next() {
+        match word.lead() {
+            "-e" | "--expression" => scripts.extend(words.next()),
+            "-f" | "--file" => drop(words.next()),
+            text if text.starts_with("-e") || text.starts_with("--expression=") => scripts.push(word),
+            text if text.starts_with('-') => {}
+            _ => operand = operand.or(Some(word)),
+        }
+    }
+    if scripts.is_empty() {
+        scripts.extend(operand);
+    }
+    for script in scripts {
+        let text = script.plain().trim_start_matches("--expression=").trim_start_matches("-e");
+        for part in super::sed::effects(text) {
+            match part {
+                super::sed::Effect::Writes(file) => walker.write(&Word::known(file)),
+                super::sed::Effect::Runs("") => walker.refuse(format!("`{name}` runs what it reads as a command")),
+                super::sed::Effect::Runs(text) => walker.script(text, Dialect::Sh),
+            }
+        }
+    }
+}
+
+/// Editors run commands that begin with `!`, from options and from the standard input.
+fn editor(name: &str, command: &Command, walker: &mut Walker) {
+    let runs = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        text.contains('!') && !text.trim_end().ends_with("q!") && !text.trim_end().ends_with("wq!")
+            || ["system(", "delete(", "shell", "python", "lua ", "terminal", "libcall"]
+                .iter()
+                .any(|call| text.contains(call))
+    };
+    let is_command = |option: &str| option.starts_with('-') && option.ends_with('c');
+    let options = pairs(command)
+        .filter(|(option, _)| matches!(*option, "--cmd" | "-S" | "-s") || is_command(option))
+        .map(|(_, text)| text);
+    let plus = command.texts().filter(|text| text.starts_with('+') || text.starts_with("-c"));
+    let input = match &command.stdin {
+        Stdin::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    if options.chain(plus).chain(input).any(runs) {
+        walker.refuse(format!("`{name}` is told to run a program or to delete; do that by itself"));
+    }
+}

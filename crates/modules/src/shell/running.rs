@@ -1,0 +1,202 @@
+//! What is run that came from elsewhere: files that the same command writes, and downloads.
+
+use brush_parser::ast;
+
+use super::command::{Command, Stdin};
+use super::dialect::Dialect;
+use super::excuse;
+use super::walk::Walker;
+use super::word::Word;
+use super::{program_text, scan, shells};
+
+/// So many files are remembered.
+const FILES: usize = 64;
+
+/// Start-up files of the person, which shells run anyway.
+const OWN: &[&str] = &[
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".zprofile",
+    ".zshenv",
+    ".nvm/nvm.sh",
+    ".cargo/env",
+    ".sdkman/bin/sdkman-init.sh",
+    ".asdf/asdf.sh",
+    ".ghcup/env",
+    ".local/bin/env",
+];
+
+/// A file that the command has written.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    path: String,
+    /// Its content, where that is known.
+    text: Option<String>,
+    is_download: bool,
+}
+
+impl Walker {
+    /// Notes what a command writes into a file through its output.
+    pub(super) fn wrote(&mut self, file: &Word, text: Option<String>, is_download: bool) {
+        if let Some(path) = file.literal() {
+            let path = normal(path);
+            let before = self.written.iter().position(|written| written.path == path);
+            // A file that is written twice holds something else than what is known.
+            let text = text.filter(|_| before.is_none());
+            if self.written.len() < FILES {
+                self.written.push(Written { path, text, is_download });
+            }
+        }
+    }
+
+    /// Notes that a file is run, by an interpreter where one is named. What the same command has written is looked into.
+    pub(super) fn runs_file(&mut self, file: &Word, interpreter: Option<&str>) {
+        let Some(path) = file.literal() else { return };
+        let path = normal(path);
+        let written: Vec<Written> = self.written.iter().filter(|written| written.path == path).cloned().collect();
+        if written.iter().any(|written| written.is_download) {
+            return self.runs_download();
+        }
+        let [written] = written.as_slice() else {
+            if !written.is_empty() {
+                self.refuse(format!("`{path}` is written and run; look at it in between"));
+            }
+            return;
+        };
+        match (&written.text, interpreter) {
+            (Some(text), Some(name)) if !shells::is_shell(name) => {
+                let command = Command { words: vec![Word::known(name)], stdin: Stdin::Text(text.clone()) };
+                program_text::inspect(name, &command, self);
+            }
+            (Some(text), None) if is_foreign(text) => {
+                let name =
+                    text.lines().next().and_then(|line| line.rsplit(['/', ' ']).next()).unwrap_or_default().to_owned();
+                let command = Command { words: vec![Word::known(&name)], stdin: Stdin::Text(text.clone()) };
+                if !program_text::inspect(&name, &command, self) {
+                    self.refuse(format!("`{path}` is written and run; look at it in between"));
+                }
+            }
+            (Some(text), _) => self.script(text, Dialect::Sh),
+            (None, _) => self.refuse(format!("`{path}` is written and run; look at it in between")),
+        }
+    }
+
+    /// Notes that rules in a file of one of these names are run, if the command has written it.
+    pub(super) fn runs_rules(&mut self, names: &[&str]) {
+        let is_rule = |written: &&Written| names.contains(&written.path.rsplit('/').next().unwrap_or_default());
+        let rules = self.written.iter().find(|written| is_rule(written));
+        if let Some(path) =
+            rules.filter(|rules| rules.text.as_deref().is_some_and(scan::deletes)).map(|rules| rules.path.clone())
+        {
+            self.destroys("runs rules that delete", &path);
+        }
+    }
+
+    /// Notes that a shell reads its commands from a file.
+    pub(super) fn runs_script(&mut self, shell: &str, file: &Word) {
+        self.taint();
+        let text = file.lead();
+        let home = ["~/", "$HOME/", "\"$HOME/", "${HOME}/", "\"$HOME\"/", "\"${HOME}/"];
+        let own = home.iter().find_map(|home| file.raw.strip_prefix(home)).map(|path| path.trim_end_matches('"'));
+        if own.is_some_and(|path| OWN.contains(&path)) || text.ends_with("/bin/activate") && file.literal().is_some() {
+            return;
+        }
+        if file.literal().is_none()
+            || matches!(text, "-" | "/dev/stdin")
+            || text.starts_with("/dev/fd")
+            || text.starts_with("/proc")
+        {
+            if self.fetched_in_words {
+                self.runs_download();
+            }
+            return self.refuse(format!("`{shell}` runs a file that is not known before"));
+        }
+        let place = self.place(file);
+        self.effects.scripts.push(place);
+        self.runs_file(file, Some("sh"));
+    }
+
+    /// Whether the command reads what another one writes.
+    pub(super) fn is_fed(&self) -> bool {
+        self.fed
+    }
+
+    /// Notes that an interpreter runs what it reads.
+    pub(super) fn runs_input(&mut self, name: &str) {
+        if self.fed_by_download {
+            self.runs_download();
+        }
+        self.refuse(format!("`{name}` runs what it reads; write the program out"));
+    }
+
+    /// Notes that something is run that was downloaded by the same command.
+    pub(super) fn runs_download(&mut self) {
+        self.taint();
+        self.analysis.runs_download = true;
+    }
+}
+
+/// Whether the text of a file begins by naming an interpreter that is no shell.
+fn is_foreign(text: &str) -> bool {
+    text.lines().next().is_some_and(|line| line.starts_with("#!") && !line.trim_end().ends_with("sh"))
+}
+
+fn normal(path: &str) -> String {
+    path.trim_start_matches("./").replace("/./", "/")
+}
+
+/// The text that a command prints, if that is known.
+pub(super) fn printed(words: &[Word], stdin: &Stdin) -> Option<String> {
+    let (name, arguments) = words.split_first()?;
+    match (name.literal()?, stdin) {
+        ("cat", Stdin::Text(text)) if arguments.is_empty() => Some(text.clone()),
+        ("echo" | "printf", _) => {
+            let texts: Vec<&str> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
+            // Escapes stand for what is not written.
+            let text = texts.join(" ").replace("\\n", "\n");
+            (!text.contains('\\')).then_some(text)
+        }
+        _ => None,
+    }
+}
+
+/// Where the files are that a pipeline lists so far; `None` where that is not known.
+pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<Vec<String>> {
+    let (first, filters) = commands.split_first()?;
+    let filter = |command: &ast::Command| {
+        let words = words(command);
+        let name = words.first().and_then(Word::literal);
+        matches!(name, Some("grep" | "egrep" | "head" | "tail" | "sort" | "uniq" | "tr"))
+    };
+    if !filters.iter().all(filter) {
+        return None;
+    }
+    let command = Command { words: words(first), stdin: Stdin::default() };
+    let operands = || command.arguments().iter().filter(|word| !word.lead().starts_with('-')).cloned();
+    let starts: Vec<Word> = match command.words.first()?.literal()? {
+        "find" => {
+            walker.finds_litter = excuse::is_litter(&command);
+            excuse::starts(&command)
+        }
+        "grep" | "egrep" | "rg" => operands().skip(1).collect(),
+        "fd" => Vec::new(),
+        "ls" => operands().collect(),
+        "git" if matches!(operands().next()?.literal()?, "ls-files" | "diff" | "grep") => Vec::new(),
+        _ => return None,
+    };
+    let starts = if starts.is_empty() { vec![Word::known(".")] } else { starts };
+    let paths: Option<Vec<Vec<String>>> =
+        starts.iter().map(|start| start.literal().and_then(|_| walker.place(start).paths)).collect();
+    Some(paths?.concat())
+}
+
+fn words(command: &ast::Command) -> Vec<Word> {
+    let ast::Command::Simple(simple) = command else { return Vec::new() };
+    let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0).filter_map(|item| match item {
+        ast::CommandPrefixOrSuffixItem::Word(word) => Some(Word::new(&word.value)),
+        _ => None,
+    });
+    simple.word_or_name.iter().map(|name| Word::new(&name.value)).chain(suffix).collect()
+}

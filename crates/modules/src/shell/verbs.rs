@@ -1,0 +1,178 @@
+//! Programs that nobody knows, told by the verbs in their first words.
+
+use super::command::Command;
+use super::{readonly, shells, wrappers};
+
+/// So many words are looked at: the program's name and those after it that are no options.
+const WORDS: usize = 4;
+
+/// Words for destroying something.
+const DESTROY: &[&str] = &[
+    "delete",
+    "destroy",
+    "purge",
+    "prune",
+    "remove",
+    "drop",
+    "rm",
+    "forget",
+    "wipe",
+    "erase",
+    "reset",
+    "terminate",
+    "uninstall",
+    "truncate",
+    "flush",
+    "revoke",
+    "unpublish",
+    "nuke",
+    "del",
+    "rb",
+    "rdelete",
+    "unregister",
+    "deregister",
+    "expunge",
+    "evict",
+    "drain",
+    "deprovision",
+    "decommission",
+    "teardown",
+    "rollback",
+    "disable",
+    "unset",
+    "clear",
+    "obliterate",
+    "flushall",
+    "flushdb",
+    "rmi",
+    "shred",
+    "empty",
+    "recreate",
+    "roll",
+    "abandon",
+    "revert",
+    "downgrade",
+    "fresh",
+];
+
+/// Words for sending something to others.
+const PUBLISH: &[&str] = &["publish", "deploy", "release", "upload", "promote", "undeploy"];
+
+/// Options for destroying something.
+const OPTIONS: &[&str] = &[
+    "--delete",
+    "--destroy",
+    "--purge",
+    "--wipe",
+    "--erase",
+    "--drop",
+    "--remove",
+    "--truncate",
+    "--prune",
+    "--nuke",
+    "--remove-all",
+    "--force-delete",
+    "--delete-all",
+    "--reset-offsets",
+    "--force-reset",
+    "--accept-data-loss",
+    "--delete-destination",
+    "--unsafe-allow-remove-all",
+    "--cleanup",
+    "--delete-data",
+    "-purge",
+    "-delete",
+    "-destroy",
+];
+
+/// Programs whose words are text, patterns or names, and not verbs; and those that have rules of their own.
+const EXEMPT: &[&str] = &[
+    "echo", "printf", "grep", "egrep", "fgrep", "rg", "ag", "ack", "fd", "find", "cat", "ls", "head", "tail", "wc",
+    "man", "which", "type", "whereis", "apropos", "tldr", "test", "[", "git", "gh", "glab", "hub", "docker", "podman",
+    "kubectl", "aws", "gcloud", "az", "curl", "wget", "http", "https", "npm", "yarn", "pnpm", "bun", "pip", "pip3",
+    "uv", "poetry", "cargo", "go", "bundle", "composer", "pytest", "jest", "vitest", "mocha", "tsc", "eslint",
+    "prettier", "rm", "mv", "cp", "mkdir", "touch", "cd", "pushd", "popd", "pgrep", "pkill", "kill", "killall", "ps",
+    "jq", "yq", "sed", "awk", "gawk", "tr", "sort", "cut", "diff", "dig", "host", "ping", "ssh", "scp", "rsync", "tar",
+    "zip", "unzip", "vim", "vi", "nvim", "nano", "emacs", "code", "open", "xdg-open", "say", "export", "declare",
+    "local", "typeset", "readonly", "unset", "set", "read", "return", "exit", "let", "trap", "alias", "source", ".",
+    "ruff", "wait", "expr", "clear", "reset", "tput", "cmake", "ninja", "meson", "unittest", "venv",
+];
+
+/// Words beside a verb that make it harmless: what is deleted is made again by itself.
+const CACHES: &[&str] = &["cache", "caches", "cached", "node_modules"];
+
+/// Why a program that nobody knows destroys something, judged by its first words and its options.
+pub(super) fn destroys(name: &str, command: &Command) -> Option<&'static str> {
+    let by_option = || command.texts().any(|text| is_option(text, OPTIONS));
+    let destroys = !is_exempt(name, command) && (any(name, command, DESTROY) || by_option());
+    destroys.then_some("may destroy something, by its words")
+}
+
+/// Whether the name of a script of a project says that it destroys something, such as `db:reset`.
+pub(super) fn is_destructive(script: &str) -> bool {
+    is_verb(script, DESTROY)
+}
+
+/// Whether the words of a program are text, or have rules of their own.
+pub(super) fn has_own_rules(name: &str) -> bool {
+    EXEMPT.contains(&name)
+}
+
+/// Whether a program that nobody knows sends something to others, judged by its first words.
+pub(super) fn publishes(name: &str, command: &Command) -> bool {
+    let is_verb = |word: &str| PUBLISH.contains(&word.split(':').next().unwrap_or(word));
+    let words = || command.texts().filter(|text| !text.starts_with('-') && !is_file(text));
+    !is_exempt(name, command) && words().take(WORDS - 1).any(is_verb)
+}
+
+fn is_exempt(name: &str, command: &Command) -> bool {
+    let runs_others = wrappers::is_known(name) || shells::is_known(name) || readonly::is_reader(name);
+    let mut words = command.texts();
+    let is_module = name.starts_with("python") && words.any(|word| word == "-m");
+    if is_module && words.next().is_some_and(|module| EXEMPT.contains(&module)) {
+        return true;
+    }
+    runs_others
+        || EXEMPT.contains(&name)
+        || command.asks_for_help()
+        || command.texts().any(|text| matches!(text, "--help" | "--dry-run"))
+}
+
+fn is_option(text: &str, options: &[&str]) -> bool {
+    options.contains(&text.split('=').next().unwrap_or(text))
+}
+
+fn any(name: &str, command: &Command, verbs: &[&str]) -> bool {
+    let words = command.texts().filter(|text| !text.starts_with('-'));
+    // A verb is one word in small letters. Paths and sentences are none.
+    let words = words.filter(|word| !word.contains(['/', ' ', '\n', '=', '@', '*']) && !is_file(word));
+    let words: Vec<&str> = words.take(WORDS - 1).chain(Some(name).filter(|name| !is_file(name))).collect();
+    let parts = || words.iter().flat_map(|word| word.split(|c: char| !c.is_ascii_alphanumeric()));
+    let lower = |part: &str| part.to_ascii_lowercase();
+    words.iter().any(|word| is_verb(word, verbs)) && !parts().any(|part| CACHES.contains(&lower(part).as_str()))
+}
+
+/// Whether a word is a verb, or is made of one and what it is about, such as `delete-job`, `db:drop`, `force_reset`.
+fn is_verb(word: &str, verbs: &[&str]) -> bool {
+    let word = word.to_ascii_lowercase();
+    let is_one = |part: &str| verbs.contains(&part) && part != "clear";
+    if verbs.contains(&word.as_str()) {
+        return true;
+    }
+    let mut parts = word.split(['-', '_', ':', '.']);
+    let (first, last) = (parts.next().unwrap_or_default(), parts.next_back().unwrap_or_default());
+    word.len() <= 40 && (is_one(first) || is_one(last) && !first.starts_with("test"))
+}
+
+/// Whether a word is the name of a file, such as `reset.css`.
+pub(super) fn is_file(word: &str) -> bool {
+    let extension = word.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| {
+        const EXTENSIONS: &[&str] = &[
+            "py", "js", "ts", "tsx", "jsx", "mjs", "cjs", "sh", "bash", "rb", "pl", "php", "lua", "go", "rs", "c", "h",
+            "cpp", "java", "css", "html", "md", "txt", "json", "yaml", "yml", "toml", "sql", "csv", "xml", "exe",
+            "jar", "log", "img",
+        ];
+        EXTENSIONS.contains(&extension)
+    })
+}
