@@ -132,8 +132,8 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     let hosts: Vec<String> = hosts.collect();
     let is_local = !hosts.is_empty() && hosts.iter().all(|host| fetch::is_loopback(host));
     walker.network(hosts);
-    if !only_reads(name, command, arguments, walker) && !(is_local && matches!(name, "nc" | "ping" | "nmap" | "telnet"))
-    {
+    let stays = is_local && matches!(name, "nc" | "ping" | "nmap" | "telnet");
+    if !stays && !only_reads(name, command, arguments, walker) {
         walker.sends("sends something or changes it elsewhere", &written);
     }
 }
@@ -183,7 +183,7 @@ fn only_reads(name: &str, command: &Command, arguments: &Arguments, walker: &Wal
         "scp" | "rsync" => {
             let is_remote = |word: &&Word| word.literal().is_none_or(|text| text.contains(':'));
             let last = arguments.last();
-            command.texts().count() == command.arguments().len() && !last.iter().any(|word| is_remote(word))
+            command.texts().count() == command.arguments().len() && !last.iter().any(is_remote)
         }
         "python" | "python3" => {
             let words = command.arguments().iter().skip_while(|word| word.literal() != Some("pip"));

@@ -163,7 +163,7 @@ pub(super) fn only_fetches(name: &str, command: &Command) -> Option<bool> {
         let option = word.split('=').next().unwrap_or(word);
         ELSEWHERE.contains(word) || word.contains('=') && option.starts_with("--") && ELSEWHERE.contains(&option)
     };
-    if !is_docker && words.iter().any(|word| elsewhere(word)) {
+    if !is_docker && words.iter().any(elsewhere) {
         return Some(false);
     }
     let is_npm = matches!(name, "npm" | "pnpm" | "yarn" | "bun");

@@ -312,7 +312,7 @@ fn contains(text: &str, pattern: &str) -> bool {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let after = text.get(at + pattern.len()..).and_then(|after| after.chars().next());
         let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-        !(begins_word && is_letter(before)) && !(ends_word && is_letter(after))
+        !(begins_word && is_letter(before) || ends_word && is_letter(after))
     })
 }
 

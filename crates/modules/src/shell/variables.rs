@@ -174,7 +174,7 @@ pub(super) fn runs(name: &str, value: Option<&str>) -> bool {
     }
     if !RUN.contains(&name) {
         // `make CC='rm -rf src; cc'` and the like.
-        return value.is_some_and(|value| scan::deletes(value));
+        return value.is_some_and(scan::deletes);
     }
     let Some(value) = value else { return true };
     let program = value.split_whitespace().next().unwrap_or_default();
