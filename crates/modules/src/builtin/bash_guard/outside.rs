@@ -4,6 +4,9 @@ use super::places::{Where, locate, paths, plain};
 use crate::condition::Scope;
 use crate::shell::{Effects, Place};
 
+/// So many files are looked at.
+const FILES: usize = 1_000;
+
 /// The first file outside of the workspace that the command is known to write to or to run, or of which nobody can tell, in words.
 /// Temporary files count as inside.
 pub(super) fn why(effects: &Effects, scope: &Scope) -> Option<String> {
@@ -14,6 +17,9 @@ pub(super) fn why(effects: &Effects, scope: &Scope) -> Option<String> {
             Some(format!("it cannot be told whether `{}`, which it {verb}, is in the workspace", place.written))
         }
     };
+    if effects.writes.len() > FILES {
+        return Some(format!("it writes to more than {FILES} files, which are not all looked at"));
+    }
     let mut writes = effects.writes.iter().filter_map(|place| concern(place, "writes to", "writes to"));
     let mut scripts = effects.scripts.iter().filter_map(|place| concern(place, "runs", "runs"));
     writes.next().or_else(|| scripts.next())
