@@ -1,26 +1,35 @@
-//! Confinement, for Python: programs are started through the interpreter, which confines itself and becomes them.
+//! Confinement, for Python: programs are started through the interpreter, as a launcher.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use amplifier_modules::bundle::Confine;
-use amplifier_modules::confine::{Policy, launch};
-use pyo3::exceptions::PyRuntimeError;
+use amplifier_modules::confine::{Launcher, Level, Policy, launch};
 use pyo3::prelude::*;
 
-/// Becomes the program that the arguments name, confined as they say. Gives the code to exit with if that cannot be done.
+/// Runs the program that the arguments name, confined as they say, and gives the code to exit with.
 #[pyfunction]
 pub(crate) fn become_confined(arguments: Vec<OsString>) -> u8 {
     launch(arguments)
 }
 
-/// The words to put before a command that cannot change some places, nor read what is hidden. Raises `RuntimeError` if this system cannot do it.
+/// The words to put before a command that cannot change some places, nor read what is hidden; what confines it (`namespaces`, `landlock` or `none`); and the reason if that is not
+/// `namespaces`.
 #[pyfunction]
-pub(crate) fn launcher(py: Python<'_>, read_only: Vec<PathBuf>, hidden: Vec<PathBuf>) -> PyResult<Vec<OsString>> {
+pub(crate) fn launcher(
+    py: Python<'_>,
+    read_only: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
+) -> PyResult<(Vec<OsString>, &'static str, String)> {
     let starter = starter(py)?;
     let policy = Policy { read_only, hidden, ..Policy::default() };
     // It starts a process, and waits for it.
-    py.detach(|| policy.launcher(&starter)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    let Launcher { words, level } = py.detach(|| policy.strongest_launcher(&starter));
+    Ok(match level {
+        Level::Namespaces => (words, "namespaces", String::new()),
+        Level::Landlock { no_namespaces } => (words, "landlock", no_namespaces.to_string()),
+        Level::None { no_namespaces, .. } => (words, "none", no_namespaces.to_string()),
+    })
 }
 
 /// The words to put before the command of a hook that is to be confined, or why that is not possible.

@@ -1,4 +1,4 @@
-"""Confinement: a program is started through this file, which the interpreter runs without anything of the user's, confines itself, and becomes it.
+"""Confinement: a program is started through this file, which the interpreter runs without anything of the user's, as a launcher.
 
     python -I -S -B _confine.py OPTIONS -- PROGRAM ARGUMENTS
 """

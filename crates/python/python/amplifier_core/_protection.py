@@ -51,14 +51,22 @@ class Protection:
             from amplifier_core._confine import parts
 
             confining = _real(parts())
-            launching = launcher(_real([*self.places, *confining]), self.hidden)
+            launching, level, reason = launcher(_real([*self.places, *confining]), self.hidden)
         except (OSError, RuntimeError) as error:
-            if confine:
-                raise RuntimeError(f"commands cannot be confined here: {error}") from None
+            launching, level, reason = [], "none", str(error)
+        if confine and level != "namespaces":
+            raise RuntimeError(f"commands cannot be confined here: {reason}")
+        if level == "none":
             logger.warning(
-                "commands are not confined here (%s): they can change what governs this session, and what records it", error
+                "commands are not confined here (%s): they can change what governs this session, and what records it", reason
             )
-            return []
+            return launching
+        if level == "landlock":
+            logger.warning(
+                "commands are confined by Landlock alone here (%s): what governs and records this session is protected, "
+                "but they can limit other processes and make nothing new in folders above what is protected",
+                reason,
+            )
         # File tools could reach it, too, if the environment is in the workspace.
         self.places = _real([*self.places, *confining])
         self._look_for_links(confine)
