@@ -116,6 +116,27 @@ fn all_processes_end_when_the_launcher_is_killed() {
 }
 
 #[test]
+fn a_launcher_that_is_killed_while_it_starts_leaves_nothing() {
+    if !is_possible(&[]) {
+        return;
+    }
+    let place = Place::new();
+    for round in 0..30 {
+        let mut child = place.command(&[], "sleep 300").stdout(Stdio::piped()).spawn().unwrap();
+        // Each time a little later, from before its first step to after the start of the program.
+        for _ in 0..round * 20 {
+            fs::metadata(LAUNCHER).unwrap();
+        }
+        let began = Instant::now();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut rest = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+        assert!(rest.is_empty() && began.elapsed() < Duration::from_secs(250));
+    }
+}
+
+#[test]
 fn the_end_of_a_program_is_that_of_the_launcher() {
     if !is_possible(&[]) {
         return;
