@@ -11,12 +11,12 @@ use amplifier_audit::{AnchorState, Log};
 use amplifier_core::{Display, HookRegistry, Level, SessionConfig, ToolCall};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::McpServer as McpProgram;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::bundles::{self, Bundles};
 use crate::config::{Approvals, Config, Who, audit_word};
-use crate::confine::Protection;
+use crate::confine::{ActiveSandbox, Protection, SandboxLevel};
 use crate::definitions::Definitions;
 use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
@@ -25,7 +25,6 @@ use crate::serving::{Reach, Serving, Several};
 use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
 use crate::trust::{self, Asked};
-use crate::words::reasons;
 
 /// What the model is told unless something else is configured.
 const SYSTEM: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
@@ -42,6 +41,8 @@ pub struct Prepared {
     pub log: Log,
     /// MCP servers. They end when this is dropped.
     pub servers: Vec<McpServer>,
+    /// How programs are kept from what is protected.
+    pub sandbox: SandboxLevel,
     /// The connection to a server that sees the session, if one is configured.
     pub serving: Option<Serving>,
 }
@@ -96,27 +97,21 @@ pub async fn prepare(
             open_log(config, home)?
         }
     };
-    let host = naming(bundles::host(&config.workspace, home)?, home.sessions(), screen.clone());
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
+    let sandbox = ActiveSandbox::find(config, &protection);
+    let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
+    let ActiveSandbox { words: launcher, level } = sandbox;
+    let host = naming(host, home.sessions(), screen.clone());
     let followed = bundles.follow(config, home, &hooks, host, &log, &protection)?;
     levels.apply(&mut limits);
     let workspace = protection.of_files(workspace);
-    let launcher = match config.is_confined {
-        true => protection.launcher(),
-        false => Err(anyhow!("`confinement` is `off`")),
-    };
-    let (workspace, launcher) = match launcher {
-        Ok(launcher) => (workspace.launcher(&launcher), launcher),
-        Err(error) => {
-            screen.note(&format!(
-                "commands are not confined here ({}): those that would change bundles, keys or the audit log are \
-                 denied by what is seen of them, which is weaker",
-                reasons(&error)
-            ));
-            guards::protect(&hooks, workspace.clone());
-            (workspace, Vec::new())
-        }
-    };
+    let workspace = workspace.launcher(&launcher);
+    if let Some(warning) = level.warning() {
+        screen.note(&warning);
+    }
+    if let SandboxLevel::Analysis(_) = level {
+        guards::protect(&hooks, workspace.clone());
+    }
     let mut tools = standard(&workspace);
     let mut servers = Vec::new();
     for (name, server) in &config.mcp {
@@ -134,6 +129,7 @@ pub async fn prepare(
         "workspace": config.workspace.to_string_lossy(),
         "approvals": config.approvals.as_str(),
         "served": is_served,
+        "sandbox": level.as_str(),
         "audit": audit_word(config.audit),
         "mcp": config.mcp.keys().collect::<Vec<_>>(),
     });
@@ -167,7 +163,7 @@ pub async fn prepare(
         (_, None, Some(terminal)) => builder.approvals(terminal),
         (_, None, None) => builder.approvals(HeadlessApprovals),
     };
-    Ok(Prepared { builder, watcher, log, servers, serving })
+    Ok(Prepared { builder, watcher, log, servers, sandbox: level, serving })
 }
 
 /// The names of the tools that there are without a server.

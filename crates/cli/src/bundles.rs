@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::config::Config;
-use crate::confine::{self, Protection};
+use crate::confine::{self, ActiveSandbox, Protection};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 
@@ -230,8 +230,8 @@ impl Project {
 ///
 /// # Errors
 /// If there is a mistake in one of the bundles.
-pub fn register(levels: &Levels, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<Host> {
-    let host = host(workspace, home)?;
+pub fn register(levels: &Levels, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<Host> {
+    let host = host_of(config, home, levels.bundles().map(|(_, bundle)| bundle))?;
     levels.register(hooks, &host)?;
     Ok(host)
 }
@@ -240,8 +240,8 @@ pub fn register(levels: &Levels, workspace: &Path, home: &Home, hooks: &HookRegi
 ///
 /// # Errors
 /// If there is a mistake in it.
-pub fn register_alone(bundle: &Loaded, workspace: &Path, home: &Home, hooks: &HookRegistry) -> Result<Host> {
-    let host = host(workspace, home)?;
+pub fn register_alone(bundle: &Loaded, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<Host> {
+    let host = host_of(config, home, [bundle])?;
     bundle.register(hooks, &host)?;
     Ok(host)
 }
@@ -252,15 +252,31 @@ pub fn name_follower(hooks: &HookRegistry) {
     hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
 }
 
-/// What hooks of bundles find around them.
+/// What hooks of bundles find around them outside of a session.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn host(workspace: &Path, home: &Home) -> Result<Host> {
+pub fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &'a Loaded>) -> Result<Host> {
+    let workspace = config.workspace.canonicalize();
+    let workspace = workspace.with_context(|| format!("the workspace `{}`", config.workspace.display()))?;
+    let protection = Protection::current(config, home, &workspace, bundles)?;
+    let sandbox = ActiveSandbox::find(config, &protection);
+    host(&config.workspace, protection, sandbox)
+}
+
+/// What hooks of bundles find around them. Their programs run in the sandbox of the agent's commands.
+///
+/// # Errors
+/// If the workspace cannot be resolved.
+pub fn host(workspace: &Path, protection: Protection, active: ActiveSandbox) -> Result<Host> {
     let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
-    let place = scope.workspace().to_owned();
-    let keys = Protection::keys(home)?;
-    Ok(Host::new(scope).confine(move |confine| confine::for_hook(confine, &place, &keys)))
+    // Without a sandbox, nothing is protected from commands, and the session says so.
+    let folders: Vec<PathBuf> = match active.level.is_sandbox() {
+        true => protection.folders().map(Path::to_owned).collect(),
+        false => Vec::new(),
+    };
+    let host = Host::new(scope).protected(folders);
+    Ok(host.sandbox(move |sandbox| confine::for_hook(sandbox, &protection, &active)))
 }
 
 /// The bundle of the project in a folder, by a name that does not depend on how the folder is spelt; none if there is none.

@@ -16,6 +16,7 @@ use clap::{Arg, Args};
 use serde::Deserialize;
 
 use crate::anchors::Anchored;
+use crate::confine::SandboxSettings;
 use crate::home::Home;
 
 /// The flags that all commands with an agent share. Each may also stand in the environment and in the configuration file.
@@ -97,6 +98,7 @@ struct File {
     audit: Option<String>,
     anchors: Vec<Anchored>,
     confinement: Option<String>,
+    sandbox: SandboxSettings,
     system: Option<String>,
     mcp: BTreeMap<String, McpServer>,
 }
@@ -245,6 +247,8 @@ pub struct Config {
     pub anchors: Vec<Anchored>,
     /// Whether commands run where they cannot change what governs the agent.
     pub is_confined: bool,
+    /// What programs of a session cannot change or read, beside what is always so.
+    pub sandbox: SandboxSettings,
     /// What the model is told before everything else.
     pub system: Option<String>,
     /// The only tools that the agent has; all unless given.
@@ -327,6 +331,7 @@ impl Config {
                 "off" => false,
                 other => return Err(usage(format!("the confinement of commands is `on` or `off`, not `{other}`"))),
             },
+            sandbox: file.sandbox.resolve().map_err(usage)?,
             system: file.system,
             only: None,
             mcp: file.mcp,

@@ -58,7 +58,7 @@ impl Hosting {
         let screen = Screen::to(std::io::sink(), std::io::sink(), Look::plain());
         let reach = Reach::Within(hub);
         let prepared = agent::prepare(&config, &self.home, HookRegistry::new(), &screen, &cancel, &reach).await?;
-        let Prepared { builder, watcher, log, servers, serving } = prepared;
+        let Prepared { builder, watcher, log, servers, serving, .. } = prepared;
         let serving = serving.context("a session in the server is connected to it")?;
         let participant = serving.participant.clone();
         let (tell, told) = tokio::sync::oneshot::channel();
@@ -92,10 +92,10 @@ impl Hosting {
     async fn test(&self, bundle: Option<String>) -> Result<serde_json::Value> {
         let config = self.config(None)?;
         let Some(text) = bundle else {
-            return hooks::tested(&hooks::chosen(None, &config, &self.home)?, &config.workspace, &self.home).await;
+            return hooks::tested(&hooks::chosen(None, &config, &self.home)?, &config, &self.home).await;
         };
         let (_folder, bundle) = written(&text)?;
-        hooks::tested(&bundle, &config.workspace, &self.home).await
+        hooks::tested(&bundle, &config, &self.home).await
     }
 
     async fn try_out(&self, trial: Trial) -> Result<Tried> {
@@ -107,7 +107,7 @@ impl Hosting {
         };
         let (_folder, bundle) = written(&text)?;
         let hooks = HookRegistry::new();
-        let host = bundles::register_alone(&bundle, &config.workspace, &self.home, &hooks)?;
+        let host = bundles::register_alone(&bundle, &config, &self.home, &hooks)?;
         hooks::tried(&hooks, &host, &event, data).await
     }
 }

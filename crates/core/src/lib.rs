@@ -2,6 +2,7 @@
 
 mod coordinator;
 pub mod driving;
+mod environment;
 mod event;
 mod guard;
 mod ports;
@@ -14,6 +15,7 @@ mod text;
 mod wildcard;
 
 pub use coordinator::*;
+pub use environment::{is_for_loader, is_inherited_by_commands, is_inherited_by_hooks};
 #[doc(no_inline)]
 pub use event::events::*;
 pub use event::*;

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{HookRegistry, Registration};
@@ -20,12 +21,24 @@ pub struct Host {
     /// What modules began to do and have not done yet, in whichever version of a bundle.
     pub(crate) unfinished: Arc<Unfinished>,
     confine: Option<Launcher>,
+    /// Folders that no program in the sandbox can change.
+    protected: Option<Arc<[PathBuf]>>,
     /// What modules count, by who they are: a new version of a bundle goes on counting. A std lock: nothing awaits while it is held.
     counted: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
 }
 
-/// Says what to put before the command of a program that is to be confined.
-type Launcher = Arc<dyn Fn(&Confine) -> Result<Vec<OsString>, String> + Send + Sync>;
+/// Gives the words to put before the command of a program.
+type Launcher = Arc<dyn Fn(&Sandbox<'_>) -> Result<Vec<OsString>, String> + Send + Sync>;
+
+/// The sandbox that the program of a hook runs in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox<'a> {
+    /// What the program may do, if the bundle says so: it gets exactly that, or does not run. Otherwise it runs in the sandbox of the agent's commands, as
+    /// far as the system has one.
+    pub confine: Option<&'a Confine>,
+    /// Files that its command line writes to, which it can therefore change unless they are in a protected folder.
+    pub outputs: &'a [PathBuf],
+}
 
 type NameSession = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
@@ -37,6 +50,7 @@ impl Host {
             name_session: None,
             unfinished: Arc::default(),
             confine: None,
+            protected: None,
             counted: Arc::default(),
         }
     }
@@ -48,14 +62,23 @@ impl Host {
         self
     }
 
-    /// How programs are confined that are to be: the words to put before their commands, or why it is not possible. Without this, hooks that are to be
-    /// confined cannot be registered, and programs of modules that are confined wherever it is possible are not.
+    /// Gives the words to put before the command of a program, so that it runs in a sandbox, or says why that is not possible. Without this, programs run with
+    /// the rights of the user, and hooks with `confine` cannot be registered.
     #[must_use]
-    pub fn confine(
+    pub fn sandbox(
         mut self,
-        launcher: impl Fn(&Confine) -> Result<Vec<OsString>, String> + Send + Sync + 'static,
+        launcher: impl Fn(&Sandbox<'_>) -> Result<Vec<OsString>, String> + Send + Sync + 'static,
     ) -> Self {
         self.confine = Some(Arc::new(launcher));
+        self
+    }
+
+    /// Names the folders that programs in the sandbox cannot change, and has the files of the user's own hooks pinned. A file that changes in one of these
+    /// folders was changed by the user, so its new version is used; a hook with a file that changes elsewhere does not run. Python hooks import from these
+    /// folders.
+    #[must_use]
+    pub fn protected(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected = Some(folders.into_iter().collect());
         self
     }
 
@@ -86,12 +109,23 @@ impl Host {
         self.confine.is_some()
     }
 
-    /// What to put before the command of a program that is to be confined.
+    /// The words to put before the command of a program that is to be confined.
     pub(crate) fn launcher(&self, confine: &Confine) -> Result<Vec<OsString>, String> {
         match &self.confine {
-            Some(launcher) => launcher(confine),
+            Some(launcher) => launcher(&Sandbox { confine: Some(confine), outputs: &[] }),
             None => Err("nothing here can do that".to_owned()),
         }
+    }
+
+    /// The words to put before the command of a program of which the bundle says nothing: it runs as the agent's commands do.
+    pub(crate) fn usual_launcher(&self, outputs: &[PathBuf]) -> Result<Vec<OsString>, String> {
+        let sandbox = Sandbox { confine: None, outputs };
+        self.confine.as_ref().map_or(Ok(Vec::new()), |launcher| launcher(&sandbox))
+    }
+
+    /// The folders that programs in the sandbox cannot change; none if files of hooks are not pinned.
+    pub(crate) fn protected_folders(&self) -> Option<&[PathBuf]> {
+        self.protected.as_deref()
     }
 }
 

@@ -20,7 +20,7 @@ pub use builtin::{MODULES, Module, WAITER};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
 pub use counts::COUNTER;
 pub use dumps::forbid_core_dumps;
-pub use host::Host;
+pub use host::{Host, Sandbox};
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};
 pub use template::Template;

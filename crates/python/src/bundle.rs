@@ -1,5 +1,6 @@
 //! Bundles, for Python: their rules, modules and programs stand beside hooks that are written in it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -178,14 +179,20 @@ pub(crate) struct BundleHost(Host);
 #[pymethods]
 impl BundleHost {
     /// `name_session` is called with the id of a session and the name that a hook gives to it. Hooks that are confined cannot read what is `hidden`.
+    /// The words of `launcher` stand before the commands of all others.
     #[new]
-    #[pyo3(signature = (workspace, name_session=None, hidden=Vec::new()))]
-    fn new(workspace: PathBuf, name_session: Option<Py<PyAny>>, hidden: Vec<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (workspace, name_session=None, hidden=Vec::new(), launcher=Vec::new()))]
+    fn new(
+        workspace: PathBuf,
+        name_session: Option<Py<PyAny>>,
+        hidden: Vec<PathBuf>,
+        launcher: Vec<OsString>,
+    ) -> PyResult<Self> {
         let shown = workspace.display();
         let scope = Scope::new(&workspace)
             .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
         let place = scope.workspace().to_owned();
-        let mut host = Host::new(scope).confine(move |confine| confine::for_hook(confine, &place, &hidden));
+        let mut host = Host::new(scope).sandbox(move |sandbox| confine::for_hook(sandbox, &place, &hidden, &launcher));
         if let Some(give) = name_session {
             // It is called on another thread, which has no loop: what Python does with it must not need one.
             host = host.name_session(move |id, name| {

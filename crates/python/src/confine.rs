@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use amplifier_modules::bundle::Confine;
+use amplifier_modules::Sandbox;
 use amplifier_modules::confine::{Launcher, Level, Policy, launch};
 use pyo3::prelude::*;
 
@@ -32,8 +32,15 @@ pub(crate) fn launcher(
     })
 }
 
-/// The words to put before the command of a hook that is to be confined, or why that is not possible.
-pub(crate) fn for_hook(confine: &Confine, workspace: &Path, hidden: &[PathBuf]) -> Result<Vec<OsString>, String> {
+/// The words to put before the command of a hook: `usual`, which stand before the agent's commands, or others if the bundle wants a stricter sandbox; or why
+/// that is not possible.
+pub(crate) fn for_hook(
+    sandbox: &Sandbox<'_>,
+    workspace: &Path,
+    hidden: &[PathBuf],
+    usual: &[OsString],
+) -> Result<Vec<OsString>, String> {
+    let Some(confine) = sandbox.confine else { return Ok(usual.to_vec()) };
     let starter = Python::attach(|py| starter(py).map_err(|error| error.value(py).to_string()))?;
     let launcher = Policy::of_hook(confine, workspace, hidden).and_then(|policy| policy.launcher(&starter));
     launcher.map_err(|error| error.to_string())

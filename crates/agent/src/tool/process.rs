@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use amplifier_core::is_inherited_by_commands;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
@@ -22,9 +23,6 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 /// How much is read of what is still in the pipe at the end: as much as fits into one.
 const PIPE: usize = 1024 * 1024;
-
-/// Variables whose names hold one of these are taken for secrets, and are not for commands.
-const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
 
 /// A command that runs in a process group of its own, which ends when this is dropped.
 pub(super) struct Process {
@@ -60,11 +58,8 @@ impl Process {
         let mut bash = workspace.command("bash");
         bash.arg("-c").arg(command).current_dir(workspace.root());
         bash.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-        for (name, _) in std::env::vars_os() {
-            let upper = name.to_string_lossy().to_ascii_uppercase();
-            if SECRETS.iter().any(|secret| upper.contains(secret)) {
-                bash.env_remove(name);
-            }
+        for (name, _) in std::env::vars_os().filter(|(name, _)| !is_inherited_by_commands(name)) {
+            bash.env_remove(name);
         }
         let child = bash.spawn()?;
         let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(Errno::SRCH)?;

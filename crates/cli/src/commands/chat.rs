@@ -73,7 +73,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let hooks = HookRegistry::new();
     let reach = Reach::Socket { takes_prompts: true };
     let prepared = agent::prepare(&config, home, hooks.clone(), &screen, &cancel, &reach).await?;
-    let Prepared { builder, watcher, log, servers, serving } = prepared;
+    let Prepared { builder, watcher, log, servers, sandbox, serving } = prepared;
     stop_on_ctrl_c(&cancel, &screen);
     stop_when_told(&cancel, &hooks)?;
     let told = Told::listen()?;
@@ -86,7 +86,8 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
         serving.started(&session);
     }
     let remote = Remote::listen(serving, &cancel);
-    screen.note(&format!("session {}; /help shows what you can do, Ctrl-D ends it", session.id()));
+    let (id, sandbox) = (session.id(), sandbox.as_str());
+    screen.note(&format!("session {id}; sandbox: {sandbox}; /help shows what you can do, Ctrl-D ends it"));
     let result = talk(&session, &screen, &watcher, &remote, home, told).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
     remote.bye(reason).await;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use amplifier_agent::provider::Script;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
-use amplifier_modules::bundle::BundleLevel;
+use amplifier_modules::bundle::{BundleLevel, Levels};
 use amplifier_server::client::Address;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -17,7 +17,7 @@ use super::output::unread_stdout;
 use crate::agent::open_log;
 use crate::bundles::{self, Bundles, Project, State};
 use crate::config::{Config, Flags, Setting, Who};
-use crate::confine::Protection;
+use crate::confine::{ActiveSandbox, Protection, SandboxLevel};
 use crate::home::{Home, make_private};
 use crate::rules::InForce;
 use crate::terminal::{Reading, visible};
@@ -51,7 +51,8 @@ impl Doctor {
         // A bundle with a mistake in it is told among the findings.
         let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
         let config = config.under(&levels);
-        let findings = findings(&config, home, &config.who(&levels)?);
+        let sandbox = sandbox(&config, home, &levels);
+        let findings = findings(&config, home, &config.who(&levels)?, &sandbox);
         let is_well = findings.iter().all(|finding| finding.is_well);
         let mut out = unread_stdout();
         if self.json {
@@ -63,10 +64,21 @@ impl Doctor {
                 .iter()
                 .map(|Finding { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
             let findings: Vec<_> = findings.collect();
+            let sandbox = sandbox.as_ref().ok().map(|(level, protection)| {
+                json!({
+                    "level": level.as_str(),
+                    "reason": level.reason(),
+                    "advice": level.advice(),
+                    "read_only": protection.read_only(),
+                    "hidden": protection.hidden(),
+                    "missing": protection.missing(&config.sandbox),
+                })
+            });
+            let file = config.file.to_string_lossy();
             writeln!(
                 out,
                 "{}",
-                json!({ "ok": is_well, "file": config.file.to_string_lossy(), "settings": settings, "findings": findings })
+                json!({ "ok": is_well, "file": file, "settings": settings, "findings": findings, "sandbox": sandbox })
             )?;
         } else {
             writeln!(out, "Configuration ({})\n", config.file.display())?;
@@ -88,7 +100,9 @@ impl Doctor {
 fn bundles(config: &Config, home: &Home) -> Result<String> {
     let bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
-    bundles::register(&levels, &config.workspace, home, &HookRegistry::new())?;
+    if levels.bundles().next().is_some() {
+        bundles::register(&levels, config, home, &HookRegistry::new())?;
+    }
     let project = bundles.project.as_ref();
     if let Some(Project { state: State::Unusable(_), .. }) = project {
         bail!(project.and_then(Project::warning).unwrap_or_default());
@@ -166,7 +180,35 @@ fn model(who: &Who) -> Result<String, String> {
     }
 }
 
-fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
+/// The sandbox that a session would have, and what it protects.
+fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(SandboxLevel, Protection)> {
+    let workspace = config.workspace.canonicalize().unwrap_or_else(|_| config.workspace.clone());
+    let bundles = levels.bundles().map(|(_, bundle)| bundle);
+    let protection = Protection::current(config, home, &workspace, bundles)?;
+    Ok((ActiveSandbox::find(config, &protection).level, protection))
+}
+
+/// What the sandbox does, and what it does not.
+fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &Protection) -> Result<String, String> {
+    let (read_only, hidden) = (protection.read_only().len(), protection.hidden().iter().filter(|path| path.exists()));
+    let places = format!("{} read-only, {} hidden", counted(read_only, "place"), hidden.count());
+    let missing: Vec<String> =
+        protection.missing(&config.sandbox).iter().map(|path| format!("`{}`", path.display())).collect();
+    let missing = match missing.is_empty() {
+        true => String::new(),
+        false => format!("; not there, so not protected: {}", missing.join(", ")),
+    };
+    let advice = level.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+    match level.reason() {
+        None => Ok(format!("{}: {places}{missing}", level.as_str())),
+        Some(reason) if level.is_sandbox() => {
+            Err(format!("{}, which is weaker than namespaces: {places}{missing}; {reason}{advice}", level.as_str()))
+        }
+        Some(reason) => Err(format!("{} of commands only, which is weaker: {reason}{advice}", level.as_str())),
+    }
+}
+
+fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(SandboxLevel, Protection)>) -> Vec<Finding> {
     let finding = |what, result: Result<String, String>| match result {
         Ok(about) => Finding { what, is_well: true, about },
         Err(about) => Finding { what, is_well: false, about },
@@ -186,10 +228,10 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         Ok(status) if status.success() => Ok("is there".to_owned()),
         _ => Err("is missing; the tool `Bash` needs it".to_owned()),
     };
-    let confinement = match Protection::home(home).and_then(|protection| protection.launcher()) {
-        _ if !config.is_confined => Ok("is off: commands are denied by what is seen of them alone".to_owned()),
-        Ok(_) => Ok("commands cannot change bundles, keys or the audit log".to_owned()),
-        Err(error) => Err(format!("commands are not confined, so protection from them is weaker: {}", reasons(&error))),
+    let sandbox = match sandbox {
+        _ if !config.is_confined => Ok("analysis of commands only: `confinement` is `off`".to_owned()),
+        Ok((level, protection)) => about_sandbox(config, level, protection),
+        Err(error) => Err(reasons(error)),
     };
     let server = match Address::find(&home.server_folder()) {
         Ok(Some(address)) => Ok(format!("runs at {} (process {})", address.url, address.pid)),
@@ -205,7 +247,7 @@ fn findings(config: &Config, home: &Home, who: &Who) -> Vec<Finding> {
         finding("bundles", bundles(config, home).map_err(|error| reasons(&error))),
         finding("approvals", rules),
         finding("bash", bash),
-        finding("confinement", confinement),
+        finding("sandbox", sandbox),
         finding("server", server),
     ]
 }

@@ -143,7 +143,7 @@ impl Done {
 
 /// Starts a session, does the task, and ends the session.
 async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &str) -> Result<Done> {
-    let Prepared { builder, watcher, log, servers, serving } = prepared;
+    let Prepared { builder, watcher, log, servers, serving, .. } = prepared;
     let served = serving.map(|serving| serving.obey(cancel));
     let session = match builder.start().await {
         Ok(session) => session,

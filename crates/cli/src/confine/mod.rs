@@ -1,15 +1,20 @@
 //! Confinement of programs: this program starts others through itself, as `amplifier confined OPTIONS -- PROGRAM ARGUMENTS`, which confines itself and
 //! starts the program.
 
+mod active;
+mod folders;
+mod lists;
 mod protection;
+mod settings;
 
+pub use active::{ActiveSandbox, SandboxLevel};
 pub use protection::Protection;
+pub use settings::SandboxSettings;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use amplifier_modules::bundle::Confine;
+use amplifier_modules::Sandbox;
 use amplifier_modules::confine::{self, Launcher, NotConfined, Policy};
 
 /// The word that makes this program a launcher. It is not for people, so no help names it.
@@ -44,11 +49,21 @@ pub fn session_launcher() -> Vec<OsString> {
     Policy::session_launcher(&[THIS.into(), CONFINED.into()])
 }
 
-/// The words to put before the command of a hook that is to be confined. No hook needs the keys that sign for what happens.
+/// The words to put before the command of a hook: those that stand before the agent's commands, or others if the bundle wants a stricter sandbox.
 ///
 /// # Errors
 /// In words, if this system cannot do it.
-pub fn for_hook(confine: &Confine, workspace: &Path, keys: &[PathBuf]) -> Result<Vec<OsString>, String> {
-    let launcher = Policy::of_hook(confine, workspace, keys).and_then(|policy| launcher(&policy));
-    launcher.map_err(|error| error.to_string())
+pub fn for_hook(hook: &Sandbox<'_>, protection: &Protection, active: &ActiveSandbox) -> Result<Vec<OsString>, String> {
+    let mut base = protection.policy();
+    let Some(confine) = hook.confine else {
+        let writes_to_protected = base.read_only.iter().any(|place| hook.outputs.contains(place));
+        if !active.level.is_sandbox() || !writes_to_protected {
+            return Ok(active.words.clone());
+        }
+        base.read_only.retain(|place| !hook.outputs.contains(place));
+        return Ok(strongest_launcher(&base).words);
+    };
+    let policy = Policy::of_hook(confine, protection.workspace(), &base.hidden);
+    let policy = policy.map(|policy| Policy { read_only: base.read_only, ..policy });
+    policy.and_then(|policy| launcher(&policy)).map_err(|error| error.to_string())
 }

@@ -38,7 +38,8 @@ fn tried(kind: &str, confine: &str) -> String {
     let program = TRIES
         .replace("PORT", &server.local_addr().unwrap().port().to_string())
         .replace("WORKSPACE", &place.at("workspace").display().to_string())
-        .replace("ELSEWHERE", &place.at("home").display().to_string());
+        .replace("ELSEWHERE", &place.at("elsewhere").display().to_string());
+    std::fs::create_dir(place.at("elsewhere")).unwrap();
     place.write("tries.py", &program);
     let bundle = format!(
         "hooks:\n  - {kind}: [python3, tries.py, {kind}]\n    name: tries\n    on: tool:pre\n    on_error: deny\n{confine}"

@@ -85,9 +85,11 @@ fn the_doctor_says_whether_commands_are_confined() {
     let place = Place::with(serde_json::json!([]));
     if is_possible() {
         let told = place.amplifier(&["doctor"]).out;
-        assert!(told.contains("✓ confinement    commands cannot change bundles, keys or the audit log\n"), "{told}");
+        assert!(told.contains("  ✓ sandbox        namespaces: "), "{told}");
     }
     let told = Running::start(without_namespaces(place.command(&["doctor"]))).end().out;
-    let expected = "✗ confinement    commands are not confined, so protection from them is weaker: this system allows no user namespaces: ";
+    let expected =
+        "✗ sandbox        analysis of commands only, which is weaker: this system allows no user namespaces: ";
     assert!(told.contains(expected), "{told}");
+    assert!(told.contains("to allow them: sudo sysctl -w user.max_user_namespaces=15000"), "{told}");
 }

@@ -144,6 +144,8 @@ pub(crate) struct Place<'a> {
     pub(crate) folder: &'a Path,
     /// The files that programs which it starts need to be as they were trusted.
     pub(crate) held: Option<Arc<Held>>,
+    /// `true` if the bundle is the user's own, not one that comes with a project.
+    pub(crate) is_own: bool,
     /// Who it is: the same in all versions of a bundle.
     pub(crate) who: &'a str,
 }

@@ -72,7 +72,10 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     };
     let scope = place.host.scope.clone();
     // Agents can write to the settings of a repository, so git is confined wherever that can be had.
-    let launcher = if options.git { place.host.launcher(&Confine::default()).unwrap_or_default() } else { Vec::new() };
+    let launcher = match options.git {
+        true => place.host.launcher(&Confine::default()).or_else(|_| place.host.usual_launcher(&[]))?,
+        false => Vec::new(),
+    };
     Ok(vec![Part::gate(&[event], Status { options, timeout, launcher, scope })])
 }
 

@@ -1,8 +1,11 @@
 //! What the program of a hook may do.
 
+use std::fmt;
+
 use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 
 /// What the program of a hook may do. `confine: {}` is the strictest: it writes nothing and has no network.
 ///
@@ -37,18 +40,19 @@ pub enum MayWrite {
 }
 
 /// Reads `confine`, of which an empty value is a mistake: whoever writes the word means to confine.
-pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Confine>, D::Error> {
-    let given = Option::<Confine>::deserialize(deserializer)?;
-    given.map(Some).ok_or_else(|| {
-        serde::de::Error::custom("`confine` is empty; write `confine: {}` for no network and no writing")
-    })
+pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Confinement>, D::Error> {
+    let given = Option::<Confinement>::deserialize(deserializer)?;
+    given
+        .map(Some)
+        .ok_or_else(|| D::Error::custom("`confine` is empty; write `confine: {}` for no network and no writing"))
 }
 
-/// What the programs of a module may do, as its options have it: what `confine` of a hook says, or `false`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+/// What the programs of a hook may do, if its bundle says so. Without it, they run in the sandbox of the agent's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
 #[schemars(untagged)]
-pub(crate) enum Confinement {
-    /// `false`: whatever their user can.
+pub enum Confinement {
+    /// `false`: no sandbox, whatever the user can. It counts in the user's own bundles only; in a project's, it is as if nothing was said.
     Off(#[schemars(extend("const" = false))] bool),
     /// That and nothing else.
     To(Confine),
@@ -56,11 +60,27 @@ pub(crate) enum Confinement {
 
 impl<'de> Deserialize<'de> for Confinement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let given = Value::deserialize(deserializer)?;
-        match given {
-            Value::Bool(false) => Ok(Self::Off(false)),
-            Value::Object(_) => Confine::deserialize(given).map(Self::To).map_err(serde::de::Error::custom),
-            _ => Err(serde::de::Error::custom("write what it may do, such as `{ network: true }`, or `false`")),
+        struct Given;
+
+        impl<'de> Visitor<'de> for Given {
+            type Value = Confinement;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("what it may do, such as `{ network: true }`, or `false`")
+            }
+
+            fn visit_bool<E: Error>(self, given: bool) -> Result<Confinement, E> {
+                match given {
+                    false => Ok(Confinement::Off(false)),
+                    true => Err(E::custom("write what it may do, such as `{ network: true }`, or `false`")),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Confinement, A::Error> {
+                Confine::deserialize(MapAccessDeserializer::new(map)).map(Confinement::To)
+            }
         }
+
+        deserializer.deserialize_any(Given)
     }
 }

@@ -9,7 +9,7 @@ use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError,
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::confine::{self, Confine};
+use super::confine::{self, Confinement};
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 use crate::transport::{Grant, shown_address};
@@ -80,9 +80,9 @@ pub struct HookEntry {
 
     /// Programs: what is added to their environment.
     pub env: BTreeMap<String, String>,
-    /// Programs: what they may do; everything unless given.
+    /// Programs: what they may do, or, in the user's own bundles, `false` for no sandbox; what the agent's commands may do unless given.
     #[serde(deserialize_with = "confine::read")]
-    pub confine: Option<Confine>,
+    pub confine: Option<Confinement>,
     /// Programs: files that they need and their command does not name, such as what they import. Trust pins them, too.
     pub files: Vec<String>,
     /// Workers: how many run side by side, up to 64.

@@ -179,7 +179,7 @@ impl Loaded {
     }
 
     /// Where the files are that were read, whatever folder is current by now.
-    pub(crate) fn places(&self) -> impl Iterator<Item = PathBuf> {
+    pub fn places(&self) -> impl Iterator<Item = PathBuf> {
         self.files.iter().map(|file| self.base.join(file))
     }
 
@@ -250,6 +250,8 @@ pub struct Placed {
     pub(crate) source: Arc<str>,
     /// The files that its program needs to be as they were trusted.
     pub(crate) held: Option<Arc<Held>>,
+    /// `true` if the bundle is the user's own, not one that comes with a project.
+    pub(crate) is_own: bool,
 }
 
 impl Placed {
@@ -468,6 +470,7 @@ fn add_text(
         entry,
         source: source.clone(),
         held: None,
+        is_own: !matches!(reading, Reading::Pinned),
     }));
     loaded.tests.extend(bundle.tests.into_iter().map(|case| (file.to_owned(), case.value)));
     loaded.files.push(file.to_owned());

@@ -12,8 +12,7 @@ mod register;
 mod schema;
 mod settings;
 
-pub(crate) use confine::Confinement;
-pub use confine::{Confine, MayWrite};
+pub use confine::{Confine, Confinement, MayWrite};
 pub use entry::{HookEntry, HookKind, Misfit, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};

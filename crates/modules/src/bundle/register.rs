@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{
-    Action, EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Map, OnError, Placement,
+    Action, EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Level, Map, OnError, Placement,
     Registration,
 };
 
 use super::hearing::Hearing;
-use super::{BundleError, HookEntry, HookKind, Loaded, OneOrMany, Placed};
+use super::{BundleError, Confinement, HookEntry, HookKind, Loaded, OneOrMany, Placed};
 use crate::builtin::{AnyHook, Place};
 use crate::condition::{Condition, ConditionError, Scope};
 use crate::host::Host;
@@ -96,6 +96,12 @@ impl Loaded {
             let earlier = namesakes.entry(name.clone()).or_default();
             let who = format!("{name} {earlier}");
             *earlier += 1;
+            let mut placed = placed.clone();
+            if let Some(protected) = host.protected_folders().filter(|_| placed.is_own && placed.held.is_none()) {
+                let held = placed.hold_own(host, protected).map_err(|error| placed.problem(error.to_string()))?;
+                placed.held = Some(Arc::new(held));
+            }
+            let placed = &placed;
             let sameness = Arc::new(Sameness::of(placed, host.scope.workspace()));
             let before = running.hooks.get(&who).filter(|(before, _)| before.is_same(&sameness));
             let (is_kept, parts) = match before {
@@ -105,7 +111,7 @@ impl Loaded {
             made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), scope: host.scope.clone() });
         }
         // Made from files, some of them: what was trusted is still what is there.
-        for placed in &self.hooks {
+        for placed in made.iter().map(|made| &made.placed) {
             placed.held.as_ref().map_or(Ok(()), |held| held.check()).map_err(|why| placed.problem(why))?;
         }
         Ok(made)
@@ -252,6 +258,8 @@ pub(super) struct BundleHook {
     /// What the bundle says about how long its injections stay.
     ephemeral: Option<bool>,
     scope: Arc<Scope>,
+    /// The files of the hook, of which a new version may have to be told.
+    held: Option<Arc<Held>>,
     answers: Answers,
 }
 
@@ -277,13 +285,15 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
     let hook = |answers| {
         let condition = condition()?;
         host.scope.counts().want(condition.iter().flat_map(Condition::counted));
-        Ok(Arc::new(BundleHook { condition, ephemeral: entry.ephemeral, scope: host.scope.clone(), answers }))
+        let (ephemeral, scope, held) = (entry.ephemeral, host.scope.clone(), placed.held.clone());
+        Ok(Arc::new(BundleHook { condition, ephemeral, scope, held, answers }))
     };
     let name = entry.shown_name();
     let answers = match kind {
         HookKind::Module(module) => {
             let none = Map::new();
-            let place = Place { host, folder: placed.folder(), held: placed.held.clone(), who };
+            let (folder, held, is_own) = (placed.folder(), placed.held.clone(), placed.is_own);
+            let place = Place { host, folder, held, is_own, who };
             let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place);
             let parts = parts.map_err(|error| placed.problem_in("config", error))?;
             let parts = parts.into_iter().map(|part| {
@@ -360,14 +370,14 @@ fn program(placed: &Placed, command: &OneOrMany, host: &Host) -> Result<Program,
         OneOrMany::One(line) => Program::line(line),
         OneOrMany::Many(words) => Program::new(words),
     };
-    let program = match &placed.entry.confine {
-        Some(confine) => {
-            let launcher = host.launcher(confine);
-            program.launcher(launcher.map_err(|error| placed.problem(format!("it cannot be confined: {error}")))?)
-        }
-        None => program,
+    let launcher = match &placed.entry.confine {
+        Some(Confinement::To(confine)) => host.launcher(confine),
+        Some(Confinement::Off(_)) if placed.is_own => Ok(Vec::new()),
+        Some(Confinement::Off(_)) | None => host.usual_launcher(&placed.outputs()),
     };
-    let program = program.folder(placed.folder()).held(placed.held.clone());
+    let launcher = launcher.map_err(|error| placed.problem(format!("it cannot be confined: {error}")))?;
+    let program = program.launcher(launcher).folder(placed.folder()).held(placed.held.clone());
+    let program = program.python_path(placed.import_folders(host));
     Ok(placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
 }
 
@@ -394,6 +404,13 @@ impl Hook for BundleHook {
                 (true, _) => Placement::NextCall,
                 (false, _) => Placement::History,
             };
+        }
+        let news = self.held.as_ref().map(|held| held.take_news()).unwrap_or_default();
+        if !news.is_empty() {
+            let (level, own) =
+                result.message.take().map_or((Level::Warning, None), |message| (message.level, Some(message.text)));
+            let text = news.into_iter().chain(own).collect::<Vec<_>>().join("\n");
+            result = result.message(level.max(Level::Warning), text);
         }
         Ok(result)
     }

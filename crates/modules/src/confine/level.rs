@@ -37,12 +37,18 @@ pub struct Launcher {
 impl Launcher {
     /// The words with more pinned files: for programs that differ in nothing else.
     pub fn pinning(&self, files: &[PinnedFile]) -> Vec<OsString> {
-        let mut words = self.words.clone();
-        words.pop();
+        pinning(&self.words, files)
+    }
+}
+
+/// The words of a launcher with more pinned files.
+pub(crate) fn pinning(words: &[OsString], files: &[PinnedFile]) -> Vec<OsString> {
+    let mut words = words.to_vec();
+    if !files.is_empty() && words.pop_if(|word| word == END).is_some() {
         words.extend(files.iter().flat_map(PinnedFile::arguments));
         words.push(END.into());
-        words
     }
+    words
 }
 
 impl Policy {

@@ -24,6 +24,7 @@ mod mounts;
 mod namespace;
 mod pins;
 
+pub(crate) use level::pinning;
 pub use level::{Launcher, Level};
 pub use policy::{PinnedFile, Policy};
 

@@ -78,7 +78,7 @@ impl Hook for CommandHook {
         if let Some(denial) = program.denied().await? {
             return Ok(denial);
         }
-        conclude(&run(program, &request, *timeout, *most_output).await?, *timeout)
+        program.denying_changed(conclude(&run(program, &request, *timeout, *most_output).await?, *timeout))
     }
 }
 

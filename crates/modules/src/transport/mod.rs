@@ -27,7 +27,7 @@ pub(crate) use http::shown_address;
 pub use http::{HttpHook, HttpOptions};
 pub(crate) use post::Post;
 pub use process::Program;
-pub(crate) use process::{describe, is_secret};
+pub(crate) use process::describe;
 pub use protocol::{PROTOCOL, Request};
 pub(crate) use run::{Ran, run};
 pub use variables::{Unexpanded, expand};

@@ -11,7 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::{HookError, HookResult};
+use amplifier_core::{HookError, HookResult, is_for_loader, is_inherited_by_hooks};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::AsyncWriteExt;
@@ -19,6 +19,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::{TransportError, tail, variables::expanded};
+use crate::confine::{PIN_MISMATCH_TEXT, pinning};
 use crate::trust::Held;
 
 /// How often is looked for processes that left their group, while new ones are found.
@@ -30,13 +31,11 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 /// How much of stderr is part of an error's text.
 const LONGEST_STDERR: usize = 1000;
 
-/// Variables whose names hold one of these are taken for secrets: a hook gets those that it is given by name.
-const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
-
 /// A program and the surroundings in which it runs.
 ///
-/// It gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`,
-/// `CREDENTIAL` or `PRIVATE` in them. To hand such a one over, name it: `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`.
+/// It gets the environment of the agent, but for variables whose names look like secrets (with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL` or
+/// `PRIVATE` in them) and those that make an interpreter run other code (`LD_PRELOAD`, `BASH_ENV`, `PYTHONPATH`). To hand such a one over, name it:
+/// `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`. Python does not import from the user's site-packages.
 ///
 /// ```
 /// use amplifier_modules::transport::Program;
@@ -52,8 +51,11 @@ pub struct Program {
     pub folder: Option<PathBuf>,
     /// Variables beside those of the agent. `${NAME}` in a value is a variable of the agent.
     pub environment: Vec<(String, String)>,
+    /// The words that stand before the command.
+    launcher: Vec<OsString>,
+    /// The folders that Python imports from beside its own, if it does not import from wherever its script is.
+    python_path: Option<Vec<PathBuf>>,
     held: Option<Arc<Held>>,
-    has_launcher: bool,
 }
 
 impl Program {
@@ -63,8 +65,9 @@ impl Program {
             command: command.into_iter().map(Into::into).collect(),
             folder: None,
             environment: Vec::new(),
+            launcher: Vec::new(),
+            python_path: None,
             held: None,
-            has_launcher: false,
         }
     }
 
@@ -78,9 +81,14 @@ impl Program {
     /// launcher.
     #[must_use]
     pub fn launcher(mut self, launcher: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        let before = self.command.len();
-        self.command.splice(..0, launcher.into_iter().map(Into::into));
-        self.has_launcher |= self.command.len() > before;
+        self.launcher = launcher.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Has Python import from these folders, which commands of the agent cannot change, and not from wherever its script is.
+    #[must_use]
+    pub(crate) fn python_path(mut self, folders: Vec<PathBuf>) -> Self {
+        self.python_path = Some(folders);
         self
     }
 
@@ -118,6 +126,17 @@ impl Program {
         Ok(checked.err())
     }
 
+    /// Turns the failure of a program whose files had other bytes when it was started than when they were looked at into a denial, as
+    /// [`denied`](Self::denied) does.
+    pub(super) fn denying_changed(&self, answer: Result<HookResult, HookError>) -> Result<HookResult, HookError> {
+        match answer {
+            Err(error) if !self.launcher.is_empty() && error.to_string().contains(PIN_MISMATCH_TEXT) => {
+                Ok(HookResult::deny("a file of the hook changed while it was started, so it did not run"))
+            }
+            answer => answer,
+        }
+    }
+
     /// Puts in what the values name.
     pub(super) fn resolve(mut self, hook: &str) -> Result<Self, TransportError> {
         if self.command.first().is_none_or(|program| program.is_empty()) {
@@ -141,21 +160,32 @@ impl Program {
     }
 
     fn spawn(&self) -> io::Result<Process> {
-        let (program, arguments) = self.command.split_first().ok_or(Errno::INVAL)?;
+        let words = self.words();
+        let (program, arguments) = words.split_first().ok_or(Errno::INVAL)?;
         let mut command = Command::new(program);
         command.args(arguments);
         // A process that leads a group cannot start a session.
-        if !self.has_launcher {
+        if self.launcher.is_empty() {
             command.process_group(0);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_secret(name)) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| !is_inherited_by_hooks(name)) {
             command.env_remove(name);
         }
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        // What a command of the agent wrote into the user's site-packages is not imported, nor run as a `.pth` file.
+        command.env("PYTHONNOUSERSITE", "1");
+        if let Some(folders) = &self.python_path {
+            command.env("PYTHONSAFEPATH", "1");
+            if let Some(folders) = std::env::join_paths(folders).ok().filter(|folders| !folders.is_empty()) {
+                command.env("PYTHONPATH", folders);
+            }
+        }
+        command.envs(
+            self.environment.iter().filter(|variable| !self.is_late(variable)).map(|(name, value)| (name, value)),
+        );
         let mut child = command.spawn()?;
         // First of all the group: whatever fails after this, it ends.
         let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(Errno::SRCH)?;
@@ -166,10 +196,25 @@ impl Program {
     }
 }
 
-/// Whether a variable of that name is taken for a secret.
-pub(crate) fn is_secret(name: &OsStr) -> bool {
-    let upper = name.to_string_lossy().to_ascii_uppercase();
-    SECRETS.iter().any(|secret| upper.contains(secret))
+impl Program {
+    /// The launcher, the command, and between them what sets the variables that the launcher must not see.
+    fn words(&self) -> Vec<OsString> {
+        let late = self.environment.iter().filter(|variable| self.is_late(variable));
+        let late: Vec<OsString> = late.map(|(name, value)| format!("{name}={value}").into()).collect();
+        let pins = self.held.as_ref().map(|held| held.pinned_files()).unwrap_or_default();
+        let mut words = pinning(&self.launcher, &pins);
+        if !late.is_empty() {
+            words.push("/usr/bin/env".into());
+            words.extend(late);
+        }
+        words.extend(self.command.iter().cloned());
+        words
+    }
+
+    /// `true` if a variable would make the loader put other code into the launcher, before that confines itself.
+    fn is_late(&self, (name, _): &(String, String)) -> bool {
+        !self.launcher.is_empty() && is_for_loader(OsStr::new(name))
+    }
 }
 
 /// The values of variables may be secrets.

@@ -95,6 +95,7 @@ impl Hook for WorkerHook {
             answer.await.unwrap_or_else(|_| Err(HookError::failed("the worker was ended with its runtime")))
         };
         let limit = self.options.timeout;
-        timeout(limit, exchange).await.unwrap_or(Err(HookError::TimedOut(limit)))
+        let answer = timeout(limit, exchange).await.unwrap_or(Err(HookError::TimedOut(limit)));
+        self.options.program.denying_changed(answer)
     }
 }

@@ -1,24 +1,41 @@
 //! The files of a hook, looked at again before its program starts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::change::{Change, Difference};
+use super::own::{LARGEST, is_changeable};
 use super::pin::{Pin, Stamp, leads_to, pin, place};
+use crate::confine::PinnedFile;
 
-/// The files that a hook names, as they were when the person trusted them.
+/// The files that a hook names, as they were when the person trusted them or when the session read them.
 #[derive(Debug)]
 pub(crate) struct Held {
-    files: Vec<HeldFile>,
+    /// A std lock, as all here: nothing awaits while it is held.
+    files: Mutex<Vec<HeldFile>>,
     /// What the hook names and was not there.
     absent: Vec<PathBuf>,
-    /// The stamps with which files were last found unchanged. A std lock: nothing awaits while it is held.
+    on_change: OnChange,
+    /// The stamps with which files were last found unchanged.
     seen: Mutex<BTreeMap<PathBuf, Stamp>>,
+    /// What the user has not been told yet.
+    news: Mutex<Vec<String>>,
+}
+
+/// What becomes of a file that has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OnChange {
+    /// The hook does not run until the user has trusted the new version: the file comes with a project.
+    Distrust,
+    /// The hook of the user runs with the new version, and the user is told, if the file is in one of these folders, which no program of the
+    /// session can change. Elsewhere a command may have changed it, so the hook does not run.
+    Adopt(Vec<PathBuf>),
 }
 
 /// A file that a hook names.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HeldFile {
     /// By which name.
     pub(super) name: PathBuf,
@@ -29,27 +46,73 @@ pub(super) struct HeldFile {
 }
 
 impl Held {
-    pub(super) fn new(files: Vec<HeldFile>, absent: Vec<PathBuf>) -> Self {
-        Self { files, absent, seen: Mutex::default() }
+    pub(super) fn new(files: Vec<HeldFile>, absent: Vec<PathBuf>, on_change: OnChange) -> Self {
+        let (files, seen, news) = (Mutex::new(files), Mutex::default(), Mutex::default());
+        Self { files, absent, on_change, seen, news }
     }
 
-    /// Whether the same files are to be as they were.
+    /// `true` if the same files are to be as they were.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.files == other.files && self.absent == other.absent
+        // One lock after the other: the two may be one.
+        self.files() == other.files() && self.absent == other.absent && self.on_change == other.on_change
     }
 
-    /// Looks at the files, and says what has changed. It blocks: a file that was touched is hashed.
+    /// Looks at the files, and says what has changed if the hook must not run. It blocks: a file that was touched is hashed.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let change = |file: &PathBuf, difference| Change { file: file.clone(), difference };
-        let differing = self.files.iter().find_map(|held| Some(change(&held.place, self.difference(held)?)));
-        let new = || self.absent.iter().find(|file| file.is_file()).map(|file| change(file, Difference::New));
-        match differing.or_else(new) {
-            None => Ok(()),
-            Some(change) => Err(format!(
-                "{change} since the bundle was trusted, so the hook did not run; look at it and trust it anew: \
-                 amplifier hooks trust"
-            )),
+        for held in self.files() {
+            let Some(difference) = self.difference(&held) else { continue };
+            let change = Change { file: held.place.clone(), difference };
+            match &self.on_change {
+                OnChange::Distrust => return Err(distrusted(&change)),
+                OnChange::Adopt(folders) => self.adopt(&held, folders).map_err(|why| format!("{change}: {why}"))?,
+            }
         }
+        match self.absent.iter().find(|file| file.is_file()) {
+            None => Ok(()),
+            Some(file) => Err(distrusted(&Change { file: file.clone(), difference: Difference::New })),
+        }
+    }
+
+    /// What the user is to be told, once.
+    pub(crate) fn take_news(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.news))
+    }
+
+    /// The files for a launcher, which starts the program with the very bytes that were looked at. Larger files, and those that no program of the user can
+    /// change, are only looked at.
+    pub(crate) fn pinned_files(&self) -> Vec<PinnedFile> {
+        let is_copied = |file: &HeldFile| {
+            let is_small = file.place.metadata().is_ok_and(|metadata| metadata.len() <= LARGEST);
+            is_small && is_changeable(&file.place)
+        };
+        let files = self.files().into_iter().filter(is_copied);
+        let mut files: Vec<PinnedFile> =
+            files.map(|file| PinnedFile { path: file.place, sha256: *file.pin.sha256.as_bytes() }).collect();
+        // One file may have several names.
+        files.dedup();
+        files
+    }
+
+    fn files(&self) -> Vec<HeldFile> {
+        lock(&self.files).clone()
+    }
+
+    /// Goes on with the version of a file that is there now.
+    fn adopt(&self, held: &HeldFile, folders: &[PathBuf]) -> Result<(), String> {
+        const UNPROTECTED: &str = "commands can change its folder, so the hook did not run; start a new session, or move the files of the hook to a \
+                                   folder of their own";
+        let unreadable = |error: io::Error| format!("{error}, so the hook did not run");
+        let place = place(&held.name).map_err(unreadable)?;
+        let (pin, _) = pin(&place).map_err(unreadable)?;
+        let is_protected = |file: &Path| folders.iter().any(|folder| file.starts_with(folder));
+        if !is_protected(&place) || pin.leads_to.as_deref().is_some_and(|file| !is_protected(file)) {
+            return Err(UNPROTECTED.to_owned());
+        }
+        lock(&self.news).push(format!("`{}` has changed; its new version is used from now on", place.display()));
+        for file in lock(&self.files).iter_mut().filter(|file| file.name == held.name) {
+            (file.place, file.pin) = (place.clone(), pin.clone());
+        }
+        Ok(())
     }
 
     fn difference(&self, held: &HeldFile) -> Option<Difference> {
@@ -62,15 +125,26 @@ impl Held {
         }
         let Ok(metadata) = std::fs::metadata(file) else { return Some(Difference::Gone) };
         let stamp = Stamp::of(&metadata);
-        let is_known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(file) == Some(&stamp);
+        let is_known = lock(&self.seen).get(file) == Some(&stamp);
         if is_known && leads_to(file).is_ok_and(|leads_to| leads_to == trusted.leads_to) {
             return None;
         }
         let Ok((now, stamp)) = pin(file) else { return Some(Difference::Unreadable) };
         let difference = trusted.difference(&now);
         if difference.is_none() && stamp.is_settled() {
-            self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(file.clone(), stamp);
+            lock(&self.seen).insert(file.clone(), stamp);
         }
         difference
     }
+}
+
+fn distrusted(change: &Change) -> String {
+    format!(
+        "{change} since the bundle was trusted, so the hook did not run; look at it and trust it anew: \
+         amplifier hooks trust"
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -26,6 +26,7 @@
 mod change;
 mod held;
 mod opaque;
+mod own;
 mod pin;
 mod pinned;
 mod store;
@@ -36,6 +37,7 @@ use std::path::PathBuf;
 pub use change::{Change, Difference, Verdict};
 pub(crate) use held::Held;
 pub use opaque::opaque_reason;
+pub(crate) use own::is_changeable;
 pub use pin::Pin;
 pub(crate) use pin::{LARGEST_BUNDLE, Stamp, read_pinned};
 pub use pinned::Pinned;

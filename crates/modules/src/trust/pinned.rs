@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use amplifier_audit::Hash;
 
-use super::held::HeldFile;
+use super::held::{HeldFile, OnChange};
 use super::pin::{pin, place};
 use super::words::{Meant, meant};
 use super::{Held, Pin, TrustError};
@@ -152,5 +152,5 @@ fn hold(placed: &Placed, workspace: &Path, files: &mut BTreeMap<PathBuf, Pin>) -
         files.insert(place.clone(), pin.clone());
         held.push(HeldFile { name, place, pin });
     }
-    Ok(Held::new(held, absent.into_iter().collect()))
+    Ok(Held::new(held, absent.into_iter().collect(), OnChange::Distrust))
 }

@@ -6,7 +6,7 @@ import logging
 import os
 import pathlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from amplifier_core._find import _is_path
@@ -311,6 +311,7 @@ async def _mount(
     name_session: Callable[[str, str], object] | None,
     follow: bool,
     check: Callable[[Bundle], None] | None = None,
+    launcher: Sequence[str] = (),
 ) -> MountedBundle:
     bundle = bundle if isinstance(bundle, Bundle) else load(bundle)
     coordinator = _Bare(target) if isinstance(target, HookRegistry) else target
@@ -322,7 +323,7 @@ async def _mount(
             f"a bundle is mounted around a coordinator whose `hooks` are a `HookRegistry`; found `{kind}`. "
             "A module cannot mount one: name it under `includes` of the bundle that has the module, or let whoever mounts the module mount it"
         )
-    host = BundleHost(workspace, name_session, hidden(getattr(coordinator, "audit", None)))
+    host = BundleHost(workspace, name_session, hidden(getattr(coordinator, "audit", None)), list(launcher))
     mounted = MountedBundle(bundle, coordinator, host, check)
     await mounted._take(bundle)
     if follow:

@@ -293,7 +293,8 @@ class Session:
         approvals = _approvals(approval_system)
         self._protection = Protection(bundle, audit, store, self._place)
         can_start = workspace is not None or bool(settings.get("mcp"))
-        launcher = self._protection.launcher(confine) if can_start else []
+        #: What stands before commands, and before the programs of hooks: these could run what commands have written.
+        self._launcher = self._protection.launcher(confine) if can_start else []
         self.context = SessionContext(self)
         #: Emits events of the session, and routes what hooks say.
         self.coordinator: SessionCoordinator = _Coordinator(self, config)
@@ -316,7 +317,7 @@ class Session:
             mount_plan={} if workspace is None else {"workspace": self._place},
             protect=[*self._protection.places, *self._protection.names],
             hide=self._protection.hidden,
-            launcher=launcher,
+            launcher=self._launcher,
         )
 
     async def start(self) -> None:
@@ -353,7 +354,9 @@ class Session:
                         session.name = name
 
                 check = self._protection.check
-                self._mounted = await _mount(self.coordinator, self._bundle, self._place, name_session, self._follow, check)
+                self._mounted = await _mount(
+                    self.coordinator, self._bundle, self._place, name_session, self._follow, check, self._launcher
+                )
             await self._kernel.start(*self._from)
             self._state = "running"
             self._started.set_result(None)

@@ -151,10 +151,10 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     let home = if file.is_some() { home.unwrap_or_else(|_| Home::nowhere()) } else { home? };
     let config = Config::load(flags, &home)?;
     let bundle = chosen(file, &config, &home)?;
-    bundles::register_alone(&bundle, &config.workspace, &home, &HookRegistry::new())?;
+    bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
     bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
     let file = bundle.files.last().context("a bundle is a file")?;
-    let host = bundles::host(&config.workspace, &home)?;
+    let host = bundles::host_of(&config, &home, [&bundle])?;
     let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), idle_defaults(&bundle)].concat();
     for doubt in &doubts {
         writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
@@ -210,7 +210,7 @@ pub(crate) fn registered(config: &Config, home: &Home) -> Result<Registered> {
     let bundles = Bundles::find(config, home)?;
     let warning = bundles.project.as_ref().and_then(|project| project.warning());
     let levels = bundles.levels();
-    let host = bundles::register(&levels, &config.workspace, home, &hooks)?;
+    let host = bundles::register(&levels, config, home, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
     Ok(Registered { hooks, levels, host, warning })
 }

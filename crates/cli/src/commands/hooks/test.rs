@@ -37,14 +37,14 @@ pub(super) struct Test {
 impl Test {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
         let config = Config::load(&self.flags, home)?;
-        test(&chosen(self.file, &config, home)?, &config.workspace, home, self.json).await
+        test(&chosen(self.file, &config, home)?, &config, home, self.json).await
     }
 }
 
 /// Runs every test of a bundle, and prints what came of it.
-async fn test(bundle: &Loaded, workspace: &Path, home: &Home, json: bool) -> Result<ExitCode> {
+async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
     let mut out = unread_stdout();
-    let failed = run(bundle, workspace, home, |Tested { file, case, took, expected, found }| {
+    let failed = run(bundle, config, home, |Tested { file, case, took, expected, found }| {
         let passed = expected == found;
         if json {
             writeln!(out, "{}", line(file, case, passed, took, &expected, &found))?;
@@ -73,9 +73,9 @@ async fn test(bundle: &Loaded, workspace: &Path, home: &Home, json: bool) -> Res
 }
 
 /// Runs every test of a bundle: what `--json` prints, as one value.
-pub(crate) async fn tested(bundle: &Loaded, workspace: &Path, home: &Home) -> Result<Value> {
+pub(crate) async fn tested(bundle: &Loaded, config: &Config, home: &Home) -> Result<Value> {
     let mut tests = Vec::new();
-    let failed = run(bundle, workspace, home, |Tested { file, case, took, expected, found }| {
+    let failed = run(bundle, config, home, |Tested { file, case, took, expected, found }| {
         tests.push(line(file, case, expected == found, took, &expected, &found));
         Ok(())
     })
@@ -96,12 +96,12 @@ struct Tested<'a> {
 /// Runs every test of a bundle on the hooks of the bundle alone, and says how many failed.
 async fn run<'a>(
     bundle: &'a Loaded,
-    workspace: &Path,
+    config: &Config,
     home: &Home,
     mut each: impl FnMut(Tested<'a>) -> Result<()>,
 ) -> Result<usize> {
     let hooks = HookRegistry::new();
-    bundles::register_alone(bundle, workspace, home, &hooks)?;
+    bundles::register_alone(bundle, config, home, &hooks)?;
     let mut failed = 0;
     for (number, (file, case)) in bundle.tests.iter().enumerate() {
         let Case { name, event, data, before, expect } = case;

@@ -83,14 +83,14 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if !(1..=LONGEST).contains(&longest) {
         return Err(format!("`longest` is {longest}: give a number of characters from 1 to {LONGEST}"));
     }
-    let usual = Launcher::new(confine, place.host)?;
+    let usual = Launcher::new(confine, place)?;
     let linters = match linters {
         Some(given) => {
             some("linters", &given)?;
             let linter = |one: LinterOptions| {
                 let launcher = match one.confine {
                     None => usual.clone(),
-                    given => Launcher::new(given, place.host)?,
+                    given => Launcher::new(given, place)?,
                 };
                 Linter::new(one, launcher, place)
             };

@@ -37,7 +37,7 @@ pub(super) struct Options {
     bell: bool,
     /// A program that gets it as JSON on its input: a line for the shell, or a list.
     command: Option<OneOrMany>,
-    /// What that program may do, or `false`; whatever its user can unless given.
+    /// What that program may do, or `false` for whatever its user can; what the agent's commands may do unless given.
     confine: Option<Confinement>,
     /// A server that gets it as JSON, by POST.
     webhook: Option<String>,
@@ -91,12 +91,12 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         return Err("`confine` is for a `command`, which is not there".to_owned());
     }
     let launcher = match confine {
-        None | Some(Confinement::Off(_)) => Vec::new(),
-        Some(Confinement::To(confine)) => {
-            let launcher = place.host.launcher(&confine);
-            launcher.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?
-        }
+        _ if command.is_none() => Ok(Vec::new()),
+        Some(Confinement::To(confine)) => place.host.launcher(&confine),
+        Some(Confinement::Off(_)) if place.is_own => Ok(Vec::new()),
+        Some(Confinement::Off(_)) | None => place.host.usual_launcher(&[]),
     };
+    let launcher = launcher.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?;
     let command = command.map(program).transpose()?;
     let command = command.map(|program| program.launcher(launcher).folder(place.folder).held(place.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
@@ -105,6 +105,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         return Err("nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
     }
     let tells_questions = Patterns::new(&events).is_ok_and(|events| events.hears("approval:required"));
+    let desktop = desktop.then(|| send::desktop(place.host)).transpose()?;
     let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
     let notifier = Arc::new(Notifier {
         after,

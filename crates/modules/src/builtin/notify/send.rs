@@ -7,14 +7,17 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::Notification;
+use crate::host::Host;
 use crate::transport::{Post, Program, describe, run};
+use crate::trust::is_changeable;
 
 /// How many bytes a program may write.
 const MOST_OUTPUT: usize = 64 << 10;
 
 /// Where notifications go.
 pub(super) struct Ways {
-    pub(super) desktop: bool,
+    /// The program that shows it on the desktop.
+    pub(super) desktop: Option<Program>,
     pub(super) bell: bool,
     pub(super) command: Option<Program>,
     pub(super) webhook: Option<Post>,
@@ -26,9 +29,9 @@ impl Ways {
     pub(super) async fn send(&self, notification: &Notification) {
         let json = serde_json::to_vec(notification).unwrap_or_default();
         let desktop = async {
-            if self.desktop {
+            if let Some(program) = &self.desktop {
                 // Without a desktop there is nothing to say about this.
-                let _ = run(&desktop(notification), &[], self.timeout, MOST_OUTPUT).await;
+                let _ = run(&told(program, notification), &[], self.timeout, MOST_OUTPUT).await;
             }
         };
         let bell = async {
@@ -59,10 +62,27 @@ impl Ways {
     }
 }
 
-fn desktop(notification: &Notification) -> Program {
+/// The program that shows notifications on the desktop. It needs the session bus, with which it could do anything, so it runs without the sandbox, but
+/// only if no program of the user could have put it there.
+///
+/// # Errors
+/// If the sandbox cannot be made.
+pub(super) fn desktop(host: &Host) -> Result<Program, String> {
+    const NAME: &str = "notify-send";
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(NAME)).find(|program| program.is_file());
+    let Some(program) = found else { return Ok(Program::new([NAME])) };
+    let launcher = if is_changeable(&program) { host.usual_launcher(&[])? } else { Vec::new() };
+    Ok(Program::new([program]).launcher(launcher))
+}
+
+fn told(program: &Program, notification: &Notification) -> Program {
     // A desktop reads the message as markup.
     let message = notification.message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    Program::new(["notify-send", "--app-name=Amplifier", "--", notification.title.as_str(), message.as_str()])
+    let mut program = program.clone();
+    let arguments = ["--app-name=Amplifier", "--", notification.title.as_str(), message.as_str()];
+    program.command.extend(arguments.map(Into::into));
+    program
 }
 
 /// Rings the terminal of the agent, if it has one.

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use amplifier_core::is_inherited_by_hooks;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use crate::builtin::text::{count, one_line};
-use crate::transport::is_secret;
 
 /// More than this is not read: a folder can hold a million new files.
 const LONGEST: u64 = 256 << 10;
@@ -55,6 +55,10 @@ pub(in crate::builtin) fn git(folder: &Path, launcher: &[OsString]) -> Command {
     let name = OsString::from("git");
     let mut words = launcher.iter().chain([&name]);
     let mut command = Command::new(words.next().unwrap_or(&name));
+    // None of git's own either: they may point at another repository, as in a hook of git.
+    for (variable, _) in std::env::vars_os().filter(|(variable, _)| !is_inherited_by_hooks(variable)) {
+        command.env_remove(variable);
+    }
     command
         .args(words)
         .args(["-c", "core.fsmonitor=false", "--no-optional-locks"])
@@ -66,13 +70,6 @@ pub(in crate::builtin) fn git(folder: &Path, launcher: &[OsString]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    // They may point at another repository, as in a hook of git.
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        command.env_remove(variable);
-    }
-    for (variable, _) in std::env::vars_os().filter(|(variable, _)| is_secret(variable)) {
-        command.env_remove(variable);
-    }
     command
 }
 

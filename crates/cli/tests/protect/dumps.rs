@@ -1,15 +1,11 @@
 //! No core dump of the program can be had: it would contain the keys.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test may fail loudly")]
-
-mod common;
-
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use common::{Place, send_signal};
 use serde_json::json;
+
+use crate::common::{Place, send_signal};
 
 /// Lifts the limit of a process, as any process of its user can, and has it aborted.
 fn abort(mut process: Child) -> ExitStatus {

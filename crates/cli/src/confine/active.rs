@@ -1,0 +1,111 @@
+//! The sandbox of a session: which of the three ways it has, and what to do for a better one.
+
+use std::ffi::OsString;
+use std::fs;
+
+use amplifier_modules::confine::{Launcher, Level};
+
+use super::{Protection, session_launcher, strongest_launcher};
+use crate::config::Config;
+
+/// The sandbox that programs of a session run in.
+#[derive(Clone, Debug)]
+pub struct ActiveSandbox {
+    /// The words to put before commands. Where there is no sandbox, they still give them a session without the terminal of the agent.
+    pub words: Vec<OsString>,
+    /// How programs are kept from what is protected.
+    pub level: SandboxLevel,
+}
+
+/// How programs are kept from what is protected, the strongest way first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SandboxLevel {
+    /// By namespaces.
+    Namespaces,
+    /// By Landlock, which protects files and little else, for this reason.
+    Landlock(String),
+    /// Commands are only judged by what is seen of them, for this reason.
+    Analysis(String),
+}
+
+impl ActiveSandbox {
+    /// Finds out which sandbox this system has.
+    pub fn find(config: &Config, protection: &Protection) -> Self {
+        if !config.is_confined {
+            let level = SandboxLevel::Analysis("`confinement` is `off`".to_owned());
+            return Self { words: session_launcher(), level };
+        }
+        let Launcher { words, level } = strongest_launcher(&protection.policy());
+        let level = match level {
+            Level::Namespaces => SandboxLevel::Namespaces,
+            Level::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
+            Level::None { no_namespaces, no_landlock } => {
+                SandboxLevel::Analysis(format!("{no_namespaces}; {no_landlock}"))
+            }
+        };
+        Self { words, level }
+    }
+}
+
+impl SandboxLevel {
+    /// Its name.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Landlock(_) => "landlock",
+            Self::Analysis(_) => "analysis",
+        }
+    }
+
+    /// The reason why it is not a stronger one.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Namespaces => None,
+            Self::Landlock(reason) | Self::Analysis(reason) => Some(reason),
+        }
+    }
+
+    /// `true` if programs cannot change what is protected.
+    pub fn is_sandbox(&self) -> bool {
+        !matches!(self, Self::Analysis(_))
+    }
+
+    /// What the user is told when a session begins; nothing if all is as it should be.
+    pub fn warning(&self) -> Option<String> {
+        let reason = self.reason()?;
+        let warning = match self {
+            Self::Namespaces => return None,
+            Self::Landlock(_) => format!(
+                "commands and hooks are confined by Landlock, because namespaces cannot be had here ({reason}): files are protected, and other processes are \
+                 not"
+            ),
+            Self::Analysis(_) => format!(
+                "commands are not confined here ({reason}): those that would change bundles, keys or the audit log are denied by what is seen of them, \
+                 which is weaker, and hooks run without a sandbox"
+            ),
+        };
+        Some(self.advice().map_or(warning.clone(), |advice| format!("{warning}; {advice}")))
+    }
+
+    /// What to do for a stronger one, if that can be told.
+    pub fn advice(&self) -> Option<String> {
+        let reason = self.reason()?;
+        if !reason.contains("user namespaces") {
+            return None;
+        }
+        // The first that is set so is in the way.
+        const SETTINGS: [(&str, &str, &str); 3] = [
+            ("user.max_user_namespaces", "0", "15000"),
+            ("kernel.unprivileged_userns_clone", "0", "1"),
+            ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+        ];
+        let is_set = |(name, value, _): &&(&str, &str, &str)| {
+            let file = format!("/proc/sys/{}", name.replace('.', "/"));
+            fs::read_to_string(file).is_ok_and(|text| text.trim() == *value)
+        };
+        Some(match SETTINGS.iter().find(is_set) {
+            Some((name, _, value)) => format!("to allow them: sudo sysctl -w {name}={value}"),
+            None => "in a container, start it so that user namespaces are allowed".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! What programs of a session cannot change, and what they cannot read, unless the user's configuration says otherwise.
+
+use std::path::{Path, PathBuf};
+
+/// What later runs code of its own accord, and where credentials are kept; below the home folder.
+const READ_ONLY: [&str; 60] = [
+    // Shells and sessions read these when they start.
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".inputrc",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".config/fish",
+    ".config/nushell",
+    ".config/environment.d",
+    ".pam_environment",
+    ".xprofile",
+    ".xinitrc",
+    ".xsession",
+    ".xsessionrc",
+    ".tmux.conf",
+    ".config/tmux",
+    ".screenrc",
+    // Services start these.
+    ".config/systemd/user",
+    ".local/share/systemd/user",
+    ".config/autostart",
+    ".config/autostart-scripts",
+    ".config/plasma-workspace",
+    ".local/share/dbus-1/services",
+    // Git runs the programs that its configuration names.
+    ".gitconfig",
+    ".config/git",
+    // Credentials.
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker/config.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/doctl",
+    ".config/op",
+    ".config/sops",
+    ".git-credentials",
+    ".netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".gem/credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".terraform.d/credentials.tfrc.json",
+    ".pgpass",
+    ".my.cnf",
+    ".local/share/keyrings",
+];
+
+/// The same for files of the system, which root could change.
+const READ_ONLY_SYSTEM: [&str; 8] = [
+    "/var/spool/cron",
+    "/var/spool/at",
+    "/etc/crontab",
+    "/etc/cron.d",
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/cron.monthly",
+];
+
+/// Profiles of browsers, in which the console's cookie is kept, below the home folder.
+const BROWSERS: [&str; 34] = [
+    ".mozilla",
+    ".librewolf",
+    ".waterfox",
+    ".zen",
+    ".config/mozilla",
+    ".config/librewolf",
+    ".config/google-chrome",
+    ".config/google-chrome-beta",
+    ".config/google-chrome-unstable",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/microsoft-edge-beta",
+    ".config/microsoft-edge-dev",
+    ".config/vivaldi",
+    ".config/vivaldi-snapshot",
+    ".config/opera",
+    ".config/opera-beta",
+    ".config/thorium",
+    ".local/share/epiphany",
+    ".local/share/falkon",
+    ".local/share/qutebrowser",
+    "snap/chromium",
+    "snap/firefox",
+    "snap/brave",
+    "snap/opera",
+    ".var/app/org.mozilla.firefox",
+    ".var/app/org.chromium.Chromium",
+    ".var/app/com.google.Chrome",
+    ".var/app/com.brave.Browser",
+    ".var/app/com.microsoft.Edge",
+    ".var/app/com.vivaldi.Vivaldi",
+    ".var/app/io.gitlab.librewolf-community",
+    ".var/app/app.zen_browser.zen",
+];
+
+/// The home folder, and where else its configuration and data may be.
+pub(super) struct UserFolders {
+    pub(super) home: PathBuf,
+    config: Option<PathBuf>,
+    data: Option<PathBuf>,
+}
+
+impl UserFolders {
+    /// Those of the environment; of the user database where it names no home. None if there is none.
+    pub(super) fn from_environment() -> Option<Self> {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())?;
+        Some(Self { home, config: variable("XDG_CONFIG_HOME"), data: variable("XDG_DATA_HOME") })
+    }
+
+    /// What programs cannot change.
+    pub(super) fn read_only(&self) -> Vec<PathBuf> {
+        let system = READ_ONLY_SYSTEM.into_iter().map(PathBuf::from);
+        READ_ONLY.iter().flat_map(|path| self.at(path)).chain(system).collect()
+    }
+
+    /// What programs cannot read: profiles of browsers, and the sockets with which they could type into a terminal of the user or start a program outside
+    /// of the sandbox.
+    pub(super) fn hidden(&self) -> Vec<PathBuf> {
+        let browsers = BROWSERS.iter().flat_map(|path| self.at(path));
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let user = rustix::process::getuid().as_raw();
+        // `TMUX` is the socket, the process and the session of the server, with commas between them.
+        let tmux = std::env::var("TMUX").ok().and_then(|tmux| Some(PathBuf::from(tmux.split(',').next()?)));
+        let tmux = tmux.filter(|socket| socket.is_absolute());
+        let folder = variable("TMUX_TMPDIR").unwrap_or_else(|| "/tmp".into());
+        let tmux = tmux.into_iter().chain([folder.join(format!("tmux-{user}"))]);
+        let screen = variable("SCREENDIR").into_iter().chain([self.home.join(".screen"), "/run/screen".into()]);
+        let runtime = variable("XDG_RUNTIME_DIR").unwrap_or_else(|| format!("/run/user/{user}").into());
+        let services = ["bus", "systemd", "kitty"].map(|name| runtime.join(name));
+        browsers.chain(tmux).chain(screen).chain(services).collect()
+    }
+
+    /// A path below the home folder, also where the user keeps configuration or data instead.
+    fn at(&self, path: &str) -> impl Iterator<Item = PathBuf> {
+        let moved = |folder: &Option<PathBuf>, prefix: &str| {
+            folder.as_ref().and_then(|folder| Some(folder.join(Path::new(path).strip_prefix(prefix).ok()?)))
+        };
+        let elsewhere = [moved(&self.config, ".config"), moved(&self.data, ".local/share")];
+        [self.home.join(path)].into_iter().chain(elsewhere.into_iter().flatten())
+    }
+}
