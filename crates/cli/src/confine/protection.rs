@@ -190,7 +190,7 @@ fn home_folders(home: &Home) -> Result<Vec<PathBuf>> {
     let config = home.config_file();
     let folders = [home.data(), config.parent().unwrap_or(home.data())];
     let made = folders.into_iter().map(|folder| {
-        let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+        let made = make_private(folder).and_then(|()| folder.canonicalize());
         made.with_context(|| format!("the folder `{}`", folder.display()))
     });
     made.collect()
