@@ -109,7 +109,8 @@ pub async fn prepare(
     if let Some(warning) = level.warning() {
         screen.note(&warning);
     }
-    if let SandboxLevel::Analysis(_) = level {
+    // Landlock knows files by their folders, so a second name of a file elsewhere leads around it.
+    if level != SandboxLevel::Namespaces {
         guards::protect(&hooks, workspace.clone());
     }
     let mut tools = standard(&workspace);

@@ -54,39 +54,6 @@ fn without_a_sandbox_no_changed_file_of_a_hook_is_taken_over() {
     assert!(is_possible() || !said.is_empty());
 }
 
-/// A script that is swapped back and forth while sessions start it: what runs is what was trusted, or nothing.
-#[test]
-fn a_trusted_script_that_is_swapped_never_runs_in_its_other_version() {
-    if !is_possible() {
-        return;
-    }
-    let place = place();
-    fs::create_dir(place.at("workspace/.amplifier")).unwrap();
-    place.write("workspace/.amplifier/guard.sh", "echo trusted >&2; exit 2\n");
-    place.write("workspace/.amplifier/bundle.yaml", HOOK);
-    place.amplifier(&["hooks", "trust", "--yes"]).fine();
-    let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let swapping = {
-        let (is_over, guard, new) =
-            (is_over.clone(), place.at("workspace/.amplifier/guard.sh"), place.at("workspace/.amplifier/new.sh"));
-        std::thread::spawn(move || {
-            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                for text in ["echo other >&2; exit 2\n", "echo trusted >&2; exit 2\n"] {
-                    fs::write(&new, text).unwrap();
-                    fs::rename(&new, &guard).unwrap();
-                }
-            }
-        })
-    };
-    let calls: Vec<_> = (0..10).map(|_| ("Glob", json!({ "pattern": "*" }))).collect();
-    for _ in 0..4 {
-        let (said, _) = does(&place, &[], &calls);
-        assert!(!said.iter().any(|said| said.contains("hook guard: other")), "{said:?}");
-    }
-    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-    swapping.join().unwrap();
-}
-
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
