@@ -8,7 +8,8 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use amplifier::config::Who;
@@ -81,9 +82,12 @@ fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     is_so()
 }
 
-fn runs(pid: &str) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    !status.is_empty() && !status.contains(") Z ")
+/// A process with these arguments, which only it has. Its id in the sandbox says nothing here.
+fn find_process(arguments: &[&str]) -> Option<u32> {
+    let wanted: Vec<u8> = arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect();
+    let processes =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    processes.into_iter().find(|id: &u32| fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|found| found == wanted))
 }
 
 fn signal(name: &str, pid: u32) {
@@ -108,18 +112,29 @@ fn a_standing_no_holds_however_the_path_is_spelt() {
 fn left_behind(how: &str) -> bool {
     let place = Place::new();
     place.put("home/approvals.json", r#"{ "confirm:Run *": "allow" }"#);
-    let command = "echo $$ > pid; exec sleep 300";
+    let seconds = unique_seconds();
+    let command = format!("exec sleep {seconds}");
     let call = json!({ "name": "Bash", "input": { "command": command } });
     place.script(json!([{ "tools": [call] }, { "text": "Done." }]));
     let mut agent = place.amplifier(&["run", "go"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let file = place.at("work/pid");
-    assert!(eventually(|| fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))));
-    let pid = fs::read_to_string(&file).unwrap();
+    ends_with(&mut agent, how, &seconds)
+}
+
+/// Seconds for `sleep` that nobody else sleeps.
+fn unique_seconds() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("300.{}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Ends an agent by a signal, and is `true` if a process that sleeps that long is left behind.
+fn ends_with(agent: &mut Child, how: &str, seconds: &str) -> bool {
+    let sleeper = || find_process(&["sleep", seconds]);
+    assert!(eventually(|| sleeper().is_some()));
     signal(how, agent.id());
     agent.wait().unwrap();
-    let is_gone = eventually(|| !runs(&pid));
-    if !is_gone {
-        signal("-KILL", pid.trim().parse().unwrap());
+    let is_gone = eventually(|| sleeper().is_none());
+    if let Some(id) = sleeper() {
+        signal("-KILL", id);
     }
     !is_gone
 }
@@ -137,20 +152,12 @@ fn a_tool_does_not_outlive_a_terminal_that_is_closed() {
 #[test]
 fn an_mcp_server_does_not_outlive_a_start_that_is_interrupted() {
     let place = Place::new();
-    let server = "echo $$ > pid; exec sleep 300";
+    let seconds = unique_seconds();
+    let server = format!("exec sleep {seconds}");
     place.put("home/config.toml", format!("[mcp.slow]\ncommand = \"bash\"\nargs = [\"-c\", \"{server}\"]\n"));
     place.script(json!([{ "text": "Done." }]));
     let mut agent = place.amplifier(&["run", "go"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let file = place.at("work/pid");
-    assert!(eventually(|| fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))));
-    let pid = fs::read_to_string(&file).unwrap();
-    signal("-INT", agent.id());
-    agent.wait().unwrap();
-    let is_gone = eventually(|| !runs(&pid));
-    if !is_gone {
-        signal("-KILL", pid.trim().parse().unwrap());
-    }
-    assert!(is_gone, "Ctrl-C during the start leaves the MCP server running");
+    assert!(!ends_with(&mut agent, "-INT", &seconds), "Ctrl-C during the start leaves the MCP server running");
 }
 
 #[test]

@@ -87,7 +87,8 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     }
     let remote = Remote::listen(serving, &cancel);
     let (id, sandbox) = (session.id(), sandbox.as_str());
-    screen.note(&format!("session {id}; sandbox: {sandbox}; /help shows what you can do, Ctrl-D ends it"));
+    screen.note(&format!("session {id}; sandbox: {sandbox}"));
+    screen.note("/help shows what you can do, Ctrl-D ends it");
     let result = talk(&session, &screen, &watcher, &remote, home, told).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
     remote.bye(reason).await;

@@ -63,6 +63,9 @@ impl Run {
                 // What was begun so far ends with the future.
                 () = cancel.reached(CancelLevel::Graceful) => return Ok(Done::without_session(TurnEnd::Interrupted)),
             };
+            if !self.json && io::stderr().is_terminal() && prepared.sandbox.warning().is_none() {
+                screen.note(&format!("sandbox: {}", prepared.sandbox.as_str()));
+            }
             let prepared = match self.json {
                 true => prepared.shown_on(MessageLines { lines: lines.clone(), screen: screen.clone() }),
                 false => prepared,

@@ -15,7 +15,8 @@ fn chat(place: &Place) -> Terminal {
 fn begin(place: &Place, arguments: &[&str]) -> Terminal {
     let mut terminal = Terminal::start(place, arguments);
     let greeting = terminal.until_prompt();
-    assert!(greeting.contains("; /help shows what you can do, Ctrl-D ends it"), "{greeting}");
+    assert!(greeting.contains("; sandbox: "), "{greeting}");
+    assert!(greeting.contains("/help shows what you can do, Ctrl-D ends it"), "{greeting}");
     terminal
 }
 

@@ -32,7 +32,8 @@ fn what_is_allowed_runs() {
     assert_eq!(result(&place), "hello");
 
     let screen = terminal.screen();
-    assert_eq!(screen[..2], ["Let me try.", "╭─ approval needed  hook confirm asks at tool:pre"]);
+    let asked = ["sandbox: namespaces", "Let me try.", "╭─ approval needed  hook confirm asks at tool:pre"];
+    assert_eq!(screen[..3], asked);
     let after = screen.iter().position(|line| line.ends_with("✓ allowed once")).unwrap() + 1;
     assert_eq!(screen[after..], ["● Bash  touch made; echo hello", "  └ hello", "Done."]);
     place.check_sealed(1);
@@ -154,7 +155,9 @@ fn the_progress_line_leaves_nothing_behind() {
         let mut terminal = Terminal::start(&place, &["run", "Go"]);
         assert_eq!(terminal.end(), code);
         assert!(terminal.seen.contains(FRAMES), "{}", terminal.seen);
-        assert_eq!(terminal.screen(), expected);
+        let screen = terminal.screen();
+        assert_eq!(screen[0], "sandbox: namespaces");
+        assert_eq!(screen[1..], *expected);
     };
     check(json!([{ "text": "Good morning.", "delay_ms": 150 }]), 0, &["Good morning."]);
     check(

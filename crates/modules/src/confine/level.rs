@@ -16,7 +16,7 @@ pub enum Level {
         /// The reason why there are no namespaces.
         no_namespaces: NotConfined,
     },
-    /// Not at all. The program still runs in a session of its own.
+    /// Not at all.
     None {
         /// The reason why there are no namespaces.
         no_namespaces: NotConfined,
@@ -62,6 +62,8 @@ impl Policy {
     }
 
     /// The strongest launcher that works here, which is tried. Whatever its level, it starts programs in a session of their own.
+    ///
+    /// It has no words if nothing can be started through `starter`, as in a program that is not the launcher.
     pub fn strongest_launcher(&self, starter: &[OsString]) -> Launcher {
         let no_namespaces = match self.tried(starter, Method::Namespaces) {
             Ok(words) => return Launcher { words, level: Level::Namespaces },
@@ -70,15 +72,17 @@ impl Policy {
         match self.tried(starter, Method::Landlock) {
             Ok(words) => Launcher { words, level: Level::Landlock { no_namespaces } },
             Err(no_landlock) => {
-                let words = Self { pinned: self.pinned.clone(), ..Self::default() }.words(starter, Method::Session);
+                let session = Self { pinned: self.pinned.clone(), ..Self::default() };
+                let words = session.tried(starter, Method::Session).unwrap_or_default();
                 Launcher { words, level: Level::None { no_namespaces, no_landlock } }
             }
         }
     }
 
-    /// The words to put before a command, so that it has a session of its own and is not confined.
+    /// The words to put before a command, so that it has a session of its own and is not confined; none if nothing can be started through
+    /// `starter`.
     pub fn session_launcher(starter: &[OsString]) -> Vec<OsString> {
-        Self::default().words(starter, Method::Session)
+        Self::default().tried(starter, Method::Session).unwrap_or_default()
     }
 
     fn words(&self, starter: &[OsString], method: Method) -> Vec<OsString> {
