@@ -1,6 +1,8 @@
 //! Hooks start from the bytes that were looked at.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
@@ -52,6 +54,52 @@ fn without_a_sandbox_no_changed_file_of_a_hook_is_taken_over() {
     assert_eq!(fs::read_to_string(&guard).unwrap(), "exit 0");
     assert!(said[1].contains("Denied by hook guard: ") && said[1].contains("guard.sh` has other content"), "{said:?}");
     assert!(is_possible() || !said.is_empty());
+}
+
+/// A script is swapped back and forth while a session starts it: what runs is what was trusted, or nothing.
+#[test]
+fn a_trusted_script_that_is_swapped_never_runs_in_its_other_version() {
+    const STARTS: usize = 40;
+    if !is_possible() {
+        return;
+    }
+    let place = place();
+    fs::create_dir(place.at("workspace/.amplifier")).unwrap();
+    place.write("workspace/.amplifier/guard.sh", "echo trusted >&2; exit 2\n");
+    place.write("workspace/.amplifier/bundle.yaml", HOOK);
+    place.amplifier(&["hooks", "trust", "--yes"]).fine();
+    place.make_pipe("workspace/began");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let swapping = std::thread::spawn({
+        let (is_over, began) = (is_over.clone(), place.at("workspace/began"));
+        let (guard, new) = (place.at("workspace/.amplifier/guard.sh"), place.at("workspace/.amplifier/new.sh"));
+        move || {
+            let mut swaps = 0;
+            fs::read(began).unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                // The trusted version is there for most of the time, so that many starts get past the first look.
+                for version in ["other", "trusted", "trusted", "trusted"] {
+                    fs::write(&new, format!("echo {version} >&2; exit 2\n")).unwrap();
+                    fs::rename(&new, &guard).unwrap();
+                    swaps += 1;
+                }
+            }
+            swaps
+        }
+    });
+    let globs = (0..STARTS).map(|_| ("Glob", json!({ "pattern": "*" })));
+    let calls: Vec<_> = [bash("echo > began")].into_iter().chain(globs).collect();
+    let (said, _) = does(&place, &[], &calls);
+    is_over.store(true, Ordering::Relaxed);
+    let swaps = swapping.join().unwrap();
+    assert!(swaps >= STARTS, "{swaps}");
+    let said = &said[1..];
+    assert_eq!(said.len(), STARTS);
+    let is_trusted = |said: &&String| *said == "Denied by hook guard: trusted";
+    let is_refusal = |said: &&String| said.contains("has other content") || said.contains("changed while");
+    let odd: Vec<_> = said.iter().filter(|said| !is_trusted(said) && !is_refusal(said)).collect();
+    assert!(odd.is_empty(), "{odd:?}");
+    assert!(said.iter().any(|said| is_trusted(&said)), "{said:?}");
 }
 
 fn hex(text: &str) -> String {

@@ -11,6 +11,7 @@ use rustix::process::{
     set_parent_process_death_signal, wait, waitpid,
 };
 
+use super::views::PinnedCopies;
 use super::{Context, LaunchError, NotConfined, descriptors, landlock, mounts, namespace, say_possible};
 
 /// Signals that are for the program. Who sends them to the process group reaches it; the launcher waits for what it does.
@@ -29,7 +30,7 @@ const EXITED: u8 = 0;
 const KILLED: u8 = 1;
 
 /// Starts the program in the namespaces that were entered, and returns the code to exit with when it has ended. Without a program, it was asked whether all this is possible.
-pub(super) fn supervise(program: Option<Command>) -> Result<u8, LaunchError> {
+pub(super) fn supervise(program: Option<Command>, copies: &PinnedCopies) -> Result<u8, LaunchError> {
     let passed: SigSet = PASSED.into_iter().collect();
     passed.thread_block().context("signals cannot be blocked")?;
     match split()? {
@@ -41,7 +42,7 @@ pub(super) fn supervise(program: Option<Command>) -> Result<u8, LaunchError> {
         Side::Child(writer) => {
             // The first process of a namespace ignores them anyway, and the program is not to inherit that they are blocked.
             passed.thread_unblock().context("signals cannot be unblocked")?;
-            be_first(program, writer)
+            be_first(program, copies, writer)
         }
     }
 }
@@ -77,12 +78,13 @@ fn split() -> Result<Side, NotConfined> {
 }
 
 /// The first process of the namespaces.
-fn be_first(program: Option<Command>, mut writer: PipeWriter) -> Result<u8, LaunchError> {
+fn be_first(program: Option<Command>, copies: &PinnedCopies, mut writer: PipeWriter) -> Result<u8, LaunchError> {
     mounts::own_processes()?;
     landlock::scope_sockets();
     namespace::give_up_rights()?;
     // Nobody inside reads or changes what this process does.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("this process cannot be protected")?;
+    copies.check()?;
     let Some(mut program) = program else { return say_possible() };
     let started = program.spawn();
     let started = started.map_err(|error| LaunchError::NotStarted(program.get_program().to_owned(), error))?;

@@ -9,12 +9,14 @@ use rustix::io::Errno;
 use super::mounts::{Mount, MountTable, is_read_only};
 use super::{Context, NotConfined};
 
+/// The device and inode of a file: which one it is, whatever its path.
+pub(super) type Identity = (u64, u64);
+
 /// A file or folder of a policy.
 pub(super) struct Target {
     /// The path without links.
     pub(super) path: PathBuf,
-    /// Which file it is, whatever its path.
-    identity: (u64, u64),
+    identity: Identity,
 }
 
 impl Target {
@@ -60,7 +62,7 @@ impl Target {
     }
 }
 
-fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+pub(super) fn identity(path: &Path) -> std::io::Result<Identity> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
 

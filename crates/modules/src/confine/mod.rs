@@ -23,6 +23,8 @@ mod mounts;
 #[cfg(target_os = "linux")]
 mod namespace;
 mod pins;
+#[cfg(target_os = "linux")]
+mod views;
 
 pub(crate) use level::pinning;
 pub use level::{Launcher, Level};
@@ -113,8 +115,8 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
     match method {
         #[cfg(target_os = "linux")]
         Method::Namespaces => {
-            namespace::enter(&policy)?;
-            init::supervise(program)
+            let copies = namespace::enter(&policy)?;
+            init::supervise(program, &copies)
         }
         #[cfg(target_os = "linux")]
         Method::Landlock => {

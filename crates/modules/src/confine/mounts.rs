@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
 use super::devices::{NEW_TERMINAL, TERMINALS};
-use super::pins::CheckedFile;
 use super::{Context, NotConfined};
 
 /// Options that a remount has to repeat: it may not take them away.
@@ -103,31 +100,6 @@ pub(super) fn own_terminals() -> Result<(), NotConfined> {
 pub(super) fn own_processes() -> Result<(), NotConfined> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).context("a `/proc` of its own cannot be mounted")
-}
-
-/// Folders that exist nearly everywhere, one of which is used for a moment.
-const SCRATCH: [&str; 5] = [TERMINALS, "/dev/shm", "/tmp", "/run", "/mnt"];
-
-/// Puts copies of files in their places, which nobody outside can change.
-pub(super) fn copy_files(files: &[CheckedFile]) -> Result<(), NotConfined> {
-    if files.is_empty() {
-        return Ok(());
-    }
-    let scratch = SCRATCH.iter().map(Path::new).find(|folder| folder.is_dir());
-    let scratch = scratch.ok_or_else(|| NotConfined("there is no folder for copies of pinned files".to_owned()))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", scratch, "tmpfs", flags, c"mode=0700").context("pinned files cannot be copied")?;
-    for (number, file) in files.iter().enumerate() {
-        let what = || format!("the pinned `{}` cannot be copied", file.path.display());
-        let copy = scratch.join(number.to_string());
-        let mut options = fs::OpenOptions::new();
-        let made = options.write(true).create_new(true).mode(file.mode & 0o777).open(&copy);
-        made.and_then(|mut made| made.write_all(&file.bytes)).context(what())?;
-        mount_bind(&copy, &file.path).context(what())?;
-        mount_remount(&file.path, MountFlags::BIND | MountFlags::RDONLY | flags, "").context(what())?;
-    }
-    // The copies stay where they were mounted.
-    unmount(scratch, UnmountFlags::DETACH).context("pinned files cannot be copied")
 }
 
 /// The fields are: numbers of the mount and its parent, device, root, point, options, any number of others, `-`, type, source, options of the file system.

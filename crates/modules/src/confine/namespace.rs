@@ -18,13 +18,15 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabiliti
 use super::devices::{TERMINALS, input_devices};
 use super::locations::Target;
 use super::mounts::{self, MountTable};
+use super::views::{self, PinnedCopies};
 use super::{Context, LaunchError, NotConfined, Policy, descriptors, pins};
 
-/// Confines this process, and all that it begins, but for its process namespace: its next child is the first process there.
-pub(super) fn enter(policy: &Policy) -> Result<(), LaunchError> {
+/// Confines this process, and all that it begins, but for its process namespace: its next child is the first process there. Returns the copies of pinned files that the
+/// program finds.
+pub(super) fn enter(policy: &Policy) -> Result<PinnedCopies, LaunchError> {
     let folder = std::env::current_dir().context("the current folder")?;
     descriptors::close_inherited()?;
-    let pinned = pins::check(&policy.pinned)?;
+    let mut pinned = pins::check(&policy.pinned)?;
     let before = MountTable::read()?;
     let protected = Target::find(&policy.read_only)?;
     let hidden = Target::find_existing(&policy.hidden);
@@ -46,10 +48,14 @@ pub(super) fn enter(policy: &Policy) -> Result<(), LaunchError> {
     after.make_read_only(|path| {
         within(path, &read_only) || writable.as_ref().is_some_and(|writable| !within(path, writable))
     })?;
-    mounts::copy_files(&pinned)?;
-    for place in outermost(places(&hidden, &before).into_iter().chain(foreign_devices(&before))) {
-        mounts::hide(&place).context(format!("`{}` cannot be hidden", place.display()))?;
+    let hidden_places = outermost(places(&hidden, &before).into_iter().chain(foreign_devices(&before)));
+    for place in &hidden_places {
+        mounts::hide(place).context(format!("`{}` cannot be hidden", place.display()))?;
     }
+    // The program finds nothing there.
+    let is_gone = |path: &Path| within(path, &hidden_places) || within(path, policy.temporary.as_slice());
+    pinned.retain(|file| !is_gone(&file.path) && !is_gone(&file.name));
+    let copies = views::place_copies(&pinned, &folder, |folder| within(folder, &read_only))?;
     for device in &devices {
         let hide = if device.is_dir() { mounts::hide } else { |device: &Path| mount_bind("/dev/null", device) };
         hide(device).context(format!("`{}` cannot be hidden", device.display()))?;
@@ -61,7 +67,7 @@ pub(super) fn enter(policy: &Policy) -> Result<(), LaunchError> {
     protected.iter().try_for_each(|target| target.check_read_only(&after))?;
     hidden.iter().try_for_each(|target| target.check_hidden(&after))?;
     std::env::set_current_dir(&folder).context("the current folder")?;
-    Ok(())
+    Ok(copies)
 }
 
 /// All places where the targets are seen.

@@ -12,6 +12,8 @@ use super::{Context, LaunchError, NotConfined, PinnedFile};
 
 /// The checked content of a pinned file.
 pub(super) struct CheckedFile {
+    /// The path as it was given.
+    pub(super) name: PathBuf,
     /// The path without links.
     pub(super) path: PathBuf,
     pub(super) mode: u32,
@@ -35,7 +37,7 @@ fn check_file(file: &PinnedFile) -> Result<CheckedFile, LaunchError> {
     if Sha256::digest(&bytes)[..] != file.sha256 {
         return Err(LaunchError::PinMismatch(file.path.clone()));
     }
-    Ok(CheckedFile { path, mode: metadata.mode(), bytes })
+    Ok(CheckedFile { name: file.path.clone(), path, mode: metadata.mode(), bytes })
 }
 
 /// Without waiting for the other end of a pipe.

@@ -1,0 +1,197 @@
+//! Copies of pinned files, at the paths where the program finds them.
+//!
+//! INVARIANT: in a protected folder, no copy is a mount point. The kernel removes a mount, in every namespace, when another file is renamed over its mount point or when that
+//! is deleted. So the program gets a private view of the whole folder, and of the protected folders above it: a file system in memory with the copies, and with all other
+//! entries mounted on empty files and folders of its own, which nobody outside can replace. A folder that the program can write to gets no view, because the view would
+//! swallow new files. Its copies are mounted on the files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, File, FileType, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{
+    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_move, mount_remount, unmount,
+};
+
+use super::devices::TERMINALS;
+use super::locations::{Identity, identity};
+use super::mounts::is_read_only;
+use super::pins::CheckedFile;
+use super::{Context, LaunchError, NotConfined};
+
+/// Folders that exist nearly everywhere, one of which is used for a moment.
+const SCRATCH: [&str; 5] = [TERMINALS, "/dev/shm", "/tmp", "/run", "/mnt"];
+
+/// The most entries of a folder that gets a view: each of them is a mount.
+const MOST_ENTRIES: usize = 2_000;
+
+const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// The copies of pinned files, as they have to be when the program starts.
+pub(super) struct PinnedCopies {
+    /// The paths of the pinned files.
+    copies: BTreeMap<PathBuf, Identity>,
+    /// The current folder of the program.
+    current: PathBuf,
+}
+
+impl PinnedCopies {
+    /// Fails if there is something else at one of the paths, whether it is absolute or relative to the current folder.
+    pub(super) fn check(&self) -> Result<(), LaunchError> {
+        let is_copy = |path: &Path, copy: &Identity| identity(path).is_ok_and(|found| found == *copy);
+        for (path, copy) in &self.copies {
+            let relative = path.strip_prefix(&self.current);
+            if !is_copy(path, copy) || relative.is_ok_and(|path| !is_copy(path, copy)) {
+                return Err(LaunchError::PinMismatch(path.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts copies of files in their places, for a program that starts in this folder.
+pub(super) fn place_copies(
+    files: &[CheckedFile],
+    current: &Path,
+    is_protected: impl Fn(&Path) -> bool,
+) -> Result<PinnedCopies, LaunchError> {
+    let mut by_path: BTreeMap<&Path, &CheckedFile> = BTreeMap::new();
+    for file in files {
+        // One file may have several names, but not several contents.
+        if by_path.insert(&file.path, file).is_some_and(|other| other.bytes != file.bytes) {
+            return Err(LaunchError::PinMismatch(file.name.clone()));
+        }
+    }
+    if files.is_empty() {
+        return Ok(PinnedCopies { copies: BTreeMap::new(), current: current.to_owned() });
+    }
+    let scratch = scratch(files)?;
+    let protected_above = |path: &Path| {
+        let folders = path.ancestors().skip(1).take_while(|folder| folder.parent().is_some() && is_protected(folder));
+        folders.map(Path::to_owned).collect::<Vec<_>>()
+    };
+    // The name may be a link to the path. It is kept as well.
+    let folders: BTreeSet<PathBuf> =
+        files.iter().flat_map(|file| [&file.path, &file.name]).flat_map(|path| protected_above(path)).collect();
+    let mut copies = BTreeMap::new();
+    // What is in a folder comes before it, so that its view shows the views of other folders.
+    for folder in folders.iter().rev() {
+        let Some(entries) = entries(folder).map_err(|error| failure(error, folder))? else { continue };
+        let inside: Vec<&CheckedFile> =
+            by_path.values().filter(|file| file.path.parent() == Some(folder)).copied().collect();
+        copies.extend(show_view(folder, &inside, entries, scratch)?);
+    }
+    for (path, file) in by_path {
+        if !copies.contains_key(path) {
+            copies.insert(path.to_owned(), mount_copy(file, scratch)?);
+        }
+    }
+    let copies = files.iter().map(|file| (file.name.clone(), copies[&file.path])).collect();
+    Ok(PinnedCopies { copies, current: current.to_owned() })
+}
+
+/// Reads which entries a folder has, unless there are too many.
+fn entries(folder: &Path) -> io::Result<Option<Vec<(OsString, FileType)>>> {
+    let entries = fs::read_dir(folder)?.take(MOST_ENTRIES + 1);
+    let entries = entries.map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))));
+    let entries = entries.collect::<io::Result<Vec<_>>>()?;
+    Ok(Some(entries).filter(|entries| entries.len() <= MOST_ENTRIES))
+}
+
+/// Shows a folder as it is now, with copies in place of some of its files.
+fn show_view(
+    folder: &Path,
+    files: &[&CheckedFile],
+    entries: Vec<(OsString, FileType)>,
+    scratch: &Path,
+) -> Result<Vec<(PathBuf, Identity)>, LaunchError> {
+    let failed = |error| failure(error, folder);
+    let mode = fs::metadata(folder).map_err(failed)?.permissions().mode() & 0o777;
+    mount_memory(scratch)?;
+    for (name, kind) in entries {
+        let (entry, shown) = (folder.join(&name), scratch.join(&name));
+        if files.iter().all(|file| file.path != entry) {
+            show_entry(&entry, kind, &shown)?;
+        }
+    }
+    let mut copies = Vec::new();
+    for file in files {
+        let copy = scratch.join(file.path.file_name().unwrap_or_default());
+        copies.push((file.path.clone(), write_copy(file, &copy)?));
+    }
+    fs::set_permissions(scratch, Permissions::from_mode(mode)).map_err(failed)?;
+    make_read_only(scratch).map_err(failed)?;
+    mount_move(scratch, folder).map_err(|error| failed(error.into()))?;
+    Ok(copies)
+}
+
+fn show_entry(entry: &Path, kind: FileType, shown: &Path) -> Result<(), LaunchError> {
+    let made = if kind.is_symlink() {
+        fs::read_link(entry).and_then(|target| symlink(target, shown))
+    } else if kind.is_dir() {
+        fs::create_dir(shown).and_then(|()| Ok(mount_bind_recursive(entry, shown)?))
+    } else {
+        File::create_new(shown).and_then(|_| Ok(mount_bind_recursive(entry, shown)?))
+    };
+    match made {
+        // The folder may have been replaced by one that is not protected.
+        Ok(()) if !kind.is_symlink() && is_read_only(shown) == Ok(false) => {
+            Err(LaunchError::PinMismatch(entry.to_owned()))
+        }
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // It was deleted. A link has not been made then.
+            let removed = if kind.is_dir() { fs::remove_dir(shown) } else { fs::remove_file(shown) };
+            removed.or_else(|error| if kind.is_symlink() { Ok(()) } else { Err(failure(error, entry)) })
+        }
+        Err(error) => Err(failure(error, entry)),
+    }
+}
+
+/// Mounts the copy of a file on the file. It is seen until another file is renamed over that one.
+fn mount_copy(file: &CheckedFile, scratch: &Path) -> Result<Identity, LaunchError> {
+    let failed = |error| failure(error, &file.path);
+    mount_memory(scratch)?;
+    let copy = scratch.join("copy");
+    let identity = write_copy(file, &copy)?;
+    mount_bind(&copy, &file.path).map_err(|error| failed(error.into()))?;
+    make_read_only(&file.path).map_err(failed)?;
+    // The copy stays where it was mounted.
+    unmount(scratch, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
+    Ok(identity)
+}
+
+fn write_copy(file: &CheckedFile, copy: &Path) -> Result<Identity, LaunchError> {
+    let mut options = fs::OpenOptions::new();
+    let made = options.write(true).create_new(true).mode(file.mode & 0o777).open(copy);
+    let made = made.and_then(|mut made| made.write_all(&file.bytes)).and_then(|()| identity(copy));
+    Ok(made.context(format!("the pinned `{}` cannot be copied", file.path.display()))?)
+}
+
+fn mount_memory(scratch: &Path) -> Result<(), NotConfined> {
+    mount("tmpfs", scratch, "tmpfs", FLAGS, c"mode=0700").context("pinned files cannot be copied")
+}
+
+fn make_read_only(point: &Path) -> io::Result<()> {
+    Ok(mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | FLAGS, "")?)
+}
+
+/// A folder that can be used for a moment: none of the files is in it.
+fn scratch(files: &[CheckedFile]) -> Result<&'static Path, NotConfined> {
+    let is_free = |folder: &&Path| folder.is_dir() && files.iter().all(|file| !file.path.starts_with(folder));
+    let scratch = SCRATCH.iter().map(Path::new).find(is_free);
+    scratch.ok_or_else(|| NotConfined("there is no folder for copies of pinned files".to_owned()))
+}
+
+/// The reason why something in a folder cannot be shown: as a rule, that it was replaced at this moment.
+fn failure(error: io::Error, path: &Path) -> LaunchError {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => {
+            LaunchError::PinMismatch(path.to_owned())
+        }
+        _ => NotConfined(format!("`{}` cannot be shown with pinned files: {error}", path.display())).into(),
+    }
+}
