@@ -24,7 +24,7 @@ pub struct Policy {
 }
 
 /// A file and the hash of its content. The launcher reads the file once and compares the hash. With namespaces, the program finds exactly the checked bytes at that
-/// path, whatever happens to the file.
+/// path: in a [read-only](Policy::read_only) folder whatever happens to the file, elsewhere until it is deleted or another file is renamed over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
     /// The path of a regular file, or of a link to one.

@@ -195,3 +195,24 @@ fn failure(error: io::Error, path: &Path) -> LaunchError {
         _ => NotConfined(format!("`{}` cannot be shown with pinned files: {error}", path.display())).into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_does_not_start_with_another_file_at_the_path_of_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
+        fs::write(&path, "text").unwrap();
+        fs::write(&other, "text").unwrap();
+        let copies = || BTreeMap::from([(path.clone(), identity(&path).unwrap())]);
+        let copies_in = |current: &Path| PinnedCopies { copies: copies(), current: current.to_owned() };
+        let checked = copies_in(Path::new("/nowhere"));
+        assert!(checked.check().is_ok());
+        // The test does not run in that folder, so the file is not found by its name alone.
+        assert!(matches!(copies_in(folder.path()).check(), Err(LaunchError::PinMismatch(file)) if file == path));
+        fs::rename(&other, &path).unwrap();
+        assert!(matches!(checked.check(), Err(LaunchError::PinMismatch(file)) if file == path));
+    }
+}
