@@ -289,7 +289,7 @@ def test_failures_are_logged_once_whoever_wrote_the_hook(caplog: pytest.LogCaptu
         async def broken(event: str, data: dict[str, Any]) -> None:
             raise LookupError("lost")
 
-        bundle = parse("hooks: [{command: 'exit 3', on: 'tool:pre', name: sick}]")
+        bundle = parse("hooks: [{command: 'exit 3', on: 'tool:pre', name: sick, on_error: continue}]")
         async with Session(ScriptedProvider([]), hooks=hooks, tools=[Tool("work", lambda input: "done")], bundle=bundle) as session:
             assert (await session.execute_tool("work")).success
 

@@ -94,7 +94,9 @@ def test_a_model_behind_a_network_is_asked() -> None:
         server.shutdown()
         thread.join()
         server.server_close()
-    assert [message["content"] for message in asked[0]["messages"]] == ["Hello"]
+    about_hooks, prompt = (message["content"] for message in asked[0]["messages"])
+    assert about_hooks.startswith("Hooks of this session can add context.")
+    assert prompt == "Hello"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Access, Identity};
 use crate::api::error::{ApiError, Page};
-use crate::server::{Full, Place, Share, Shares, Stopping};
+use crate::server::{Full, Holder, Place, Share, Shares, Stopping};
 
 /// The header with the key of a browser.
 pub(crate) const KEY: &str = "x-amplifier-key";
@@ -224,8 +224,10 @@ impl Seats {
     ///
     /// # Errors
     /// If there is none left for this person.
-    pub(crate) fn take(&self, access: &Access, who: &Identity) -> Result<Share, Refusal> {
-        self.0.take(access.holder(who)).map_err(|full| {
+    pub(crate) fn take(&self, access: &Access, who: Option<&Identity>) -> Result<Share, Refusal> {
+        // All who are not known count as one person.
+        let stranger = || Holder { person: String::new(), is_owner: false };
+        self.0.take(who.map_or_else(stranger, |who| access.holder(who))).map_err(|full| {
             let message = match full {
                 Full::ForPerson => "you watch with too many pages and programs already; close some",
                 Full::ForAll => "too many pages and programs watch already; close some",
@@ -327,12 +329,9 @@ impl Guard {
         let connection = request.extensions().get::<Connection>().cloned();
         let wants_socket = request.headers().contains_key(UPGRADE);
         let request = if is_safe(request.method()) { request } else { hurried(request, self.body_time) };
-        // Whoever is not known gets no socket: the route refuses them.
-        let who = request.extensions().get::<Caller>().and_then(|caller| caller.who.clone().ok());
-        let Some((connection, who)) = connection.filter(|_| wants_socket).zip(who) else {
-            return next.run(request).await;
-        };
-        let seat = match self.seats.take(&self.access, &who) {
+        let Some(connection) = connection.filter(|_| wants_socket) else { return next.run(request).await };
+        let who = request.extensions().get::<Caller>().and_then(|caller| caller.who.as_ref().ok());
+        let seat = match self.seats.take(&self.access, who) {
             Ok(seat) => seat,
             Err(full) => return full.into_response(),
         };

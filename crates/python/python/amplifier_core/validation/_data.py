@@ -10,7 +10,7 @@ from typing import Any
 from amplifier_core.hooks import HookRegistry
 
 _TOOL_INPUT = {"file_path": "notes.txt", "content": "hello", "command": "true"}
-_TOOL = {"tool_name": "Write", "tool_input": _TOOL_INPUT, "tool_call_id": "call-1"}
+_TOOL = {"tool_name": "Write", "tool_input": _TOOL_INPUT, "tool_call_id": "call-1", "tool_definition": "0" * 64}
 _MODEL = {"provider": "scripted", "model": "script"}
 _AGENT = {"parent_session_id": "parent", "agent_name": "helper", "task": "look around"}
 _ASKED = {"hook": "guard", "event": "tool:pre", "prompt": "Allow Write?"}

@@ -112,7 +112,7 @@ async fn stream(
     // A WebSocket has its seat already.
     let seat = match headers.contains_key(UPGRADE) {
         true => None,
-        false => Some(seats.take(&app.access, &who)?),
+        false => Some(seats.take(&app.access, Some(&who))?),
     };
     let visit = Visit { app, board, who, filter, after: query.after, stopping };
     if let Some(seat) = seat {
