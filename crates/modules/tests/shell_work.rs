@@ -34,6 +34,14 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("echo $(", "cat <<A\nA\n", ")"), ("echo $(", "'a' ", ")"), ("echo `", "ls ", "`"), ("echo ", "\\", ""), ("ls", " \\\n", ""), ("'", "a", ""), ("\"", "a", ""), ("`", "a", ""),
     ("", "(", ""), ("", "( ls; ", ""), ("", "{ ", ""), ("", "if ls; then ", ""), ("", "case a in ", ""), ("case a in ", "a) ls;; ", "esac"), ("", "f() { ls; };", ""),
     ("", "function f { ", ""), ("for i in ", "a ", "; do ls; done"), ("", "for i in a; do ", ""), ("[[ ", "a && ", "a ]]"), ("[[ ", "! ", "a ]]"), ("[[ ", "( ", "a ]]"),
+    ("git checkout ", "a ", ""), ("git checkout ", "-- ", ""), ("tool ", "rm ", ""), ("tool ", "delete ", ""), ("docker ", "rm ", ""), ("kubectl ", "get ", ""),
+    ("tool ", "/dev/x ", ""), ("chattr -R ", "+i ", ""), ("", "cd a;", ""), ("", "cd a && ", ""), ("cd ", "../", ""), ("", "f() { cd a; };", ""), ("", "f() { cd a; }; f;", ""),
+    ("", "echo ls > a; sh a;", ""), ("", "curl -o a x; sh a;", ""), ("python3 ", "<(curl x) ", ""), ("python3 ", "-c 'x' ", ""), ("bash ", "-c 'ls' ", ""), ("perl ", "-e x ", ""),
+    ("awk '", "|", "'"), ("awk '", "> \"a\" ", "'"), ("awk '", "system(\"ls\");", "'"), ("awk '", "\"ls\" | getline;", "'"), ("awk '", "\"", "getline|'"),
+    ("python -c '", "system", "'"), ("python -c '", "rm ", "'"), ("perl -e '", "|>", "'"), ("sed -i '", "d;", "' a"), ("sed -i '", "1,$d\n", "' a"), ("sed -i '", "{", "' a"),
+    ("sed -i '", "s/.*//;", "' a"), ("sed -i '", "s", "' a"), ("sed -i ", "-e d ", "a"), ("sed '", "e ls\n", "'"), ("x='", "[", "'; ((x))"), ("x='", "[a]", "'; ((x))"), ("x='", "$(", "'; ((x))"),
+    ("x='a[", "$((", "'; ((x))"), ("x='a[", "$((1+", "'; ((x))"), ("x=\"[", "$(ls)", "\"; ((x))"), ("x=\"[", "`ls`", "\"; ((x))"), ("x=\"[", "${a[1]}", "\"; ((x))"),
+    ("", "x=[$y;", ""), ("x=1;", "echo $x;", ""), ("x=1;", "rm $x;", ""), ("rm ", "\"$x\" ", ""), ("x=1; rm ", "$x/a ", ""),
     ("", "]", ""), ("", "}", ""), ("", "$", ""), ("", "=", ""), ("", "-", ""), ("", ";", ""), ("", "&", ""), ("", "|", ""), ("echo ", "é", ""), ("echo ", "$'a' ", ""),
 ];
 
@@ -78,7 +86,15 @@ fn no_command_takes_long_or_much_memory() {
             }
         }
         let files: String = (0..size / 8).map(|number| format!(" f{number:05}")).collect();
-        texts.push(format!("rm{files}"));
+        for program in ["rm", "rm -rf", "git checkout", "git restore", "tool delete", "sed -i d"] {
+            texts.push(format!("{program}{files}"));
+        }
+        texts.push(format!("curl{}", files.replace(" f", " x/")));
+        let each = |write: fn(usize) -> String| (0..size / 24).map(write).collect::<String>();
+        texts.push(each(|number| format!("v{number:05}=a;")) + &each(|number| format!("rm $v{number:05};")));
+        texts.push(each(|number| format!("cd d{number:05};")));
+        texts.push(each(|number| format!("ls>f{number:05};")) + &each(|number| format!("sh f{number:05};")));
+        texts.push(each(|number| format!("f{number:05}()(ls);")) + &each(|number| format!("f{number:05};")));
     }
     let _ = analyse("ls");
     let memory = most_memory();
