@@ -262,6 +262,28 @@ async fn only_what_follows_a_change_of_the_folder_is_somewhere_else() {
 }
 
 #[tokio::test]
+async fn a_function_that_changes_the_folder_moves_what_follows_its_call() {
+    assert_eq!(
+        questions(&["f() { (cd src && ls); }; f && rm -rf node_modules", "f() { ls; }; f; rm -rf node_modules"]).await,
+        [] as [&str; 0]
+    );
+    let unknown = [
+        "f() { cd ..; }; f && rm -rf node_modules",
+        "f() { cd ..; }; f; rm -rf node_modules",
+        "f() { g; }; g() { cd ..; }; f && rm -rf node_modules",
+        "f() { cd ..; }; eval f; rm -rf node_modules",
+    ];
+    assert_eq!(questions(&unknown).await.len(), unknown.len());
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_is_not_emptied_without_a_question() {
+    assert_eq!(questions(&["sed -i d new.txt", "ln -sf /dev/null new.log"]).await, [] as [&str; 0]);
+    let asked_about = ["sed -i d src/main.py", "sed -i '1,$d' package.json", "ln -sf /dev/null src/main.py"];
+    assert_eq!(questions(&asked_about).await.len(), asked_about.len());
+}
+
+#[tokio::test]
 async fn a_call_without_a_command_is_denied() {
     let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
     for input in [json!({}), json!({ "command": ["rm", "x"] }), json!({ "cmd": "rm x" })] {

@@ -3,7 +3,7 @@
 use super::command::Command;
 use super::options::Arguments;
 use super::word::Word;
-use super::{database, git, verbs, writes};
+use super::{database, git, readonly, sed, shells, verbs, wrappers, writes};
 
 /// Programs that destroy whatever their arguments are, and what they do.
 const ALWAYS: [(&str, &str); 34] = [
@@ -87,6 +87,15 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
     if let Some((.., why)) = SUBCOMMANDS.iter().find(|(program, words, _)| *program == name && has_all(words)) {
         return Some(why);
     }
+    own_rules(name, command, arguments)
+        .or_else(|| changes_device(name, arguments).then_some("changes a device"))
+        .or_else(|| database::destroys(name, command))
+        .or_else(|| verbs::destroys(name, command))
+}
+
+/// Why a program with rules of its own destroys something.
+fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
+    let has = |word: &str| command.texts().any(|text| text == word);
     match name {
         "rm" => remove(command, arguments),
         "find" => find_deletes(command).then_some("deletes what it finds"),
@@ -102,16 +111,17 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
             let state = has("state") && (has("rm") || has("mv")) || has("taint") || has("force-unlock");
             applies.then_some("destroys infrastructure").or(state.then_some("changes what infrastructure is known"))
         }
-        "chmod" | "chown" | "chgrp" => {
+        "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "chcon" | "setfattr" => {
             arguments.may_have("R", &["recursive"]).then_some("changes permissions recursively")
         }
         "kill" => kill(command),
         "mv" => moves_away(arguments),
-        "cp" | "tee" => arguments
-            .operands()
-            .any(|word| is_disk(word.lead()))
-            .then_some("writes over a device")
-            .or_else(|| (name == "cp" && has("/dev/null")).then_some("empties a file")),
+        "cp" | "install" => has("/dev/null").then_some("empties a file"),
+        "ln" => (has("/dev/null") && arguments.may_have("f", &["force"])).then_some("empties a file"),
+        "sed" | "gsed" if arguments.may_have("iI", &["in-place"]) => {
+            let is_quiet = arguments.surely_has("n", &["quiet", "silent"]);
+            sed::empties(command, is_quiet).then_some("empties a file")
+        }
         "crontab" => arguments
             .may_have("r", &[])
             .then_some("deletes scheduled commands")
@@ -167,8 +177,21 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
         "nginx" => command.texts().any(|text| matches!(text, "stop" | "quit")).then_some("stops or removes a service"),
         "drop" | "delete" => database::deletes(&command.written()).then_some("deletes from a database"),
         _ if name.starts_with("mkfs") => Some("makes a new file system"),
-        _ => database::destroys(name, command).or_else(|| verbs::destroys(name, command)),
+        _ => None,
     }
+}
+
+/// Whether an operand is a disk, and the program is not known to only read it or to run another one.
+fn changes_device(name: &str, arguments: &Arguments) -> bool {
+    const READ: [&str; 20] = [
+        "lsblk", "blkid", "smartctl", "findmnt", "udevadm", "mount", "umount", "sync", "test", "[", "printf", "rg",
+        "awk", "sed", "xxd", "blockdev", "dmesg", "lsof", "fuser", "iostat",
+    ];
+    arguments.operands().any(|word| is_disk(word.lead()))
+        && !READ.contains(&name)
+        && !readonly::is_reader(name)
+        && !wrappers::is_known(name)
+        && !shells::is_known(name)
 }
 
 /// Whether `find` deletes: where a test takes a word, that word is no action.
@@ -293,9 +316,19 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// Whether a path is a disk, a partition or memory.
 pub(super) fn is_disk(path: &str) -> bool {
-    const DISKS: [&str; 12] =
-        ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "mem", "loop"];
-    path.strip_prefix("/dev/").is_some_and(|device| DISKS.iter().any(|disk| device.starts_with(disk)))
+    const DISKS: [&str; 24] = [
+        "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "md", "mem", "loop", "dm-", "zd", "nbd", "rbd",
+        "dasd", "pmem", "ram", "sr", "mtd", "ubd", "bcache", "drbd", "zram",
+    ];
+    // Folders of other devices; all other folders are those of volumes.
+    const OTHERS: [&str; 16] = [
+        "fd", "pts", "shm", "snd", "dri", "input", "bus", "net", "tcp", "udp", "mqueue", "serial", "char", "v4l",
+        "vfio", "cpu",
+    ];
+    path.strip_prefix("/dev/").is_some_and(|device| {
+        let folder = device.split_once('/').map(|(folder, _)| folder);
+        DISKS.iter().any(|disk| device.starts_with(disk)) || folder.is_some_and(|folder| !OTHERS.contains(&folder))
+    })
 }
 
 fn remove(command: &Command, arguments: &Arguments) -> Option<&'static str> {

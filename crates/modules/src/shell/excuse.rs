@@ -59,10 +59,14 @@ pub(super) fn of(name: &str, command: &Command, arguments: &Arguments, walker: &
             Excuse::Workspace(walker.places(arguments.last()))
         }
         "dd" => Excuse::New(writes::dd_output(command).map(|word| walker.place(&word)).collect()),
-        "truncate" | "cp" => {
-            let last = arguments.last();
-            Excuse::New(walker.places(if name == "cp" { last } else { arguments.operands().collect() }))
+        "truncate" => Excuse::New(walker.places(arguments.operands())),
+        "cp" | "install" | "ln" => Excuse::New(walker.places(arguments.last())),
+        "sed" | "gsed" => {
+            let scripts = usize::from(!arguments.may_have("ef", &["expression", "file"]));
+            Excuse::New(walker.places(arguments.operands().skip(scripts)))
         }
+        // A user, an attribute or a context among these is a name like that of a file in the folder at hand.
+        "setfacl" | "chattr" | "chcon" | "setfattr" => Excuse::Workspace(walker.places(arguments.operands())),
         "chmod" => {
             let mode = arguments.operands().next().and_then(Word::literal).unwrap_or_default();
             let is_kind = mode.contains('+') && !mode.contains(['-', '=']) || MODES.contains(&mode);

@@ -43,6 +43,7 @@ mod scripts;
 mod sed;
 mod services;
 mod shells;
+mod subscript;
 mod syntax;
 mod variables;
 mod verbs;

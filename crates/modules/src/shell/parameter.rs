@@ -8,6 +8,9 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
     if is_plain(name) {
         return;
     }
+    if inner.strip_prefix('!').is_some_and(lists_names) {
+        return;
+    }
     if inner.starts_with('!') {
         word.opaque.get_or_insert("`${!…}` reads a variable whose name is not known");
         return;
@@ -69,6 +72,12 @@ fn only_expands(inner: &str) -> bool {
         ':' => rest.split(':').skip(1).all(|offset| is_number(offset.trim().trim_start_matches('-'))),
         _ => false,
     }
+}
+
+/// Whether `${!inner}` lists the subscripts of an array, or the names of variables.
+fn lists_names(inner: &str) -> bool {
+    let name = ["[@]", "[*]", "@", "*"].iter().find_map(|end| inner.strip_suffix(end));
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
 fn is_number(text: &str) -> bool {

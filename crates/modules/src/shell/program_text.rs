@@ -250,7 +250,17 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
                 judge(name, language, word, walker);
             }
         } else if !text.starts_with('-') && !has_program {
+            // `deno run FILE`
+            if text == "run" && language.programs.contains(&"deno") && words.peek().is_some() {
+                continue;
+            }
             has_program = true;
+            if walker.fetched_in_words && word.literal().is_none() {
+                walker.runs_download();
+            }
+            if ["/dev/fd/", "/dev/stdin", "/proc/"].iter().any(|input| text.starts_with(input)) {
+                walker.runs_input(name);
+            }
             walker.runs_file(word, Some(name));
             break;
         }
@@ -470,28 +480,13 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 
 /// Looks for the commands and flags of `sed` that run programs and write files.
 fn sed(name: &str, command: &Command, walker: &mut Walker) {
-    let mut words = command.arguments().iter();
-    let mut scripts = Vec::new();
-    let mut operand = None;
-    while let Some(word) = words.next() {
-        match word.lead() {
-            "-e" | "--expression" => scripts.extend(words.next()),
-            "-f" | "--file" => drop(words.next()),
-            text if text.starts_with("-e") || text.starts_with("--expression=") => scripts.push(word),
-            text if text.starts_with('-') => {}
-            _ => operand = operand.or(Some(word)),
-        }
-    }
-    if scripts.is_empty() {
-        scripts.extend(operand);
-    }
-    for script in scripts {
-        let text = script.plain().trim_start_matches("--expression=").trim_start_matches("-e");
-        for part in super::sed::effects(text) {
+    for script in super::sed::scripts(command) {
+        for part in super::sed::effects(script) {
             match part {
                 super::sed::Effect::Writes(file) => walker.write(&Word::known(file)),
                 super::sed::Effect::Runs("") => walker.refuse(format!("`{name}` runs what it reads as a command")),
                 super::sed::Effect::Runs(text) => walker.script(text, Dialect::Sh),
+                super::sed::Effect::Empties => {}
             }
         }
     }

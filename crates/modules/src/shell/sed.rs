@@ -1,4 +1,7 @@
-//! Scripts of `sed`, read far enough to find the commands that run programs and write files.
+//! Scripts of `sed`, read far enough to find the commands that run programs, write files and leave nothing of a file.
+
+use super::command::Command;
+use super::word::Word;
 
 /// What a command of a script does beside editing.
 #[derive(Debug, PartialEq)]
@@ -6,20 +9,71 @@ pub(super) enum Effect<'a> {
     Writes(&'a str),
     /// Runs this command, or what is read where it is empty.
     Runs(&'a str),
+    /// Deletes all lines, or all after the first ones.
+    Empties,
+}
+
+/// The scripts that a command gives to `sed`.
+pub(super) fn scripts(command: &Command) -> Vec<&str> {
+    let mut words = command.arguments().iter();
+    let (mut scripts, mut operand) = (Vec::new(), None);
+    while let Some(word) = words.next() {
+        match word.lead() {
+            "-e" | "--expression" => scripts.extend(words.next()),
+            "-f" | "--file" => drop(words.next()),
+            text if text.starts_with("-e") || text.starts_with("--expression=") => scripts.push(word),
+            text if text.starts_with('-') => {}
+            _ => operand = operand.or(Some(word)),
+        }
+    }
+    if scripts.is_empty() {
+        scripts.extend(operand);
+    }
+    let texts = scripts.into_iter().map(Word::plain);
+    texts.map(|text| text.trim_start_matches("--expression=").trim_start_matches("-e")).collect()
+}
+
+/// Whether a command leaves nothing, or hardly anything, of what it edits.
+pub(super) fn empties(command: &Command, is_quiet: bool) -> bool {
+    let scripts = scripts(command);
+    let prints = |script: &&str| script.contains(['p', 'P']);
+    let is_emptied = |script: &&str| effects(script).contains(&Effect::Empties);
+    scripts.iter().any(is_emptied) || is_quiet && !scripts.is_empty() && !scripts.iter().any(prints)
 }
 
 /// The effects of a script.
 pub(super) fn effects(script: &str) -> Vec<Effect<'_>> {
-    let mut reader = Reader { rest: script, effects: Vec::new() };
+    let mut reader = Reader { rest: script, effects: Vec::new(), from: script, is_inside: false };
     while !reader.rest.is_empty() {
         reader.command();
     }
     reader.effects
 }
 
+/// Addresses and patterns that fit every line.
+const EVERY: &[&str] = &["", ".*", "^.*$", "^.*", ".*$", "^", "$", ".", "1~1", "0~1"];
+
+/// Whether a command with this address is done to all lines, or to all but a few.
+fn is_every(address: &str) -> bool {
+    let address = address.trim();
+    let pattern = address.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    match address.split_once(',') {
+        Some((first, last)) => is_number(first) && last.trim() == "$",
+        None => match address.strip_suffix('!') {
+            Some(address) => is_number(address) || address == "$",
+            None => address != "$" && EVERY.contains(&pattern.unwrap_or(address)),
+        },
+    }
+}
+
 struct Reader<'a> {
     rest: &'a str,
     effects: Vec<Effect<'a>>,
+    /// The script from the address of the command at hand on.
+    from: &'a str,
+    /// Whether the command at hand stands in braces that have an address.
+    is_inside: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -52,8 +106,22 @@ impl<'a> Reader<'a> {
 
     /// Reads addresses, and the command that follows them.
     fn command(&mut self) {
+        let at = self.rest;
+        let address = self.from.get(..self.from.len() - at.len()).unwrap_or_default();
         let Some(c) = self.next() else { return };
         match c {
+            ';' | '\n' => self.from = self.rest,
+            '{' => {
+                self.is_inside |= !is_every(address);
+                self.from = self.rest;
+            }
+            '}' => {
+                self.is_inside = false;
+                self.from = self.rest;
+            }
+            'd' | 'Q' | 'q' if !self.is_inside && (is_every(address) || c != 'd' && address.trim() == "1") => {
+                self.effects.push(Effect::Empties);
+            }
             '/' => self.skip_to('/'),
             '\\' => {
                 if let Some(delimiter) = self.next() {
@@ -63,7 +131,14 @@ impl<'a> Reader<'a> {
             's' | 'y' => {
                 let Some(delimiter) = self.next() else { return };
                 self.skip_to(delimiter);
+                let replacement = self.rest;
                 self.skip_replacement(delimiter);
+                let is_empty = replacement.starts_with(delimiter);
+                let pattern = at.get(1 + delimiter.len_utf8()..at.len() - replacement.len() - delimiter.len_utf8());
+                let is_whole = pattern.is_some_and(|pattern| matches!(pattern, ".*" | "^.*$" | "^.*" | ".*$"));
+                if c == 's' && is_empty && is_whole && !self.is_inside && is_every(address) {
+                    self.effects.push(Effect::Empties);
+                }
                 self.flags();
             }
             'e' => {

@@ -313,6 +313,11 @@ const READS: &[&str] = &[
     "top",
 ];
 
+/// Whether a program is in the table.
+pub(super) fn is_known(name: &str) -> bool {
+    SERVICES.iter().any(|service| service.program == name)
+}
+
 /// Whether the command of a service only reads; `None` where the program is none.
 pub(super) fn only_reads(name: &str, command: &Command) -> Option<bool> {
     let service = SERVICES.iter().find(|service| service.program == name)?;

@@ -1,7 +1,7 @@
 //! Programs that nobody knows, told by the verbs in their first words.
 
 use super::command::Command;
-use super::{readonly, shells, wrappers};
+use super::{readonly, services, shells, wrappers};
 
 /// So many words are looked at: the program's name and those after it that are no options.
 const WORDS: usize = 4;
@@ -88,14 +88,44 @@ const OPTIONS: &[&str] = &[
 /// Programs whose words are text, patterns or names, and not verbs; and those that have rules of their own.
 const EXEMPT: &[&str] = &[
     "echo", "printf", "grep", "egrep", "fgrep", "rg", "ag", "ack", "fd", "find", "cat", "ls", "head", "tail", "wc",
-    "man", "which", "type", "whereis", "apropos", "tldr", "test", "[", "git", "gh", "glab", "hub", "docker", "podman",
-    "kubectl", "aws", "gcloud", "az", "curl", "wget", "http", "https", "npm", "yarn", "pnpm", "bun", "pip", "pip3",
-    "uv", "poetry", "cargo", "go", "bundle", "composer", "pytest", "jest", "vitest", "mocha", "tsc", "eslint",
-    "prettier", "rm", "mv", "cp", "mkdir", "touch", "cd", "pushd", "popd", "pgrep", "pkill", "kill", "killall", "ps",
-    "jq", "yq", "sed", "awk", "gawk", "tr", "sort", "cut", "diff", "dig", "host", "ping", "ssh", "scp", "rsync", "tar",
-    "zip", "unzip", "vim", "vi", "nvim", "nano", "emacs", "code", "open", "xdg-open", "say", "export", "declare",
-    "local", "typeset", "readonly", "unset", "set", "read", "return", "exit", "let", "trap", "alias", "source", ".",
-    "ruff", "wait", "expr", "clear", "reset", "tput", "cmake", "ninja", "meson", "unittest", "venv",
+    "man", "which", "type", "whereis", "apropos", "tldr", "test", "[", "git", "curl", "wget", "http", "https",
+    "pytest", "jest", "vitest", "mocha", "tsc", "eslint", "prettier", "rm", "mv", "cp", "mkdir", "touch", "cd",
+    "pushd", "popd", "pgrep", "pkill", "kill", "killall", "ps", "jq", "yq", "sed", "awk", "gawk", "tr", "sort", "cut",
+    "diff", "dig", "host", "ping", "ssh", "scp", "rsync", "tar", "zip", "unzip", "vim", "vi", "nvim", "nano", "emacs",
+    "code", "open", "xdg-open", "say", "export", "declare", "local", "typeset", "readonly", "unset", "set", "read",
+    "return", "exit", "let", "trap", "alias", "source", ".", "ruff", "wait", "expr", "clear", "reset", "tput", "cmake",
+    "ninja", "meson", "unittest", "venv", "chmod", "chown", "chgrp", "setfacl", "chattr", "chcon", "dd", "tee", "ln",
+    "install", "history", "ssh-add", "make", "just", "task", "rake", "gsed", "pip", "pip3", "bundle", "crontab",
+];
+
+/// Programs whose commands are known, and those of their commands after which verbs mean nothing, or take nothing away that is not
+/// easily had again.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("docker", CONTAINERS),
+    ("podman", CONTAINERS),
+    ("docker-compose", CONTAINERS),
+    ("npm", PACKAGES),
+    ("yarn", PACKAGES),
+    ("pnpm", PACKAGES),
+    ("bun", PACKAGES),
+    ("uv", PACKAGES),
+    ("poetry", PACKAGES),
+    ("cargo", PACKAGES),
+    ("go", PACKAGES),
+    ("composer", PACKAGES),
+];
+const CONTAINERS: &[&str] = &[
+    "run", "exec", "build", "buildx", "compose", "ps", "logs", "images", "inspect", "pull", "push", "tag", "start",
+    "stop", "restart", "cp", "top", "stats", "port", "search", "login", "info", "version", "events", "diff", "history",
+    "attach", "wait", "create", "rename", "commit", "up", "down", "config",
+];
+#[rustfmt::skip]
+const PACKAGES: &[&str] = &[
+    "uninstall", "remove", "rm", "un", "prune", "dedupe", "add", "install", "i", "ci", "run", "exec", "test", "build",
+    "bench", "check", "clippy", "fmt", "doc", "tree", "search", "info", "view", "show", "why", "list", "ls", "init",
+    "new", "get", "mod", "work", "tool", "vet", "generate", "env", "pip", "python", "sync", "lock", "update", "x",
+    "dlx", "create", "start", "dev", "lint", "script", "fix", "rustc", "nextest", "clean", "pack", "version", "link",
+    "set",
 ];
 
 /// Words beside a verb that make it harmless: what is deleted is made again by itself.
@@ -115,7 +145,7 @@ pub(super) fn is_destructive(script: &str) -> bool {
 
 /// Whether the words of a program are text, or have rules of their own.
 pub(super) fn has_own_rules(name: &str) -> bool {
-    EXEMPT.contains(&name)
+    EXEMPT.contains(&name) || COMMANDS.iter().any(|(program, _)| *program == name) || services::is_known(name)
 }
 
 /// Whether a program that nobody knows sends something to others, judged by its first words.
@@ -132,8 +162,14 @@ fn is_exempt(name: &str, command: &Command) -> bool {
     if is_module && words.next().is_some_and(|module| EXEMPT.contains(&module)) {
         return true;
     }
+    let is_harmless = |(program, commands): &(&str, &[&str])| {
+        *program == name
+            && command.texts().find(|text| !text.starts_with('-')).is_none_or(|first| commands.contains(&first))
+    };
     runs_others
         || EXEMPT.contains(&name)
+        || COMMANDS.iter().any(is_harmless)
+        || services::only_reads(name, command) == Some(true)
         || command.asks_for_help()
         || command.texts().any(|text| matches!(text, "--help" | "--dry-run"))
 }

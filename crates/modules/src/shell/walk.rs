@@ -11,7 +11,7 @@ use super::folders::Folders;
 use super::running::{self, Written};
 use super::variables::{self, Variables};
 use super::word::Word;
-use super::{Analysis, ShellCommand, braces, limits, parameter, parse, readonly};
+use super::{Analysis, ShellCommand, braces, limits, parameter, parse, readonly, subscript};
 
 /// What was found.
 pub(super) struct Walked {
@@ -67,6 +67,11 @@ pub(super) struct Walker {
     pub(super) pushes: bool,
     /// Whether the text as a whole changes folders anywhere.
     moves_later: bool,
+    /// Whether the shell at hand has changed its folder.
+    has_moved: bool,
+    /// The functions that are defined, and whether one of them changes the folder of its caller.
+    defined: HashSet<String>,
+    functions_move: bool,
     /// Whether values of variables hold parts of a subscript, and parts of a command.
     bracketed: bool,
     dollars: bool,
@@ -128,6 +133,7 @@ impl Walker {
     /// Notes that some of the command runs in another folder.
     pub(super) fn moves(&mut self) {
         self.analysis.moves = true;
+        self.has_moved = true;
         self.folders = Folders::unknown();
     }
 
@@ -181,9 +187,9 @@ impl Walker {
 
     /// Walks something that runs beside the shell itself, so that it does not change where the next command runs.
     fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
-        let (folders, variables) = (self.folders.clone(), self.variables.clone());
+        let (folders, variables, has_moved) = (self.folders.clone(), self.variables.clone(), self.has_moved);
         walk(self);
-        (self.folders, self.variables) = (folders, variables);
+        (self.folders, self.variables, self.has_moved) = (folders, variables, has_moved);
     }
 
     /// Walks something that may run several times, or later: where it changes the folder, nothing in it has a place that is known.
@@ -480,14 +486,16 @@ impl Walker {
             self.refuse(format!("the function `{name}` takes the place of a program; give it another name"));
         }
         self.functions.push(name.clone());
-        let beside = std::mem::take(&mut self.beside);
+        self.defined.insert(name.clone());
+        let (beside, has_moved) = (std::mem::take(&mut self.beside), std::mem::take(&mut self.has_moved));
         // It runs later, in whichever folder that is.
         let folders = std::mem::replace(
             &mut self.folders,
             if self.moves_later { Folders::unknown() } else { Folders::default() },
         );
         self.compound(&function.body.0);
-        (self.beside, self.folders) = (beside, folders);
+        self.functions_move |= self.has_moved;
+        (self.beside, self.folders, self.has_moved) = (beside, folders, has_moved);
         self.functions.pop();
         self.redirects(function.body.1.as_ref());
     }
@@ -562,7 +570,7 @@ impl Walker {
                     words.extend(braces::expand(&word.value).iter().map(|word| self.word(word)));
                 }
                 ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
-                    self.list(&inner.list);
+                    self.apart(|walker| walker.list(&inner.list));
                     words.push(Word::new("/dev/fd/*"));
                 }
             }
@@ -575,6 +583,8 @@ impl Walker {
         if self.beside && called.is_some_and(|name| self.functions.iter().any(|function| function == name)) {
             self.destroys("starts itself again without end", called.unwrap_or_default().to_owned().as_str());
         }
+        // One function may call another that is defined later.
+        let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
         if redirected && prints_nothing(&words) {
             let file = self.analysis.writes.last().cloned().unwrap_or_default();
             let places = self.effects.writes.iter().skip(written).cloned().collect();
@@ -602,6 +612,9 @@ impl Walker {
             }
         }
         self.fetched_in_words = fetched;
+        if moves {
+            self.moves();
+        }
     }
 
     fn assignment(&mut self, assignment: &ast::Assignment) {
@@ -681,18 +694,19 @@ impl Walker {
             variables::substituted(&value.raw).or_else(|| self.expand_known(value))
         });
         self.variables.assign(name, known);
-        if let Some(text) = text {
-            self.holds(text);
+        if let Some(value) = value {
+            self.holds(value);
         }
         if variables::runs(name, text) {
             self.refuse(format!("programs run what the variable `{name}` is set to; leave it out"));
         }
     }
 
-    /// Notes parts of subscripts and commands in a text that arithmetic may evaluate.
-    pub(super) fn holds(&mut self, text: &str) {
-        self.bracketed |= text.contains('[');
-        self.dollars |= text.contains(['$', '`']);
+    /// Notes parts of subscripts and commands in a value that arithmetic may evaluate.
+    pub(super) fn holds(&mut self, value: &Word) {
+        let text = value.kept_text();
+        self.bracketed |= subscript::opens(&text);
+        self.dollars |= subscript::has_command(&text) || subscript::ends_in_dollar(&text);
     }
 
     /// Takes a word apart and walks the commands in it.

@@ -1,7 +1,9 @@
 //! What a word of a command becomes, as far as that can be known.
 
+use std::borrow::Cow;
+
 use super::closing::{closing, end_of_quotes};
-use super::parameter;
+use super::{parameter, subscript};
 
 /// A word, taken apart.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +73,28 @@ impl Word {
 
     /// Whether a subscript with a command may be in here, which quotes do not disarm where text is evaluated.
     pub(super) fn hides_command(&self) -> bool {
-        self.raw.contains('[') && (self.raw.contains("$(") || self.raw.contains('`'))
+        if !self.raw.contains('[') {
+            return false;
+        }
+        let text = self.kept_text();
+        subscript::opens(&text) && subscript::has_command(&text)
+    }
+
+    /// The text that the word keeps: without quotes where all of it is known, and else without the commands that the shell runs
+    /// where the word stands, which are looked at by themselves.
+    pub(super) fn kept_text(&self) -> Cow<'_, str> {
+        if let Some(text) = self.literal() {
+            return Cow::Borrowed(text);
+        }
+        let (mut kept, mut rest) = (String::new(), self.raw.as_str());
+        for inner in &self.substitutions {
+            let parts = rest.split_once(&format!("$({inner})")).or_else(|| rest.split_once(&format!("`{inner}`")));
+            let Some((before, after)) = parts else { break };
+            kept.push_str(before);
+            rest = after;
+        }
+        kept.push_str(rest);
+        Cow::Owned(kept)
     }
 
     /// The known beginning of the word.

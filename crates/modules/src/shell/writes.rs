@@ -15,7 +15,7 @@ enum Target {
     ButFirst,
 }
 
-const OPERANDS: [(&str, Target); 24] = [
+const OPERANDS: [(&str, Target); 26] = [
     ("tee", Target::Every),
     ("touch", Target::Every),
     ("mkdir", Target::Every),
@@ -40,6 +40,8 @@ const OPERANDS: [(&str, Target); 24] = [
     ("chmod", Target::ButFirst),
     ("chown", Target::ButFirst),
     ("chgrp", Target::ButFirst),
+    ("chattr", Target::ButFirst),
+    ("setfacl", Target::Every),
     ("uniq", Target::ButFirst),
 ];
 
