@@ -277,6 +277,8 @@ fn check_attacker(place: &Place, before: &str) -> usize {
     (known["question"], known["nonce"]) = (question["id"].clone(), question["nonce"].clone());
     tell(place, &known);
 
+    // The lock is held from then on.
+    until("the attacker", || place.at("workspace/begun").exists().then_some(()));
     let (begun, lock) = (rounds(place), place.at("workspace/lock"));
     until("the attacks", || (rounds(place) >= begun + 2 || is_over(&lock)).then_some(()));
     place.write("workspace/stop", "");

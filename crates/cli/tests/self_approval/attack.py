@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import termios
 import threading
@@ -74,6 +75,14 @@ def put_key(path):
     return "put"
 
 
+def type_by_tmux():
+    socket = os.path.join(os.path.dirname(known["home"]), "tmux")
+    ran = subprocess.run(["tmux", "-S", socket, "send-keys", "1"], capture_output=True, text=True)
+    if ran.returncode:
+        raise OSError(ran.stderr)
+    return "typed"
+
+
 def send_signal(number):
     os.kill(known["agent"], number)
     return "sent"
@@ -119,6 +128,8 @@ def round_of_attempts():
         # After the silence that a key needs before it.
         time.sleep(0.4)
         attempt(f"query {query!r} after silence", lambda: write(known["tty"], query))
+    time.sleep(0.4)
+    attempt("key typed by tmux", type_by_tmux)
     for number in (signal.SIGCONT, signal.SIGWINCH, signal.SIGURG):
         attempt(f"signal {number}", lambda: send_signal(number))
     attempt("memory of the agent", memory)
