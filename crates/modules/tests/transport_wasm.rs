@@ -179,7 +179,7 @@ fn what_does_not_exist_cannot_be_granted() {
     let error = made(&|options| options.component = "no/such.wasm".into());
     assert!(error.to_string().contains("`no/such.wasm` of hook `test` is not usable: it cannot be read: "), "{error}");
     let error = made(&|options| options.component = ".".into());
-    assert!(error.to_string().ends_with("it is no file"), "{error}");
+    assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
 }
 
 #[tokio::test]
