@@ -151,7 +151,8 @@ fn the_end_of_a_program_is_that_of_the_launcher() {
         check("exit 7", Some(7), None);
         check("exit 143", Some(143), None);
         check("exit 255", Some(255), None);
-        for signal in [1, 2, 6, 9, 11, 15] {
+        // Without SIGINT, which may be ignored by whoever runs the tests.
+        for signal in [1, 6, 9, 11, 15] {
             check(&format!("kill -{signal} $$"), None, Some(signal));
         }
     }
