@@ -244,7 +244,9 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
     assert!(written.hooks[0].took_ns > 0 && written.turn == Some(1));
     let post = &items[6];
     assert_eq!((post.injections[0].hook.as_str(), post.injections[0].text.as_str()), ("linter", "line 3 is too long"));
-    assert_eq!((post.messages[0].source.as_str(), post.messages[0].text.as_str()), ("hook:linter", "linted"));
+    let messages: Vec<_> = post.messages.iter().map(|said| (said.source.as_str(), said.text.as_str())).collect();
+    let failed = "failed at tool:post: panicked: no luck; the operation went on without this hook";
+    assert_eq!(messages, [("hook:broken", failed), ("hook:linter", "linted")]);
     assert!(post.hooks[1].error.as_ref().unwrap().contains("no luck"), "{:?}", post.hooks[1]);
     let outcome = post.outcome.as_ref().unwrap();
     assert_eq!((outcome.success, outcome.took_ms), (Some(true), Some(7)));
