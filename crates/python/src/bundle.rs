@@ -178,13 +178,14 @@ pub(crate) struct BundleHost(Host);
 
 #[pymethods]
 impl BundleHost {
-    /// `name_session` is called with the id of a session and the name that a hook gives to it. Hooks that are confined cannot read what is `hidden`.
-    /// The words of `launcher` stand before the commands of all others.
+    /// `name_session` is called with the id of a session and the name that a hook gives to it. Hooks that are confined cannot change what is `read_only`, nor
+    /// read what is `hidden`. The words of `launcher` stand before the commands of all others.
     #[new]
-    #[pyo3(signature = (workspace, name_session=None, hidden=Vec::new(), launcher=Vec::new()))]
+    #[pyo3(signature = (workspace, name_session=None, read_only=Vec::new(), hidden=Vec::new(), launcher=Vec::new()))]
     fn new(
         workspace: PathBuf,
         name_session: Option<Py<PyAny>>,
+        read_only: Vec<PathBuf>,
         hidden: Vec<PathBuf>,
         launcher: Vec<OsString>,
     ) -> PyResult<Self> {
@@ -192,7 +193,8 @@ impl BundleHost {
         let scope = Scope::new(&workspace)
             .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
         let place = scope.workspace().to_owned();
-        let mut host = Host::new(scope).sandbox(move |sandbox| confine::for_hook(sandbox, &place, &hidden, &launcher));
+        let mut host =
+            Host::new(scope).sandbox(move |sandbox| confine::for_hook(sandbox, &place, &read_only, &hidden, &launcher));
         if let Some(give) = name_session {
             // It is called on another thread, which has no loop: what Python does with it must not need one.
             host = host.name_session(move |id, name| {

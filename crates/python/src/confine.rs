@@ -32,18 +32,23 @@ pub(crate) fn launcher(
     })
 }
 
-/// The words to put before the command of a hook: `usual`, which stand before the agent's commands, or others if the bundle wants a stricter sandbox; or why
-/// that is not possible.
+/// The words to put before the command of a hook: `usual`, which stand before the agent's commands, or others if the bundle wants a stricter sandbox. Whatever
+/// that sandbox allows, `read_only` and `hidden` hold.
+///
+/// # Errors
+/// The reason, if this system cannot do it.
 pub(crate) fn for_hook(
     sandbox: &Sandbox<'_>,
     workspace: &Path,
+    read_only: &[PathBuf],
     hidden: &[PathBuf],
     usual: &[OsString],
 ) -> Result<Vec<OsString>, String> {
     let Some(confine) = sandbox.confine else { return Ok(usual.to_vec()) };
     let starter = Python::attach(|py| starter(py).map_err(|error| error.value(py).to_string()))?;
-    let launcher = Policy::of_hook(confine, workspace, hidden).and_then(|policy| policy.launcher(&starter));
-    launcher.map_err(|error| error.to_string())
+    let policy = Policy::of_hook(confine, workspace, hidden);
+    let policy = policy.map(|policy| Policy { read_only: read_only.to_vec(), ..policy });
+    policy.and_then(|policy| policy.launcher(&starter)).map_err(|error| error.to_string())
 }
 
 /// The words that start the interpreter as a launcher.

@@ -113,6 +113,37 @@ def test_a_hook_can_do_what_its_confinement_leaves(
     assert tries(place, port, kind, confine) == can
 
 
+TOUCHES = "for file in bundle.yaml touches.sh ../audit/more ../store/more CONFINING; do echo x >> $file && echo $file >&2; done; exit 2"
+
+
+@needs_namespaces
+@pytest.mark.parametrize("is_session", [True, False])
+def test_a_hook_that_may_write_everywhere_still_cannot_change_what_governs_and_records_the_session(
+    place: pathlib.Path, is_session: bool
+) -> None:
+    import amplifier_core
+
+    workspace, confining = place / "workspace", pathlib.Path(amplifier_core.__file__ or "").parent / "_confine.py"
+    (workspace / "touches.sh").write_text(TOUCHES.replace("CONFINING", f"{confining} made"))
+    (workspace / "bundle.yaml").write_text("hooks: [{command: [sh, touches.sh], on: 'tool:pre', confine: {write: all}}]\n")
+    before = {path: path.read_bytes() for path in [*workspace.iterdir(), confining]}
+
+    async def main() -> str | None:
+        bundle = workspace / "bundle.yaml"
+        with open_log(place / "audit", place / "audit.key") as log:
+            if is_session:
+                async with Session(ScriptedProvider([]), workspace=workspace, bundle=bundle, audit=log, store=place / "store") as running:
+                    return (await running.coordinator.execute_with_hooks("tool:pre", {})).reason
+            session = SessionCoordinator(HookRegistry(), audit=log)
+            async with await mount(session, bundle, workspace=workspace):
+                return (await session.execute_with_hooks("tool:pre", {})).reason
+
+    reason = run(main()) or ""
+    assert [line for line in reason.splitlines() if ":" not in line] == ["made"]
+    assert {path: path.read_bytes() for path in before} == before
+    assert verify(place / "audit").is_sound
+
+
 @needs_namespaces
 def test_a_confined_program_is_started_as_any_other(tmp_path: pathlib.Path) -> None:
     # Python ignores a signal that a shell pipeline relies on.

@@ -471,6 +471,7 @@ class BundleHost:
         cls,
         workspace: _Path,
         name_session: Callable[[str, str], object] | None = None,
+        read_only: Sequence[_Path] = ...,
         hidden: Sequence[_Path] = ...,
         launcher: Sequence[str] = ...,
     ) -> Self: ...

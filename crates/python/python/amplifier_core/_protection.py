@@ -34,6 +34,9 @@ class Protection:
         self.names = [] if bundle is None else _before(bundle)
         #: All of it as it was given, with the links on the way.
         self._given = [*places, *keys]
+
+    def check_workspace(self) -> None:
+        """Raises ``ValueError`` if tools could change nothing in the workspace, because all around it is protected."""
         for folder in self.places:
             if os.path.isdir(folder) and _is_within(self._workspace, folder):
                 raise ValueError(
@@ -48,9 +51,7 @@ class Protection:
         if confine is False or not (confine or self.places or self.hidden):
             return []
         try:
-            from amplifier_core._confine import parts
-
-            confining = _real(parts())
+            confining = _confining()
             launching, level, reason = launcher(_real([*self.places, *confining]), self.hidden)
         except (OSError, RuntimeError) as error:
             launching, level, reason = [], "none", str(error)
@@ -72,6 +73,14 @@ class Protection:
         self._look_for_links(confine)
         return launching
 
+    def read_only(self) -> list[str]:
+        """What programs of hooks cannot change, whatever their bundle allows them: all of this, and what confines them."""
+        try:
+            return _real([*self.places, *_confining()])
+        except (OSError, RuntimeError):
+            # Nothing can be confined then, which the hooks that want to be say.
+            return self.places
+
     def _look_for_links(self, confine: bool | None) -> None:
         """What a link leads to can be protected, the link itself cannot: a command could make it lead elsewhere."""
         for path in self._given:
@@ -88,6 +97,12 @@ class Protection:
         for file in _made_of(bundle, self._workspace):
             if not any(_is_within(os.path.realpath(file), place) for place in self.places):
                 raise ValueError(f"`{file}` is not protected from the tools of this session; start a new one")
+
+
+def _confining() -> list[str]:
+    from amplifier_core._confine import parts
+
+    return _real(parts())
 
 
 def hidden(audit: Any) -> list[str]:

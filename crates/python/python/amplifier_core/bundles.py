@@ -22,7 +22,7 @@ from amplifier_core._native import (
     builtin_modules,
     no_module,
 )
-from amplifier_core._protection import hidden
+from amplifier_core._protection import Protection
 from amplifier_core.modules import ModuleError, Mounted
 from amplifier_core.modules import load as _load_module
 
@@ -310,7 +310,7 @@ async def _mount(
     workspace: str | os.PathLike[str],
     name_session: Callable[[str, str], object] | None,
     follow: bool,
-    check: Callable[[Bundle], None] | None = None,
+    protection: Protection | None = None,
     launcher: Sequence[str] = (),
 ) -> MountedBundle:
     bundle = bundle if isinstance(bundle, Bundle) else load(bundle)
@@ -323,7 +323,10 @@ async def _mount(
             f"a bundle is mounted around a coordinator whose `hooks` are a `HookRegistry`; found `{kind}`. "
             "A module cannot mount one: name it under `includes` of the bundle that has the module, or let whoever mounts the module mount it"
         )
-    host = BundleHost(workspace, name_session, hidden(getattr(coordinator, "audit", None)), list(launcher))
+    check = None if protection is None else protection.check
+    if protection is None:
+        protection = Protection(bundle, getattr(coordinator, "audit", None), None, os.fspath(workspace))
+    host = BundleHost(workspace, name_session, protection.read_only(), protection.hidden, list(launcher))
     mounted = MountedBundle(bundle, coordinator, host, check)
     await mounted._take(bundle)
     if follow:

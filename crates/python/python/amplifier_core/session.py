@@ -292,6 +292,7 @@ class Session:
         limits = {**strict, **settings.get("config", {}), **settings_of(config)}
         approvals = _approvals(approval_system)
         self._protection = Protection(bundle, audit, store, self._place)
+        self._protection.check_workspace()
         can_start = workspace is not None or bool(settings.get("mcp"))
         #: What stands before commands, and before the programs of hooks: these could run what commands have written.
         self._launcher = self._protection.launcher(confine) if can_start else []
@@ -353,9 +354,8 @@ class Session:
                     if session is not None:
                         session.name = name
 
-                check = self._protection.check
                 self._mounted = await _mount(
-                    self.coordinator, self._bundle, self._place, name_session, self._follow, check, self._launcher
+                    self.coordinator, self._bundle, self._place, name_session, self._follow, self._protection, self._launcher
                 )
             await self._kernel.start(*self._from)
             self._state = "running"
