@@ -3,13 +3,7 @@
 //! Where the system allows no namespaces, this is said, and what is left is tested: commands are denied by what is seen of them.
 
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test may fail loudly"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 mod common;
 
@@ -27,18 +21,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Place, Ran, Running};
+use common::{Place, Ran, Running, is_possible};
 use serde_json::{Value, json};
-
-/// Whether this system has what confinement needs. A test that cannot test it says so.
-fn is_possible() -> bool {
-    let program = env!("CARGO_BIN_EXE_amplifier");
-    let possible = Command::new(program).args(["confined", "--"]).output().unwrap().status.success();
-    if !possible {
-        eprintln!("NOT TESTED: this system allows no user namespaces, so commands are not confined here");
-    }
-    possible
-}
 
 /// A place with everything that is to be protected. The home is two folders deep, so that those above it can be renamed.
 struct World(Place);

@@ -25,18 +25,8 @@ mod places;
 use std::fs;
 use std::process::Command;
 
-use common::{Place, Ran, Running};
+use common::{Place, Ran, Running, is_possible};
 use serde_json::{Value, json};
-
-/// `true` if this system has what the sandbox needs. A test that cannot test it says so.
-fn is_possible() -> bool {
-    let program = env!("CARGO_BIN_EXE_amplifier");
-    let possible = Command::new(program).args(["confined", "--"]).output().unwrap().status.success();
-    if !possible {
-        eprintln!("NOT TESTED: this system allows no user namespaces, so there is no sandbox");
-    }
-    possible
-}
 
 /// A place whose user has the folder `user` as home, and has allowed everything.
 fn place() -> Place {

@@ -11,6 +11,8 @@
     reason = "a test may fail loudly"
 )]
 
+mod common;
+
 #[path = "sandbox/landlock.rs"]
 mod landlock;
 #[path = "sandbox/mounts.rs"]
@@ -28,18 +30,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use common::is_possible;
 use tempfile::TempDir;
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_amplifier");
-
-/// `true` if the launcher can do what these options ask for. A test that cannot test it says so.
-fn is_possible(options: &[&str]) -> bool {
-    let possible = Command::new(LAUNCHER).arg("confined").args(options).arg("--").output().unwrap().status.success();
-    if !possible {
-        eprintln!("NOT TESTED: this system cannot confine programs with {options:?}");
-    }
-    possible
-}
 
 /// A folder with a protected folder and a key in it.
 struct Place(TempDir);

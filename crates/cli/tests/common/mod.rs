@@ -16,6 +16,17 @@ use tempfile::TempDir;
 /// Longer than anything here takes; a test that waits for it has failed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
+/// `true` if this system can confine programs with these options of the launcher; with none, in namespaces. A test that cannot test it says so.
+#[allow(clippy::print_stderr, reason = "whoever reads the output of the tests has to know")]
+pub(crate) fn is_possible(options: &[&str]) -> bool {
+    let launcher = env!("CARGO_BIN_EXE_amplifier");
+    let possible = Command::new(launcher).arg("confined").args(options).arg("--").output().unwrap().status.success();
+    if !possible {
+        eprintln!("NOT TESTED: this system cannot confine programs with the options {options:?}");
+    }
+    possible
+}
+
 pub(crate) struct Place(TempDir);
 
 impl Place {

@@ -7,7 +7,7 @@ use crate::common::{Place, Ran, Running};
 
 /// Starts a program where no user namespaces can be made.
 fn without_namespaces(program: Command) -> Command {
-    if !is_possible() {
+    if !is_possible(&[]) {
         return program;
     }
     let mut command = Command::new("unshare");
@@ -84,7 +84,7 @@ fn a_hook_that_cannot_be_confined_is_not_loaded() {
 #[test]
 fn the_doctor_says_whether_commands_are_confined() {
     let place = Place::with(serde_json::json!([]));
-    if is_possible() {
+    if is_possible(&[]) {
         let told = place.amplifier(&["doctor"]).out;
         assert!(told.contains("  ✓ sandbox        namespaces: "), "{told}");
     }

@@ -30,7 +30,7 @@ fn commands_and_hooks_do_not_inherit_what_makes_other_code_run() {
         place.conversation().into_iter().filter(|(role, _)| role == "tool").map(|(_, text)| text).collect();
     assert_eq!(said[0].trim(), "GIT_SSH_COMMAND=/nowhere PERL5OPT=/nowhere PYTHONPATH=/nowhere RUBYLIB=/nowhere");
     let home = place.at("home").canonicalize().unwrap();
-    let path = if is_possible() { format!("PYTHONPATH={} ", home.display()) } else { String::new() };
+    let path = if is_possible(&[]) { format!("PYTHONPATH={} ", home.display()) } else { String::new() };
     assert_eq!(said[1].trim(), format!("Denied by hook show: PYTHONNOUSERSITE=1 {path}PYTHONSAFEPATH=1"));
 }
 

@@ -32,7 +32,7 @@ fn touch(place: &Place, file: &str) -> (&'static str, Value) {
 
 #[test]
 fn start_up_files_and_credentials_are_read_only_and_profiles_of_browsers_hidden() {
-    if !is_possible() {
+    if !is_possible(&[]) {
         return;
     }
     let place = with_files();
@@ -50,7 +50,7 @@ fn start_up_files_and_credentials_are_read_only_and_profiles_of_browsers_hidden(
 
 #[test]
 fn the_configuration_adds_to_the_lists_and_takes_from_them() {
-    if !is_possible() {
+    if !is_possible(&[]) {
         return;
     }
     let place = with_files();
@@ -94,7 +94,7 @@ fn a_bundle_cannot_change_the_lists() {
 /// Whoever replaces it decides about the next session.
 #[test]
 fn a_command_cannot_replace_the_program() {
-    if !is_possible() {
+    if !is_possible(&[]) {
         return;
     }
     let place = place();
@@ -131,7 +131,7 @@ fn a_command_cannot_replace_the_program() {
 /// A file that is renamed over another, as editors and git do it, takes the mount away that lay over the other.
 #[test]
 fn the_folder_of_a_hook_is_protected_also_when_its_file_is_saved_meanwhile() {
-    if !is_possible() {
+    if !is_possible(&[]) {
         return;
     }
     let place = place();
