@@ -126,3 +126,23 @@ fn a_folder_and_files_in_it_can_be_hidden_together() {
         Ran::new(place.command(&options, "ls protected/inner; cat protected/inner/rule; echo ran").output().unwrap());
     assert_eq!(ran.fine(), "ran\n");
 }
+
+/// The owner of a folder can open it again, and then finds what is mounted in it.
+#[test]
+fn a_mount_in_a_folder_that_its_owner_has_closed_is_protected_too() {
+    for options in ["", "--landlock"] {
+        if !is_possible(&[]) || !is_possible(&options.split_whitespace().collect::<Vec<_>>()) {
+            continue;
+        }
+        let place = Place::new();
+        let script = format!(
+            "unshare -Urm bash -c 'set -e; mkdir -p closed/second; mount --bind . closed/second; chmod 000 closed; \
+             unshare -U --map-user=1000 --map-group=1000 ${{LAUNCH/confined/confined {options}}} bash -c \"ls closed; chmod 700 closed; \
+             echo x >closed/second/protected/rule; rm -rf closed/second/protected; cat closed/second/protected/key; echo ran\"'"
+        );
+        let ran = place.run_around(&script);
+        place.check_unchanged();
+        assert!(ran.error.contains("ls: cannot open directory"), "it was open: {ran:?}");
+        assert!(ran.out.contains("ran") && !ran.out.contains("secret"), "{options}: {ran:?}");
+    }
+}

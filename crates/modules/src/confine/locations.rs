@@ -1,10 +1,12 @@
 //! Where the files of a policy are found: the same file may be seen at several places, through several mounts of its file system.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::mounts::{Mount, MountTable, is_read_only};
 use super::{Context, NotConfined};
@@ -62,6 +64,18 @@ impl Target {
     }
 }
 
+/// `true` if there is something at a path that this user finds, or would find after opening a folder of their own to themselves.
+fn can_be_reached(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            // The first folder that can be looked at is the one that keeps the rest from being looked at.
+            let closed = path.ancestors().skip(1).find_map(|folder| fs::metadata(folder).ok());
+            closed.is_some_and(|folder| folder.uid() == geteuid().as_raw())
+        }
+        found => found.is_ok(),
+    }
+}
+
 pub(super) fn identity(path: &Path) -> std::io::Result<Identity> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
@@ -75,7 +89,7 @@ impl MountTable {
         while let Some(place) = places.get(looked_at).cloned() {
             looked_at += 1;
             for other in self.same_file_system(&place).into_iter().chain(self.through_overlays(&place)) {
-                if !places.contains(&other) && fs::symlink_metadata(&other).is_ok() {
+                if !places.contains(&other) && can_be_reached(&other) {
                     places.push(other);
                 }
             }
