@@ -146,3 +146,20 @@ fn a_mount_in_a_folder_that_its_owner_has_closed_is_protected_too() {
         assert!(ran.out.contains("ran") && !ran.out.contains("secret"), "{options}: {ran:?}");
     }
 }
+
+/// The launcher mounts terminals of its own after it has made files read-only, and puts `/dev/null` in the place of what is hidden.
+#[test]
+fn nothing_is_started_if_the_check_finds_that_a_protection_did_not_take_effect() {
+    if !is_possible(&[]) {
+        return;
+    }
+    let place = Place::new();
+    for (option, path, problem) in [
+        ("--read-only", "/dev/pts", "can still be written to, though it was made read-only"),
+        ("--hidden", "/dev/null", "can still be read, though it was hidden"),
+    ] {
+        let ran = Ran::new(place.command(&[option, path], "echo ran").output().unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(125), ""), "{ran:?}");
+        assert_eq!(ran.error, format!("amplifier: it cannot be confined: `{path}` {problem}\n"));
+    }
+}

@@ -172,6 +172,33 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_can_still_be_written_to_fails_the_check() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let table = MountTable::read().unwrap();
+        let [target] = &Target::find(std::slice::from_ref(&path)).unwrap()[..] else { panic!("one path") };
+        let expected = format!("`{}` can still be written to, though it was made read-only", path.display());
+        assert_eq!(target.check_read_only(&table), Err(NotConfined(expected)));
+    }
+
+    #[test]
+    fn a_file_that_can_still_be_read_fails_the_check_until_another_is_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("key");
+        fs::write(&path, "secret").unwrap();
+        let table = MountTable::read().unwrap();
+        let [target] = &Target::find_existing(&[path.clone(), folder.path().join("none")])[..] else {
+            panic!("one file")
+        };
+        let expected = format!("`{}` can still be read, though it was hidden", path.display());
+        assert_eq!(target.check_hidden(&table), Err(NotConfined(expected)));
+        // The old file is kept, so that the new one gets another inode.
+        fs::rename(&path, folder.path().join("old")).unwrap();
+        fs::write(&path, "").unwrap();
+        assert_eq!(target.check_hidden(&table), Ok(()));
+    }
+
+    #[test]
     fn a_file_is_found_through_overlays_in_both_directions() {
         let table = MountTable::parse(MOUNTS);
         assert_eq!(table.through_overlays(Path::new("/merged/a/b")), paths(&["/low/a/b", "/srv/settings/a/b"]));
