@@ -236,6 +236,17 @@ pub fn register(levels: &Levels, config: &Config, home: &Home, hooks: &HookRegis
     Ok(host)
 }
 
+/// Registers the hooks of all levels to be listed. They must hear no event, since their programs would run without a sandbox: finding one takes longer than all the
+/// rest.
+///
+/// # Errors
+/// If there is a mistake in one of the bundles.
+pub fn register_for_listing(levels: &Levels, config: &Config, hooks: &HookRegistry) -> Result<()> {
+    let host = Host::new(scope(&config.workspace)?).sandbox(|_| Ok(Vec::new()));
+    levels.register(hooks, &host)?;
+    Ok(())
+}
+
 /// Registers the hooks of one bundle alone.
 ///
 /// # Errors
@@ -256,7 +267,7 @@ pub fn name_follower(hooks: &HookRegistry) {
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &'a Loaded>) -> Result<Host> {
+fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &'a Loaded>) -> Result<Host> {
     let workspace = config.workspace.canonicalize();
     let workspace = workspace.with_context(|| format!("the workspace `{}`", config.workspace.display()))?;
     let protection = Protection::current(config, home, &workspace, bundles)?;
@@ -269,7 +280,7 @@ pub fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item
 /// # Errors
 /// If the workspace cannot be resolved.
 pub fn host(workspace: &Path, protection: Protection, active: ActiveSandbox) -> Result<Host> {
-    let scope = Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))?;
+    let scope = scope(workspace)?;
     // Without a sandbox, nothing is protected from commands, and the session says so.
     let folders: Vec<PathBuf> = match active.level.is_sandbox() {
         true => protection.folders().map(Path::to_owned).collect(),
@@ -277,6 +288,10 @@ pub fn host(workspace: &Path, protection: Protection, active: ActiveSandbox) -> 
     };
     let host = Host::new(scope).protected(folders);
     Ok(host.sandbox(move |sandbox| confine::for_hook(sandbox, &protection, &active)))
+}
+
+fn scope(workspace: &Path) -> Result<Scope> {
+    Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))
 }
 
 /// The bundle of the project in a folder, by a name that does not depend on how the folder is spelt; none if there is none.

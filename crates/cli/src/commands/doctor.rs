@@ -64,7 +64,7 @@ impl Doctor {
                 .iter()
                 .map(|Finding { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
             let findings: Vec<_> = findings.collect();
-            let sandbox = sandbox.as_ref().ok().map(|(level, protection)| {
+            let sandbox = sandbox.as_ref().ok().map(|(ActiveSandbox { level, .. }, protection)| {
                 json!({
                     "level": level.as_str(),
                     "reason": level.reason(),
@@ -97,11 +97,13 @@ impl Doctor {
 }
 
 /// Which bundles there are, and whether that of the project is used.
-fn bundles(config: &Config, home: &Home) -> Result<String> {
+fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, Protection)>) -> Result<String> {
     let bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
-    if levels.bundles().next().is_some() {
-        bundles::register(&levels, config, home, &HookRegistry::new())?;
+    // The reason why it is not known is a finding of its own.
+    if let Ok((sandbox, protection)) = sandbox {
+        let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
+        levels.register(&HookRegistry::new(), &host)?;
     }
     let project = bundles.project.as_ref();
     if let Some(Project { state: State::Unusable(_), .. }) = project {
@@ -181,11 +183,11 @@ fn model(who: &Who) -> Result<String, String> {
 }
 
 /// The sandbox that a session would have, and what it protects.
-fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(SandboxLevel, Protection)> {
+fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, Protection)> {
     let workspace = config.workspace.canonicalize().unwrap_or_else(|_| config.workspace.clone());
     let bundles = levels.bundles().map(|(_, bundle)| bundle);
     let protection = Protection::current(config, home, &workspace, bundles)?;
-    Ok((ActiveSandbox::find(config, &protection).level, protection))
+    Ok((ActiveSandbox::find(config, &protection), protection))
 }
 
 /// What the sandbox does, and what it does not.
@@ -208,7 +210,7 @@ fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &Protection)
     }
 }
 
-fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(SandboxLevel, Protection)>) -> Vec<Finding> {
+fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(ActiveSandbox, Protection)>) -> Vec<Finding> {
     let finding = |what, result: Result<String, String>| match result {
         Ok(about) => Finding { what, is_well: true, about },
         Err(about) => Finding { what, is_well: false, about },
@@ -228,9 +230,10 @@ fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(SandboxLe
         Ok(status) if status.success() => Ok("is there".to_owned()),
         _ => Err("is missing; the tool `Bash` needs it".to_owned()),
     };
+    let bundles = bundles(config, home, sandbox);
     let sandbox = match sandbox {
         _ if !config.is_confined => Ok("analysis of commands only: `confinement` is `off`".to_owned()),
-        Ok((level, protection)) => about_sandbox(config, level, protection),
+        Ok((active, protection)) => about_sandbox(config, &active.level, protection),
         Err(error) => Err(reasons(error)),
     };
     let server = match Address::find(&home.server_folder()) {
@@ -244,7 +247,7 @@ fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(SandboxLe
         finding("data", data(home.data())),
         finding("audit log", audit_log(config, home).map_err(|error| reasons(&error))),
         finding("anchors", anchors(config).map_err(|error| reasons(&error))),
-        finding("bundles", bundles(config, home).map_err(|error| reasons(&error))),
+        finding("bundles", bundles.map_err(|error| reasons(&error))),
         finding("approvals", rules),
         finding("bash", bash),
         finding("sandbox", sandbox),

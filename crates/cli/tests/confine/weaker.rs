@@ -83,6 +83,16 @@ fn a_hook_that_cannot_be_confined_is_not_loaded() {
     assert!(ran.error.starts_with(&begin), "{}", ran.error);
 }
 
+/// Listing hooks starts none of their programs, so it looks for no sandbox.
+#[test]
+fn a_hook_that_cannot_be_confined_is_still_listed() {
+    let place = Place::with(json!([]));
+    place
+        .write("home/bundle.yaml", "hooks:\n  - name: own\n    command: \"true\"\n    on: tool:pre\n    confine: {}\n");
+    let listed = Running::start(without_namespaces(place.command(&["hooks", "list", "tool:pre"]))).end().fine();
+    assert!(listed.lines().any(|line| line.contains("own") && line.ends_with("user")), "{listed}");
+}
+
 #[test]
 fn the_doctor_says_whether_commands_are_confined() {
     let place = Place::with(json!([]));

@@ -18,7 +18,7 @@ use amplifier_agent::tool::Workspace;
 use amplifier_core::{
     Approval, Decision, DefaultDecision, EventName, HookInfo, HookRegistry, HookRole, OnError, Outcome, catalog,
 };
-use amplifier_modules::bundle::{BundleError, BundleLevel, Levels, Loaded, Placed, load, schema};
+use amplifier_modules::bundle::{BundleError, BundleLevel, Loaded, Placed, load, schema};
 use amplifier_modules::{Host, Starter};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -151,10 +151,9 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     let home = if file.is_some() { home.unwrap_or_else(|_| Home::nowhere()) } else { home? };
     let config = Config::load(flags, &home)?;
     let bundle = chosen(file, &config, &home)?;
-    bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
+    let host = bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
     bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
     let file = bundle.files.last().context("a bundle is a file")?;
-    let host = bundles::host_of(&config, &home, [&bundle])?;
     let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), idle_defaults(&bundle)].concat();
     for doubt in &doubts {
         writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
@@ -198,7 +197,6 @@ pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Re
 /// The hooks that a session would have.
 pub(crate) struct Registered {
     pub(crate) hooks: HookRegistry,
-    pub(crate) levels: Levels,
     pub(crate) host: Host,
     /// Why some may be missing.
     pub(crate) warning: Option<String>,
@@ -209,10 +207,9 @@ pub(crate) fn registered(config: &Config, home: &Home) -> Result<Registered> {
     let hooks = HookRegistry::new();
     let bundles = Bundles::find(config, home)?;
     let warning = bundles.project.as_ref().and_then(|project| project.warning());
-    let levels = bundles.levels();
-    let host = bundles::register(&levels, config, home, &hooks)?;
+    let host = bundles::register(&bundles.levels(), config, home, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
-    Ok(Registered { hooks, levels, host, warning })
+    Ok(Registered { hooks, host, warning })
 }
 
 /// Says why hooks may be missing.
@@ -222,8 +219,12 @@ fn warn(warning: Option<String>) -> Result<()> {
 }
 
 fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
-    let Registered { hooks, levels, warning, .. } = registered(&Config::load(flags, home)?, home)?;
-    warn(warning)?;
+    let (config, hooks) = (Config::load(flags, home)?, HookRegistry::new());
+    let bundles = Bundles::find(&config, home)?;
+    warn(bundles.project.as_ref().and_then(|project| project.warning()))?;
+    let levels = bundles.levels();
+    bundles::register_for_listing(&levels, &config, &hooks)?;
+    guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
     bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
     let listed = match event {
