@@ -677,3 +677,49 @@ fn nothing_that_is_kept_or_configured_is_open_to_others_whatever_the_umask() {
         assert!(place.at("home/ada/.config/amplifier").join(file).exists(), "{file}");
     }
 }
+
+/// As the answer of the server to its owner: the status, and all that it says.
+fn asked(served: &Served, place: &Place, method: &str, path: &str, body: &Value) -> (u16, String) {
+    let token = place.read("home/server/token");
+    let header = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", token.trim());
+    served.ask(method, path, &header, &body.to_string())
+}
+
+#[test]
+fn a_bundle_that_is_a_pipe_blocks_neither_the_server_nor_its_end() {
+    for (pipe, signal) in [("home/bundle.yaml", "TERM"), ("workspace/.amplifier/bundle.yaml", "INT")] {
+        let place = Place::with(json!([{ "text": "Hello." }]));
+        std::fs::create_dir(place.at("workspace/.amplifier")).unwrap();
+        place.make_pipe(pipe);
+        let served = Served::begin(place.scripted(&["serve", "--listen", "127.0.0.1:0", "--json"]));
+        let workspace = place.at("workspace").display().to_string();
+        let refused = "it is not a regular file";
+        let trial = json!({ "event": "tool:pre", "data": {}, "workspace": workspace });
+        let (_, tried) = asked(&served, &place, "POST", "/api/hooks/try", &trial);
+        assert!(tried.contains(refused), "{pipe}: {tried}");
+        let (status, started) = asked(&served, &place, "POST", "/api/sessions", &json!({ "workspace": workspace }));
+        // A project's bundle that cannot be trusted is left out; a user's is needed.
+        assert_eq!(status == 201, pipe.starts_with("workspace"), "{started}");
+        assert!(status == 201 || started.contains(refused), "{pipe}: {started}");
+        assert_eq!(asked(&served, &place, "POST", "/api/hooks/reload", &json!({})).0, 200);
+        assert!(served.told_owner(&place, "/api/sessions")["sessions"].is_array());
+        let (code, said) = served.end(signal);
+        assert_eq!(code, Some(0), "{pipe}: {said}");
+    }
+}
+
+#[test]
+fn a_server_ends_although_the_bundle_of_a_session_in_it_became_a_pipe() {
+    let place = Place::with(json!([{ "text": "Hello." }]));
+    place.write("home/bundle.yaml", "hooks: []\n");
+    let served = Served::begin(place.scripted(&["serve", "--listen", "127.0.0.1:0", "--json"]));
+    let workspace = place.at("workspace").display().to_string();
+    let (status, started) = asked(&served, &place, "POST", "/api/sessions", &json!({ "workspace": workspace }));
+    assert_eq!(status, 201, "{started}");
+    place.make_pipe("home/pipe");
+    std::fs::rename(place.at("home/pipe"), place.at("home/bundle.yaml")).unwrap();
+    let (_, reloaded) = asked(&served, &place, "POST", "/api/hooks/reload", &json!({}));
+    assert!(reloaded.contains("it is not a regular file"), "{reloaded}");
+    let (code, said) = served.end("TERM");
+    assert_eq!(code, Some(0), "{said}");
+}
