@@ -104,8 +104,8 @@ export function hookView(name) {
   let isClosed = false;
   const draw = (/** @type {LogRecord[]} */ records) => {
     fill(recent, records.map((record) => el('tr', { class: record.body?.answer === 'deny' ? 'denied' : '' },
-      el('td', { class: 'tight' }, ago(record.at)), el('td', null, el('code', null, shown(record.event ?? '', { limit: 60, more: false }))),
-      el('td', null, record.body?.error ? badge('bad', 'failed', 'mark') : ANSWERS[record.body?.answer] ?? shown(record.body?.answer ?? '', { limit: 40, more: false })),
+      el('td', { class: 'tight' }, ago(record.at)), el('td', { class: 'tight' }, el('code', null, shown(record.event ?? '', { limit: 60, more: false }))),
+      el('td', { class: 'tight' }, record.body?.error ? badge('bad', 'failed', 'mark') : ANSWERS[record.body?.answer] ?? shown(record.body?.answer ?? '', { limit: 40, more: false })),
       el('td', { class: 'wide' }, shown(record.body?.error ?? record.body?.reason ?? '', { limit: 200 })),
       el('td', { class: 'number num', 'data-label': 'Took' }, nanos(record.body?.took_ns)),
       el('td', null, record.session ? el('a', { href: `#/sessions/${encodeURIComponent(record.session)}` }, shown(sessionName(record.session), { limit: 40, more: false })) : null),

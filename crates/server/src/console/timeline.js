@@ -158,7 +158,7 @@ export function drawEntry(entry, session) {
       waiting || isBad || !isOver(session) ? null : ((last ?? first).open ?? []).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
       [...(first.approvals ?? []), ...(last?.approvals ?? [])].map((one) => el('div', { class: `approval-line ${one.granted ? 'good' : 'bad'}` }, decisionBadge(one.granted), el('span', { class: 'question' }, shown(one.prompt, { limit: 200, more: false })), whoDecided(one))),
       [...(first.injections ?? []), ...(last?.injections ?? [])].map(injection),
-      [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, ''), { limit: 80, more: false }), ' says: '), shown(one.text, { limit: 400 }))),
+      [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, 'Hook '), { limit: 80, more: false }), ': '), shown(one.text, { limit: 400 }))),
       failure(entry),
       [...(first.failures ?? []), ...(last?.failures ?? [])].map((one) => el('div', { class: 'message-line error' }, el('span', { class: 'bad-text' }, 'Failed: '), shown(one, { limit: 400 }))),
       el('div', { class: 'under' }, hooks.length ? hookLine(hooks) : null, details(entry))));

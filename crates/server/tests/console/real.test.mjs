@@ -299,6 +299,39 @@ describe('questions', () => {
   });
 });
 
+describe('failing hooks', () => {
+  const BROKEN = `hooks:
+  - name: broken-observer
+    command: "echo 'no <b>configuration</b>' >&2; exit 1"
+    on: tool:post
+  - name: broken-gate
+    command: "echo 'no rules' >&2; exit 7"
+    on: tool:pre
+    when: tool_name == "Bash"
+`;
+
+  test('the timeline says once which hook has failed, why, and what came of it', async (t) => {
+    const place = await placed(t, { bundle: BROKEN });
+    const look = { name: 'Glob', input: { pattern: '*' } };
+    const ran = await place.run('Make a file', [{ text: 'I look.', tools: [look] }, { text: 'Again.', tools: [look, { name: 'Bash', input: { command: 'touch made' } }] }, { text: 'It was denied.' }]);
+    await ran.end;
+    const { id } = (await place.api('GET', '/api/sessions')).body.sessions[0];
+    const page = await enter(t, place, { hash: `#/sessions/${id}` });
+    await page.locator('.entry.denied').waitFor();
+    const ends = (code, text) => `the command ended with exit code ${code}; its stderr ends with: ${text}`;
+    assert.deepEqual(await page.locator('.message-line.warning').allInnerTexts(), [
+      `Hook broken-observer: failed at tool:post: ${ends(1, 'no <b>configuration</b>')}; the operation went on without this hook`,
+      `Hook broken-gate: failed at tool:pre: ${ends(7, 'no rules')}; the operation was denied`,
+    ]);
+    assert.equal(await page.locator('.entry.denied').innerText().then((text) => text.includes(`Denied by broken-gate: the hook failed: ${ends(7, 'no rules')}`)), true);
+    await page.goto(`${place.server.url}/#/hooks/broken-gate`);
+    const call = page.locator('tbody tr').first();
+    await call.getByText('failed', { exact: true }).waitFor();
+    // On one line: a name that is broken within is hard to read.
+    assert.equal(await call.locator('td code').first().evaluate((code) => code.getClientRects().length), 1);
+  });
+});
+
 describe('who gets in', () => {
   test('a link works once', async (t) => {
     const place = await placed(t);
