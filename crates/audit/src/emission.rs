@@ -75,6 +75,7 @@ pub struct RecordedReport {
     /// What went wrong.
     pub error: Option<String>,
     /// Whether it kept its output out of the transcript.
+    #[serde(default)]
     pub suppressed_output: bool,
 }
 

@@ -230,7 +230,6 @@ fn recorded(event: &str, answer: HookResult) -> (Result<Verdict, InjectionTooLar
 fn report(answer: &str, reason: &str) -> Value {
     json!({
         "kind": "hook_report", "event": "tool:post", "hook": "hook", "answer": answer, "reason": reason,
-        "suppressed_output": false,
     })
 }
 

@@ -200,7 +200,13 @@ impl Shared {
             digest,
         };
         let mut body = Vec::with_capacity(512);
-        write_json(&mut body, entry);
+        match entry {
+            // Its digest stands beside the body already.
+            AuditEntry::Intent { tool_call_id, .. } => {
+                write_json(&mut body, &AuditEntry::Intent { digest: None, tool_call_id: tool_call_id.clone() });
+            }
+            entry => write_json(&mut body, entry),
+        }
         // The entry's own JSON begins with its kind, which stands beside the body already.
         let tag = format!("{{\"kind\":\"{word}\"");
         if body.starts_with(tag.as_bytes()) {

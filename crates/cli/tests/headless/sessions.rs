@@ -141,3 +141,28 @@ fn a_session_that_a_module_named_is_listed_and_shown_under_its_name() {
     assert_eq!(json["title"], "Hi! Could you please explain the parser? It is long.");
     assert_eq!(json["name"], "Explain the parser?");
 }
+
+#[test]
+fn all_records_of_a_model_call_take_at_most_3_kib_in_a_long_conversation() {
+    let read = |n: usize| json!({ "text": format!("Step {n}: I look at the next file."), "tools": [{ "name": "Read", "input": { "file_path": "notes.txt" } }] });
+    let place = Place::with((0..50).map(read).chain([json!({ "text": "Done." })]).collect());
+    place.write("workspace/notes.txt", "short content\n");
+    assert_eq!(place.run(&["Look"]).code, 0);
+    let segment = std::fs::read_to_string(place.at("home/audit/seg-000001.jsonl")).unwrap();
+    let mut calls: Vec<usize> = Vec::new();
+    for line in segment.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let is_new = record["event"] == "provider:request" && record["kind"] == "event";
+        calls.extend(is_new.then_some(0));
+        if let (Some(call), Some("provider:request" | "provider:response")) =
+            (calls.last_mut(), record["event"].as_str())
+        {
+            *call += line.len() + 1;
+        }
+    }
+    // The last ones have a hundred messages before them.
+    let (whole, long) = (calls.iter().sum::<usize>() / calls.len(), calls.split_off(40));
+    println!("{whole} bytes a call, {long:?} in the last ones");
+    assert!(long.len() == 11 && long.iter().all(|call| *call <= 3 << 10), "{long:?}");
+    assert!(place.amplifier(&["audit", "verify"]).fine().starts_with("sound: "));
+}

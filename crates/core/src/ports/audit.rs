@@ -76,8 +76,10 @@ pub enum AuditEntry {
         /// What they decided.
         decision: &'static str,
         /// Who denied it.
+        #[serde(skip_serializing_if = "Option::is_none")]
         denied_by: Option<String>,
         /// Why it was denied.
+        #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A hook answered, or failed.
@@ -90,10 +92,13 @@ pub enum AuditEntry {
         #[serde(rename = "took_ns", serialize_with = "as_nanos")]
         took: Duration,
         /// Why it answered so.
+        #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// What went wrong.
+        #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// Whether it kept its output out of the transcript.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         suppressed_output: bool,
     },
     /// A person is asked.
@@ -180,16 +185,19 @@ pub enum AuditEntry {
     /// A gated operation may begin.
     Intent {
         /// The digest of what will run; none if the data is too deep to have one.
-        #[serde(serialize_with = "as_optional_text")]
+        #[serde(serialize_with = "as_optional_text", skip_serializing_if = "Option::is_none")]
         digest: Option<Digest>,
         /// Pairs it with its outcome.
+        #[serde(skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
     },
     /// A gated operation has ended.
     Outcome {
         /// Whether it succeeded, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
         success: Option<bool>,
         /// Pairs it with its intent.
+        #[serde(skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
     },
     /// A part of the system failed.
