@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amplifier_agent::{Cancel, Session};
 use amplifier_audit::Log;
@@ -12,6 +13,8 @@ use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::{BoxFuture, Host, Hub};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::agent::{self, Prepared, Watcher};
 use crate::bundles;
@@ -27,12 +30,70 @@ use crate::words::reasons;
 pub struct Hosting {
     flags: Flags,
     home: Home,
+    sessions: HostedSessions,
+}
+
+/// The sessions that run in the server, which end with it.
+#[derive(Clone)]
+pub struct HostedSessions {
+    running: Arc<watch::Sender<usize>>,
+    ending: Arc<watch::Sender<bool>>,
+}
+
+/// One of them, until it is dropped.
+struct Hosted {
+    sessions: HostedSessions,
+    ending: watch::Receiver<bool>,
+}
+
+impl HostedSessions {
+    /// How long sessions may take to end.
+    const GRACE: Duration = Duration::from_secs(5);
+
+    fn new() -> Self {
+        Self { running: Arc::new(watch::Sender::new(0)), ending: Arc::new(watch::Sender::new(false)) }
+    }
+
+    fn enter(&self) -> Hosted {
+        self.running.send_modify(|running| *running += 1);
+        Hosted { sessions: self.clone(), ending: self.ending.subscribe() }
+    }
+
+    /// Ends all sessions, and waits until they have an end in the audit log, for five seconds at most.
+    pub async fn end(self) {
+        self.ending.send_replace(true);
+        let mut running = self.running.subscribe();
+        if timeout(Self::GRACE, running.wait_for(|running| *running == 0)).await.is_err() {
+            tracing::warn!("sessions in the server did not end in time");
+        }
+    }
+}
+
+impl Hosted {
+    /// The next command for the session. When the server ends, that is to end.
+    async fn command(&mut self, serving: &mut Serving) -> Command {
+        tokio::select! {
+            command = serving.commands.recv() => command.unwrap_or(Command::End),
+            _ = self.ending.wait_for(|ending| *ending) => Command::End,
+        }
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.sessions.running.send_modify(|running| *running -= 1);
+    }
 }
 
 impl Hosting {
     /// With these flags for all sessions, and what else is configured.
     pub fn new(flags: Flags, home: Home) -> Self {
-        Self { flags, home }
+        Self { flags, home, sessions: HostedSessions::new() }
+    }
+
+    /// The sessions that it starts.
+    pub fn sessions(&self) -> HostedSessions {
+        self.sessions.clone()
     }
 
     /// A hub that knows the standing answers in the person's files. Changes of them are recorded in the log.
@@ -62,6 +123,7 @@ impl Hosting {
         let serving = serving.context("a session in the server is connected to it")?;
         let participant = serving.participant.clone();
         let (tell, told) = tokio::sync::oneshot::channel();
+        let mut hosted = self.sessions.enter();
         tokio::spawn(async move {
             let session = match builder.start().await {
                 Ok(session) => session,
@@ -73,7 +135,7 @@ impl Hosting {
             };
             let _ = tell.send(Ok(session.id().to_owned()));
             serving.started(&session);
-            let ended = live(session, serving, &watcher, &cancel, prompt).await;
+            let ended = live(session, serving, &mut hosted, &watcher, &cancel, prompt).await;
             drop(servers);
             // Closing waits for the disk.
             let closed = tokio::task::spawn_blocking(move || log.close()).await;
@@ -125,6 +187,7 @@ fn written(text: &str) -> Result<(TempDir, Loaded)> {
 async fn live(
     session: Session,
     mut serving: Serving,
+    hosted: &mut Hosted,
     watcher: &Watcher,
     cancel: &Cancel,
     prompt: Option<String>,
@@ -134,11 +197,11 @@ async fn live(
     while !is_over {
         let Some(prompt) = next.take() else {
             serving.participant.set_idle(true);
-            match serving.commands.recv().await {
-                Some(Command::Prompt(text)) => next = Some(text),
-                Some(Command::End) | None => is_over = true,
+            match hosted.command(&mut serving).await {
+                Command::Prompt(text) => next = Some(text),
+                Command::End => is_over = true,
                 // Nothing runs.
-                Some(Command::Interrupt) => {}
+                Command::Interrupt => {}
             }
             continue;
         };
@@ -150,15 +213,15 @@ async fn live(
                     tracing::debug!(status = end.status(), "a turn has ended");
                     break;
                 }
-                command = serving.commands.recv() => match command {
-                    Some(Command::Interrupt) => _ = cancel.request(),
-                    Some(Command::End) | None => {
+                command = hosted.command(&mut serving), if !is_over => match command {
+                    Command::Interrupt => _ = cancel.request(),
+                    Command::End => {
                         is_over = true;
                         cancel.request();
                         cancel.request();
                     }
                     // The server sends no prompt to a session that is busy; one that crossed its path comes next.
-                    Some(Command::Prompt(text)) => next = Some(text),
+                    Command::Prompt(text) => next = Some(text),
                 },
             }
         }

@@ -722,4 +722,22 @@ fn a_server_ends_although_the_bundle_of_a_session_in_it_became_a_pipe() {
     assert!(reloaded.contains("it is not a regular file"), "{reloaded}");
     let (code, said) = served.end("TERM");
     assert_eq!(code, Some(0), "{said}");
+    place.check_sealed(1);
+}
+
+#[test]
+fn sessions_in_the_server_end_with_it_also_in_the_middle_of_a_turn() {
+    let place =
+        Place::with(json!([{ "tools": [{ "name": "Bash", "input": { "command": "echo > ready; sleep 1000" } }] }]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let served = Served::begin(place.scripted(&["serve", "--listen", "127.0.0.1:0", "--json"]));
+    let new = json!({ "workspace": place.at("workspace").display().to_string(), "prompt": "Wait" });
+    let (status, started) = asked(&served, &place, "POST", "/api/sessions", &new);
+    assert_eq!(status, 201, "{started}");
+    while !place.at("workspace/ready").exists() {
+        thread::yield_now();
+    }
+    let (code, said) = served.end("TERM");
+    assert_eq!(code, Some(0), "{said}");
+    place.check_sealed(1);
 }

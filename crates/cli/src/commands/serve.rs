@@ -24,7 +24,7 @@ use crate::agent::open_log;
 use crate::anchors;
 use crate::config::{Config, Flags};
 use crate::home::Home;
-use crate::hosting::Hosting;
+use crate::hosting::{HostedSessions, Hosting};
 use crate::signals::Told;
 use crate::terminal::{Reading, visible};
 use crate::words::{counted, reasons};
@@ -166,7 +166,7 @@ impl Begin {
         let mut told = Told::listen()?;
         let (as_json, open) = (self.json, self.open);
         let owner = owner();
-        let (running, door) = self.start(home, &owner).await?;
+        let (running, door, sessions) = self.start(home, &owner).await?;
         let link = running.link(&owner, Role::Admin)?;
         {
             let mut out = std::io::stdout().lock();
@@ -192,13 +192,14 @@ impl Begin {
             () = told.to_end() => {}
         }
         let _ = fs::remove_file(page);
-        // What is being answered needs the sessions. After that, they wait for another server.
+        // What is being answered needs the sessions. After that, those in the server end, and all others wait for another one.
         running.stop().await;
+        sessions.end().await;
         drop(door);
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn start(self, home: &Home, owner: &str) -> Result<(Running, Door)> {
+    async fn start(self, home: &Home, owner: &str) -> Result<(Running, Door, HostedSessions)> {
         let mut options = ServerOptions::new(self.listen);
         options.hosts = self.host;
         options.insecure = self.insecure;
@@ -212,6 +213,7 @@ impl Begin {
         let config = Config::load(&self.flags, home)?;
         let log = open_log(&config, home)?;
         let hosting = Hosting::new(self.flags, home.clone());
+        let sessions = hosting.sessions();
         let app = App {
             hub: hosting.hub(&log),
             feed: Feed::with_anchors(&home.audit_folder(), log.status().public_key, anchors::files(&config.anchors))?,
@@ -232,7 +234,7 @@ impl Begin {
             error => error.into(),
         })?;
         let door = Door::open(&home.server_folder(), hub)?;
-        Ok((running, door))
+        Ok((running, door, sessions))
     }
 }
 
