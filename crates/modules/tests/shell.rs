@@ -1,12 +1,17 @@
 //! What the analysis says of commands, harmless and evasive, and that no input makes it fail.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
+#[path = "shell/numbers.rs"]
+mod numbers;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use amplifier_modules::shell::{Analysis, ShellCommand, analyse};
 use serde::Deserialize;
 use serde_json::Value;
+
+use self::numbers::Numbers;
 
 #[derive(Deserialize)]
 struct Case {
@@ -16,18 +21,6 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     serde_json::from_str(include_str!("shell/commands.json")).unwrap()
-}
-
-/// Numbers that look random and are the same in every run (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(limit.max(1)).unwrap()).unwrap()
-    }
 }
 
 /// What holds for every answer, whatever was asked.

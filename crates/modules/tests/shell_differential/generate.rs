@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::numbers::Numbers;
 use super::sandbox::Sandbox;
 
 /// Programs that the analysis calls harmless, alone or with some options.
@@ -56,22 +57,6 @@ const PAYLOADS: &[&str] = &[
     "echo a", "x=1",
 ];
 
-/// Numbers that look random (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(limit.max(1)).unwrap()).unwrap()
-    }
-
-    fn pick<'a>(&mut self, items: &[&'a str]) -> &'a str {
-        items[self.below(items.len())]
-    }
-}
-
 pub(crate) struct Generator {
     numbers: Numbers,
     seeds: Vec<String>,
@@ -109,16 +94,16 @@ impl Generator {
             match self.numbers.below(6) {
                 0..=1 if !options.is_empty() => {
                     text.push_str(&options[self.numbers.below(options.len())]);
-                    text.push_str(self.numbers.pick(&["", "", "", "P", "=P", " P", "=a", " a"]));
+                    text.push_str(pick(&mut self.numbers, &["", "", "", "P", "=P", " P", "=a", " a"]));
                 }
                 2 => {
                     let letter = self.numbers.below(52);
                     let letter = (if letter < 26 { b'a' } else { b'A' - 26 }) + u8::try_from(letter).unwrap();
                     text.push('-');
                     text.push(char::from(letter));
-                    text.push_str(self.numbers.pick(&["", "", "P", " P", "=P", "n", "o"]));
+                    text.push_str(pick(&mut self.numbers, &["", "", "P", " P", "=P", "n", "o"]));
                 }
-                _ => text.push_str(self.numbers.pick(OPERANDS)),
+                _ => text.push_str(pick(&mut self.numbers, OPERANDS)),
             }
         }
         text
@@ -137,16 +122,16 @@ impl Generator {
                     let from = self.numbers.below(other.len());
                     text.splice(at..at, other.into_iter().skip(from)).for_each(drop);
                 }
-                _ => text.splice(at..at, self.numbers.pick(PIECES).chars()).for_each(drop),
+                _ => text.splice(at..at, pick(&mut self.numbers, PIECES).chars()).for_each(drop),
             }
         }
         text.into_iter().collect()
     }
 
     fn pieces(&mut self) -> String {
-        let mut text = self.numbers.pick(&["echo ", "echo ", "ls ", "cat a", "", "[[ ", "x="]).to_owned();
+        let mut text = pick(&mut self.numbers, &["echo ", "echo ", "ls ", "cat a", "", "[[ ", "x="]).to_owned();
         for _ in 0..3 + self.numbers.below(8) {
-            text.push_str(self.numbers.pick(PIECES));
+            text.push_str(pick(&mut self.numbers, PIECES));
         }
         text
     }
@@ -156,13 +141,17 @@ impl Generator {
             0..=2 if depth < 3 => self.framed(depth + 1),
             3 => self.program(),
             4 => self.pieces(),
-            _ => self.numbers.pick(PAYLOADS).to_owned(),
+            _ => pick(&mut self.numbers, PAYLOADS).to_owned(),
         };
-        let mut text = self.numbers.pick(FRAMES).replace('@', &inner);
+        let mut text = pick(&mut self.numbers, FRAMES).replace('@', &inner);
         if self.numbers.below(3) == 0 {
             let at = text.char_indices().map(|(at, _)| at).nth(self.numbers.below(text.chars().count())).unwrap_or(0);
-            text.insert_str(at, self.numbers.pick(PIECES));
+            text.insert_str(at, pick(&mut self.numbers, PIECES));
         }
         text
     }
+}
+
+fn pick<'a>(numbers: &mut Numbers, items: &[&'a str]) -> &'a str {
+    items[numbers.below(items.len())]
 }

@@ -6,6 +6,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is a program")]
 
 mod generate;
+#[path = "../shell/numbers.rs"]
+mod numbers;
 mod sandbox;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
