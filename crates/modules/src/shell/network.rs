@@ -68,38 +68,12 @@ const ALWAYS: [&str; 59] = [
     "s3cmd",
 ];
 
-const NPM: [&str; 23] = [
-    "install",
-    "i",
-    "ci",
-    "add",
-    "update",
-    "publish",
-    "audit",
-    "view",
-    "login",
-    "exec",
-    "outdated",
-    "adduser",
-    "token",
-    "owner",
-    "access",
-    "dist-tag",
-    "deprecate",
-    "unpublish",
-    "team",
-    "org",
-    "x",
-    "create",
-    "init",
-];
-
-/// Programs whose subcommands use the network.
+/// Programs whose subcommands use the network. Those with which `npm` and its like publish are in [`packages::NPM_SENDS`].
 const SUBCOMMANDS: [(&str, &[&str]); 18] = [
-    ("npm", &NPM),
-    ("yarn", &["", "install", "add", "upgrade", "publish", "dlx", "npm", "login", "create"]),
-    ("pnpm", &["install", "i", "add", "update", "publish", "dlx", "login", "create"]),
-    ("bun", &["install", "add", "update", "x", "publish", "create"]),
+    ("npm", &["install", "i", "ci", "add", "update", "audit", "view", "exec", "outdated", "x", "create", "init"]),
+    ("yarn", &["", "install", "add", "upgrade", "dlx", "create"]),
+    ("pnpm", &["install", "i", "add", "update", "dlx", "create"]),
+    ("bun", &["install", "add", "update", "x", "create"]),
     ("pip", &["install", "download", "search"]),
     ("pip3", &["install", "download", "search"]),
     ("uv", &["pip", "add", "sync", "lock", "tool", "publish"]),
@@ -229,7 +203,9 @@ fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
 /// Whether the first operand may be a subcommand that uses the network.
 fn has_subcommand(name: &str, arguments: &Arguments) -> bool {
     let Some((_, subcommands)) = SUBCOMMANDS.iter().find(|(program, _)| *program == name) else { return false };
-    arguments.first().any(|word| word.map_or_else(|| subcommands.contains(&""), |word| word.may_be(subcommands)))
+    let sends = if packages::is_npm(name) { packages::NPM_SENDS } else { &[] };
+    let fits = |word: &Word| word.may_be(subcommands) || word.may_be(sends);
+    arguments.first().any(|word| word.map_or_else(|| subcommands.contains(&""), fits))
 }
 
 /// Whether `name` is in these tables.

@@ -25,7 +25,8 @@ const SENDS: [(&str, &[&str]); 18] = [
     ("twine", &["upload"]),
 ];
 
-const NPM_SENDS: &[&str] = &[
+/// Subcommands of `npm` and its like that publish, or change accounts.
+pub(super) const NPM_SENDS: &[&str] = &[
     "publish",
     "unpublish",
     "login",
@@ -145,6 +146,11 @@ pub(super) const COMMON: &[&str] = &[
     "typescript",
 ];
 
+/// `true` if a program takes the subcommands of `npm`.
+pub(super) fn is_npm(name: &str) -> bool {
+    matches!(name, "npm" | "pnpm" | "yarn" | "bun")
+}
+
 /// Whether a command that uses the network only fetches what is plainly named; `None` where the program is no package manager.
 pub(super) fn only_fetches(name: &str, command: &Command) -> Option<bool> {
     let name = name.trim_end_matches(".exe");
@@ -166,7 +172,7 @@ pub(super) fn only_fetches(name: &str, command: &Command) -> Option<bool> {
     if !is_docker && words.iter().any(elsewhere) {
         return Some(false);
     }
-    let is_npm = matches!(name, "npm" | "pnpm" | "yarn" | "bun");
+    let is_npm = is_npm(name);
     let is_plain = |word: &str| {
         let is_shorthand = is_npm && word.contains('/') && !word.starts_with(['@', '.']);
         let is_address = word.contains("://") || word.starts_with("git+") || word.starts_with("git@");
