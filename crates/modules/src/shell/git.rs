@@ -329,10 +329,18 @@ fn loses(call: &Call) -> Option<&'static str> {
             (call.may_have("f", &["force"]) && !call.surely_has("n", "dry-run")).then_some("deletes untracked files")
         }
         "push" => {
-            let refspec = texts().any(|text| text.starts_with('+') || text.starts_with(':'));
             let forced = call.may_have("fd", &["force-with-lease", "force-if-includes", "mirror", "delete", "prune"]);
+            let refspec = call.words.iter().any(|word| is_forced_refspec(word) || word.lead().starts_with(':'));
             (forced || refspec).then_some("overwrites or deletes remote history")
         }
+        "fetch" | "pull" => {
+            let is_forced = |word: &Word| is_forced_refspec(word) || call.may_have("f", &["force"]);
+            let moves = |word: &Word| is_forced(word) && updates_branch(word.plain());
+            call.words.iter().any(moves).then_some("moves a branch")
+        }
+        "symbolic-ref" => call.may_have("d", &["delete"]).then_some("deletes a reference"),
+        "remote" => call.then(&["remove", "rm"]).then_some("removes a remote"),
+        "lfs" => call.then(&["prune"]).then_some("deletes history"),
         "checkout" => checkout(call).then_some("discards changes"),
         "restore" => {
             (call.may_have("W", &["worktree"]) || !call.surely_has("S", "staged")).then_some("discards changes")
@@ -362,6 +370,18 @@ fn loses(call: &Call) -> Option<&'static str> {
         "rm" => (call.may_have("rf", &["force"]) && !call.surely_has("", "cached")).then_some("deletes files"),
         _ => None,
     }
+}
+
+/// `true` if a refspec asks for an update that is no fast-forward: `+` may stand before either side.
+fn is_forced_refspec(word: &Word) -> bool {
+    word.lead().starts_with('+') || word.plain().contains(":+")
+}
+
+/// `true` if a refspec of `git fetch` updates something other than remote-tracking branches and tags.
+fn updates_branch(refspec: &str) -> bool {
+    let target = refspec.split_once(':').map(|(_, target)| target.trim_matches(['+', '"', '\'']));
+    let is_kept = |target: &str| ["refs/remotes/", "refs/tags/"].iter().any(|prefix| target.starts_with(prefix));
+    target.is_some_and(|target| !target.is_empty() && !target.contains("//") && !is_kept(target))
 }
 
 /// Whether `git checkout` writes files over, as far as its words alone tell.
