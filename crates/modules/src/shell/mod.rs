@@ -36,7 +36,6 @@ mod parameter;
 mod parse;
 mod program_text;
 mod readonly;
-mod redirect;
 mod running;
 mod scan;
 mod scripts;

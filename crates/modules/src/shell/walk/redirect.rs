@@ -2,10 +2,10 @@
 
 use brush_parser::ast;
 
-use super::command::Stdin;
-use super::walk::Walker;
-use super::word::Word;
-use super::writes;
+use super::Walker;
+use crate::shell::command::Stdin;
+use crate::shell::word::Word;
+use crate::shell::writes;
 
 impl Walker {
     /// Notes what the redirections of a group of commands do.

@@ -1,0 +1,104 @@
+//! The walk over a simple command: its words, assignments and redirections.
+
+use brush_parser::ast;
+
+use super::Walker;
+use crate::shell::command::{Command, Stdin, base_name};
+use crate::shell::effects::Excuse;
+use crate::shell::word::Word;
+use crate::shell::{braces, limits, running};
+
+impl Walker {
+    pub(super) fn simple(&mut self, simple: &ast::SimpleCommand, timed: bool) {
+        let (mut words, mut stdin, mut redirected) = (Vec::new(), Stdin::default(), false);
+        let (downloads, written) = (self.downloads, self.effects.writes.len());
+        if let Some(name) = &simple.word_or_name {
+            self.names.push(if timed { "time".to_owned() } else { name.value.clone() });
+            let name = Word::new(&name.value);
+            // Before what is inside of its words, so that programs come in the order in which they are written.
+            if let Some(name) = name.literal() {
+                self.program(base_name(name));
+            }
+            self.expand(&name);
+            words.push(name);
+        }
+        let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0).map(|item| (item, true));
+        let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0).map(|item| (item, false));
+        for (item, before) in prefix.chain(suffix) {
+            match item {
+                ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
+                    redirected |= self.redirect(redirect, &mut stdin);
+                }
+                ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if before => self.assignment(assignment),
+                ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word)
+                | ast::CommandPrefixOrSuffixItem::Word(word) => {
+                    self.descriptor(&word.value);
+                    words.extend(braces::expand(&word.value).iter().map(|word| self.word(word)));
+                }
+                ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
+                    self.apart(|walker| walker.list(&inner.list));
+                    words.push(Word::new("/dev/fd/*"));
+                }
+            }
+        }
+        self.commands += 1;
+        if self.commands > limits::COMMANDS {
+            return self.refuse(limits::too_many());
+        }
+        let called = words.first().and_then(Word::literal);
+        if self.beside && called.is_some_and(|name| self.functions.iter().any(|function| function == name)) {
+            self.destroys("starts itself again without end", called.unwrap_or_default().to_owned().as_str());
+        }
+        // One function may call another that is defined later.
+        let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
+        if redirected && prints_nothing(&words) {
+            let file = self.analysis.writes.last().cloned().unwrap_or_default();
+            let places = self.effects.writes.iter().skip(written).cloned().collect();
+            self.loses("empties a file", &format!("> {file}"), Excuse::New(places));
+        }
+        let fetched = std::mem::replace(&mut self.fetched_in_words, self.downloads > downloads);
+        if !words.is_empty() {
+            // What is written by redirection, before options name more files.
+            let files: Vec<String> =
+                self.effects.writes.iter().skip(written).map(|place| place.written.clone()).collect();
+            let text = if redirected { running::printed(&words, &stdin) } else { None };
+            let downloads = self.downloads;
+            let is_copied = matches!(words.first().and_then(Word::literal), Some("tee" | "dd" | "sponge"));
+            let outputs = self.effects.writes.len();
+            Command { words, stdin }.inspect(self);
+            let is_download = self.downloads > downloads || self.fed_by_download;
+            for file in files {
+                self.wrote(&Word::known(&file), text.clone(), is_download);
+            }
+            if self.downloads > downloads || is_copied {
+                let is_download = self.downloads > downloads || self.fed_by_download;
+                let outputs: Vec<String> =
+                    self.effects.writes.iter().skip(outputs).map(|place| place.written.clone()).collect();
+                outputs.iter().for_each(|file| self.wrote(&Word::known(file), None, is_download));
+            }
+        }
+        self.fetched_in_words = fetched;
+        if moves {
+            self.moves();
+        }
+    }
+
+    /// `{x}<file` puts the number of a descriptor into a variable. The parser takes `{x}` for a word.
+    pub(super) fn descriptor(&mut self, raw: &str) {
+        let Some(inner) = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}')) else { return };
+        let name = inner.split('[').next().unwrap_or_default();
+        if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            // With a subscript it is no harmless name.
+            self.assigned(inner);
+        }
+    }
+}
+
+/// Whether a command writes nothing, so that a redirection of its output empties a file.
+fn prints_nothing(words: &[Word]) -> bool {
+    let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+    matches!(
+        texts.as_deref(),
+        Some([] | [":" | "true", ..] | ["cat", "/dev/null"] | ["echo", "-n"] | ["echo", "-n", ""] | ["printf", ""])
+    ) || matches!(words.first().and_then(Word::literal), Some(":" | "true"))
+}
