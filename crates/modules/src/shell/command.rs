@@ -4,8 +4,8 @@ use super::options::Arguments;
 use super::walk::{Simple, Walker};
 use super::word::Word;
 use super::{
-    ShellCommand, declarations, destructive, embedded, excuse, git, network, program_text, readonly, shells, syntax,
-    wrappers, writes,
+    ShellCommand, declarations, destructive, embedded, emptying, excuse, git, network, program_text, readonly, shells,
+    syntax, wrappers, writes,
 };
 
 /// Where programs are that are what their names say.
@@ -146,6 +146,7 @@ impl Command {
         declarations::note(name, self, arguments, walker);
         network::note(name, self, arguments, walker);
         writes::note(name, self, arguments, walker);
+        emptying::note(name, self, arguments, walker);
         if let Some(why) = destructive::why(name, self, arguments) {
             let excuse = excuse::of(name, self, arguments, walker);
             walker.loses(why, &self.written(), excuse);

@@ -37,6 +37,21 @@ fn statements(command: &Command) -> impl Iterator<Item = &str> {
     })
 }
 
+/// `true` if a program text holds a statement of SQL that drops or empties something whole.
+pub(super) fn drops(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+    words.windows(2).any(|pair| {
+        matches!(
+            pair,
+            ["drop", "table" | "database" | "schema" | "keyspace" | "collection"]
+                | ["truncate", "table"]
+                | ["delete", "from"]
+        )
+    })
+}
+
 /// Whether a text holds a statement of SQL that deletes.
 pub(super) fn deletes(text: &str) -> bool {
     text.split(';').any(|statement| {

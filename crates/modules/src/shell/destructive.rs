@@ -1,6 +1,6 @@
 //! Commands after which something is gone.
 
-use super::command::Command;
+use super::command::{Command, Stdin};
 use super::options::Arguments;
 use super::word::Word;
 use super::{database, git, readonly, sed, shells, verbs, wrappers, writes};
@@ -84,6 +84,9 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
     }
     let has = |word: &str| command.texts().any(|text| text == word);
     let has_all = |words: &[&str]| words.iter().all(|word| has(word));
+    if explains(command) {
+        return None;
+    }
     if let Some((.., why)) = SUBCOMMANDS.iter().find(|(program, words, _)| *program == name && has_all(words)) {
         return Some(why);
     }
@@ -91,6 +94,19 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
         .or_else(|| changes_device(name, arguments).then_some("changes a device"))
         .or_else(|| database::destroys(name, command))
         .or_else(|| verbs::destroys(name, command))
+}
+
+/// `true` if a command is only explained, as by `kubectl delete --help`. What runs another program may hand the option on.
+fn explains(command: &Command) -> bool {
+    const RUN: [&str; 4] = ["run", "exec", "--", "compose"];
+    let is_name = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    let texts: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
+    match texts.as_deref() {
+        Some([names @ .., "--help"]) if (1..=3).contains(&names.len()) => {
+            names.iter().all(|text| is_name(text) && !text.starts_with('-') && !RUN.contains(text))
+        }
+        _ => false,
+    }
 }
 
 /// Why a program with rules of its own destroys something.
@@ -175,6 +191,10 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
         "ssh-add" => arguments.may_have("dD", &[]).then_some("removes keys"),
         "ssh-keygen" => arguments.may_have("R", &[]).then_some("removes keys"),
         "nginx" => command.texts().any(|text| matches!(text, "stop" | "quit")).then_some("stops or removes a service"),
+        "nc" | "ncat" | "netcat" | "telnet" | "socat" => match &command.stdin {
+            Stdin::Text(text) => verbs::is_request(text).then_some("asks a service to delete"),
+            Stdin::Inherited | Stdin::Unknown => None,
+        },
         "drop" | "delete" => database::deletes(&command.written()).then_some("deletes from a database"),
         _ if name.starts_with("mkfs") => Some("makes a new file system"),
         _ => None,

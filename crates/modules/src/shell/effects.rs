@@ -48,7 +48,7 @@ pub(crate) enum Excuse {
     Workspace(Vec<Place>),
     /// If none of these is a file: then they are names of branches.
     NoFile(Vec<Place>),
-    /// If none of these is a file yet.
+    /// If none of these is a file yet that holds something worth keeping.
     New(Vec<Place>),
 }
 

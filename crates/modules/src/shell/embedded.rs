@@ -4,7 +4,7 @@ use super::command::{Command, base_name};
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{destructive, readonly, scan, shells, syntax, verbs};
+use super::{calls, destructive, readonly, scan, shells, syntax, verbs};
 
 /// So many places are looked at where a command may begin.
 const PLACES: usize = 8;
@@ -35,6 +35,9 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
         if let Some(why) = destructive::why(&name, &inner, &arguments) {
             walker.destroys(why, &inner.written());
         }
+    }
+    if command.arguments().iter().take(PLACES).any(|word| calls::delete(word.plain())) {
+        walker.destroys("is given a program text that deletes", &command.written());
     }
     // A command in one word, such as `watchexec 'rm -rf build'`.
     let is_text = |word: &&Word| word.raw.contains(' ');

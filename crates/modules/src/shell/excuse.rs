@@ -136,3 +136,8 @@ fn is_one(word: &Word, texts: &[&str]) -> bool {
 pub(crate) fn is_litter_name(name: &str) -> bool {
     LITTER.contains(&name)
 }
+
+/// `true` if a file has a name such as programs leave behind.
+pub(crate) fn is_litter_file(name: &str) -> bool {
+    LITTER.iter().any(|pattern| pattern.strip_prefix('*').map_or(name == *pattern, |end| name.ends_with(end)))
+}

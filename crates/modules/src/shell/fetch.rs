@@ -129,17 +129,20 @@ fn names_deletion(url: &str) -> bool {
 /// `http [METHOD] URL [ITEM…]`, where items are sent.
 fn httpie(words: &[String]) -> Fetch {
     let has_option = words.iter().any(|word| word.starts_with('-') && word.contains("proxy"));
+    const METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
     let mut operands = words.iter().filter(|word| !word.starts_with('-')).peekable();
-    let method = operands.next_if(|word| word.bytes().all(|b| b.is_ascii_uppercase()));
+    let is_known = |word: &&String| METHODS.iter().any(|method| word.eq_ignore_ascii_case(method));
+    let is_method = |word: &&String| is_known(word) || word.bytes().all(|b| b.is_ascii_uppercase());
+    let method = operands.next_if(|word| is_method(word)).map(|method| method.to_ascii_uppercase());
     let url = operands.next().map(|url| if url.starts_with(':') { format!("localhost{url}") } else { url.clone() });
     let hosts: Vec<String> = url.as_deref().and_then(host).into_iter().collect();
     let sends = operands.any(|item| !item.contains("==") && item.contains(['=', '@']));
-    let is_get = method.is_none_or(|method| matches!(method.as_str(), "GET" | "HEAD"));
+    let is_get = method.as_deref().is_none_or(|method| matches!(method, "GET" | "HEAD"));
     let is_deletion = (!is_get || sends) && url.as_deref().is_some_and(names_deletion);
     Fetch {
         is_local: !hosts.is_empty() && hosts.iter().all(|host| is_loopback(host)) && !has_option,
         reads: is_get && !sends && !hosts.is_empty() && !has_option,
-        deletes: is_deletion || method.is_some_and(|method| method == "DELETE"),
+        deletes: is_deletion || method.as_deref() == Some("DELETE"),
         hosts,
     }
 }

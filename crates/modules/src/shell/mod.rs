@@ -16,6 +16,7 @@
 
 mod braces;
 mod builtins;
+mod calls;
 mod closing;
 mod command;
 mod database;
@@ -24,6 +25,7 @@ mod destructive;
 mod dialect;
 mod effects;
 mod embedded;
+mod emptying;
 mod excuse;
 mod fetch;
 mod folders;
@@ -54,7 +56,7 @@ mod writes;
 use serde::Serialize;
 
 pub(crate) use self::effects::{Effects, Excuse, Place};
-pub(crate) use self::excuse::is_litter_name;
+pub(crate) use self::excuse::{is_litter_file, is_litter_name};
 pub(crate) use self::limits::is_hidden;
 pub(crate) use self::walk::Simple;
 

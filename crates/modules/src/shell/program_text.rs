@@ -1,10 +1,11 @@
 //! Program texts in other languages: what `python -c`, `awk`, `vim -c` and others are told to do.
 
-use super::command::{Command, Stdin};
+use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
-use super::scan;
+use super::effects::Excuse;
 use super::walk::Walker;
 use super::word::Word;
+use super::{calls, emptying, scan};
 
 /// A language, by the programs that run it.
 struct Language {
@@ -134,7 +135,7 @@ const PHP: &[&str] = &[
 const LUA: &[&str] = &["os.execute", "io.popen", "os.remove", "os.rename", "loadstring", "load("];
 const OTHERS: &[&str] = &[
     "system", "exec", "shell", "spawn", "run(", "delete", "unlink", "remove", "rm(", "rmdir", "eval", "open ", "popen",
-    "`", "process", "file.",
+    "`", "process", "file.", "erase", "truncate",
 ];
 
 const LANGUAGES: [Language; 7] = [
@@ -250,6 +251,10 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
                 judge(name, language, word, walker);
             }
         } else if !text.starts_with('-') && !has_program {
+            // An editor is told afterwards what to do with a file.
+            if lower == "emacs" {
+                continue;
+            }
             // `deno run FILE`
             if text == "run" && language.programs.contains(&"deno") && words.peek().is_some() {
                 continue;
@@ -262,6 +267,10 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
                 walker.runs_input(name);
             }
             walker.runs_file(word, Some(name));
+            // Scripts such as `manage.py shell -c` are given program texts, too.
+            if words.by_ref().filter(|word| word.raw.contains('(')).any(|word| calls::delete(word.plain())) {
+                walker.destroys("is given a program text that deletes", name);
+            }
             break;
         }
     }
@@ -306,8 +315,10 @@ fn judge(name: &str, language: &Language, code: &Word, walker: &mut Walker) {
 /// Refuses a text that runs programs or deletes files.
 fn check(name: &str, language: &Language, text: &str, walker: &mut Walker) {
     let lower = text.to_ascii_lowercase();
-    if scan::deletes(text) {
+    if scan::deletes(text) || calls::delete(text) {
         walker.destroys("runs a program text that deletes", name);
+    } else if calls::empty(text) {
+        walker.destroys("runs a program text that empties a file", name);
     } else if let Some(found) = language.runs.iter().find(|pattern| contains(&lower, pattern)) {
         let found = found.trim_matches(['(', '.', ' ']);
         walker.refuse(format!("`{name}` is given a program text with `{found}`, which runs programs or deletes files"));
@@ -349,7 +360,10 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
             let reads = command.texts().any(|text| matches!(text, "-f-" | "--file=-" | "--makefile=-" | "/dev/stdin"))
                 || pairs(command)
                     .any(|(option, value)| matches!(option, "-f" | "--file" | "--makefile") && value == "-");
-            walker.runs_rules(&["Makefile", "makefile", "GNUmakefile"]);
+            let files = pairs(command).filter(|(option, _)| matches!(*option, "-f" | "--file" | "--makefile"));
+            let files = files.map(|(_, file)| base_name(file));
+            let names: Vec<&str> = ["Makefile", "makefile", "GNUmakefile"].into_iter().chain(files).collect();
+            walker.runs_rules(&names);
             if evaluates || reads {
                 walker.refuse(format!("`{name}` runs rules that are not in a file; write them to one"));
             }
@@ -358,6 +372,9 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
         "just" => walker.runs_rules(&["justfile", "Justfile", ".justfile"]),
         "rake" => walker.runs_rules(&["Rakefile"]),
         "tar" | "split" | "sort" | "man" => filters(name, command, walker),
+        "less" | "more" | "most" if command.texts().any(|text| text.starts_with('+') && text.contains(['!', '|'])) => {
+            walker.refuse(format!("`{name}` is told to run a program; do that by itself"));
+        }
         "zip" if command.texts().any(|text| text.starts_with("-TT") || text.starts_with("--unzip-c")) => {
             walker.refuse("`zip` runs a program that its options name; leave them out");
         }
@@ -444,7 +461,7 @@ fn awk(name: &str, command: &Command, walker: &mut Walker) {
             let rest = text.get(at + operator.len()..).unwrap_or_default().trim_start_matches(['>', '&']).trim_start();
             match (operator, quoted(rest)) {
                 ("|", Some((inner, _))) => walker.script(inner, Dialect::Sh),
-                (">", Some((file, _))) => walker.write(&Word::known(file)),
+                (">", Some((file, _))) => writes_over(name, file, walker),
                 _ => {}
             }
         }
@@ -478,12 +495,20 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"').filter(|(inner, _)| !inner.contains('\\'))
 }
 
+/// Notes a file that a program text writes anew.
+fn writes_over(name: &str, file: &str, walker: &mut Walker) {
+    let file = Word::known(file);
+    walker.write(&file);
+    let places = walker.places([&file]);
+    walker.may_lose("writes over a file", &format!("{name} … {}", file.raw), Excuse::New(places));
+}
+
 /// Looks for the commands and flags of `sed` that run programs and write files.
 fn sed(name: &str, command: &Command, walker: &mut Walker) {
     for script in super::sed::scripts(command) {
         for part in super::sed::effects(script) {
             match part {
-                super::sed::Effect::Writes(file) => walker.write(&Word::known(file)),
+                super::sed::Effect::Writes(file) => writes_over(name, file, walker),
                 super::sed::Effect::Runs("") => walker.refuse(format!("`{name}` runs what it reads as a command")),
                 super::sed::Effect::Runs(text) => walker.script(text, Dialect::Sh),
                 super::sed::Effect::Empties => {}
@@ -510,7 +535,15 @@ fn editor(name: &str, command: &Command, walker: &mut Walker) {
         Stdin::Text(text) => Some(text.as_str()),
         _ => None,
     };
-    if options.chain(plus).chain(input).any(runs) {
+    let texts: Vec<&str> = options.chain(plus).chain(input).collect();
+    if texts.iter().any(|text| runs(text)) {
         walker.refuse(format!("`{name}` is told to run a program or to delete; do that by itself"));
+    }
+    if texts.iter().any(|text| emptying::clears_buffer(text)) {
+        walker.destroys("deletes all lines of a file", &command.written());
+    }
+    let reads_commands = name == "ed" || name == "ex" && texts.is_empty();
+    if reads_commands && (walker.is_fed() || matches!(command.stdin, Stdin::Unknown)) {
+        walker.runs_input(name);
     }
 }

@@ -4,6 +4,7 @@ use brush_parser::ast;
 
 use super::command::{Command, Stdin};
 use super::dialect::Dialect;
+use super::emptying::Content;
 use super::excuse;
 use super::walk::Walker;
 use super::word::Word;
@@ -155,7 +156,7 @@ pub(super) fn printed(words: &[Word], stdin: &Stdin) -> Option<String> {
         ("echo" | "printf", _) => {
             let texts: Vec<&str> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
             // Escapes stand for what is not written.
-            let text = texts.join(" ").replace("\\n", "\n");
+            let text = texts.join(" ").replace("\\n", "\n").replace("\\t", "\t");
             (!text.contains('\\')).then_some(text)
         }
         _ => None,
@@ -190,6 +191,22 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     let paths: Option<Vec<Vec<String>>> =
         starts.iter().map(|start| start.literal().and_then(|_| walker.place(start).paths)).collect();
     Some(paths?.concat())
+}
+
+/// What the output of a command holds, where `fed` is what it reads itself.
+pub(super) fn printed_content(command: &ast::Command, fed: Content) -> Content {
+    let ast::Command::Simple(simple) = command else { return Content::Anything };
+    let has_redirection = simple.suffix.iter().flat_map(|suffix| &suffix.0).any(|item| {
+        matches!(
+            item,
+            ast::CommandPrefixOrSuffixItem::IoRedirect(_) | ast::CommandPrefixOrSuffixItem::ProcessSubstitution(..)
+        )
+    });
+    let words = words(command);
+    if has_redirection || words.is_empty() {
+        return Content::Anything;
+    }
+    Content::printed_by(&words, &Stdin::Inherited, fed)
 }
 
 fn words(command: &ast::Command) -> Vec<Word> {

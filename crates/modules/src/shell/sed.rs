@@ -36,8 +36,12 @@ pub(super) fn scripts(command: &Command) -> Vec<&str> {
 /// Whether a command leaves nothing, or hardly anything, of what it edits.
 pub(super) fn empties(command: &Command, is_quiet: bool) -> bool {
     let scripts = scripts(command);
-    let prints = |script: &&str| script.contains(['p', 'P']);
     let is_emptied = |script: &&str| effects(script).contains(&Effect::Empties);
+    // Of lines that are chosen by their numbers, only those stay.
+    let prints = |script: &&str| {
+        let chosen = |command: &str| command.trim().chars().all(|c| c.is_ascii_digit() || ",$p ".contains(c));
+        script.contains(['p', 'P']) && !script.split([';', '\n']).all(chosen)
+    };
     scripts.iter().any(is_emptied) || is_quiet && !scripts.is_empty() && !scripts.iter().any(prints)
 }
 

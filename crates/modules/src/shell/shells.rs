@@ -120,7 +120,7 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
         walker.taint();
     }
     let mut dialect = if matches!(name, "sh" | "dash" | "ash") { Dialect::Sh } else { Dialect::Bash };
-    let (mut reads_text, mut ended) = (false, false);
+    let (mut reads_text, mut reads_input, mut ended) = (false, false, false);
     let mut arguments = command.arguments().iter();
     while let Some(word) = arguments.next() {
         let Some(text) = word.literal() else {
@@ -139,7 +139,7 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
                 walker.taint();
                 arguments.next();
             }
-            "-s" if !ended => {}
+            "-s" if !ended => reads_input = true,
             _ if !ended && text.starts_with("--") => {
                 return walker.refuse(format!("`{name}` with the option `{text}` is not analysed; leave it out"));
             }
@@ -155,6 +155,8 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
                 reads_text |= text.starts_with('-') && text.contains('c');
             }
             _ if reads_text => return walker.script(text, dialect),
+            // What follows are the parameters of the commands that it reads.
+            _ if reads_input => break,
             _ => return walker.runs_script(name, word),
         }
     }

@@ -3,7 +3,7 @@
 use super::options::Syntax;
 
 /// Program, letters, names. What is missing here is read in every way, so a table that lacks a flag errs on the side of caution.
-const PROGRAMS: [(&str, &str, &str); 62] = [
+const PROGRAMS: [(&str, &str, &str); 64] = [
     (
         "cp",
         "abcdfHilLnNpPrRsS:t:TuvxXZ",
@@ -79,6 +79,8 @@ const PROGRAMS: [(&str, &str, &str); 62] = [
          sandbox separate silent unbuffered version zero-terminated",
     ),
     ("perl", "+0::acC::D::d::e:E:F::fhi::I:l::m::M::npsStTuUvV::wWXx::", ""),
+    ("ruby", "+0::acC:dE:e:F::hi::I:lnpr:sSvwW::x::", ""),
+    ("unzip", "aAbBcCd:DfjKlLMnopqtTuUvVW:x:XzZ", ""),
     (
         "uniq",
         "cdDf:is:uw:z",

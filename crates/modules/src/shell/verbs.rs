@@ -53,7 +53,86 @@ const DESTROY: &[&str] = &[
     "revert",
     "downgrade",
     "fresh",
+    "trash",
+    "undo",
 ];
+
+/// Words for making one place like another one, or throwing away what is left over. Of programs that nobody knows, they delete what
+/// the other place does not have.
+const MIRROR: &[&str] = &["sync", "mirror", "compact", "gc", "garbage"];
+
+/// Programs of which [`MIRROR`] is about packages, sources or the screen.
+const MIRROR_EXEMPT: &[&str] = &[
+    "uv",
+    "pdm",
+    "rye",
+    "pipenv",
+    "pip-sync",
+    "pixi",
+    "hatch",
+    "repo",
+    "cap",
+    "capacitor",
+    "gradle",
+    "gradlew",
+    "mvn",
+    "west",
+    "mise",
+    "atuin",
+    "dotnet",
+    "tuist",
+    "pod",
+    "flutter",
+    "dart",
+    "melos",
+    "nx",
+    "turbo",
+    "rush",
+    "emerge",
+    "python",
+    "python3",
+    "node",
+    "deno",
+    "ruby",
+    "php",
+    "perl",
+    "sync",
+    "fsync",
+    "svelte-kit",
+    "astro",
+    "wrangler",
+    "convex",
+    "expo",
+];
+
+/// Tools that change the schema of a database, with all that is in it.
+const MIGRATIONS: &[&str] = &[
+    "flyway",
+    "liquibase",
+    "goose",
+    "dbmate",
+    "migrate",
+    "atlas",
+    "sqitch",
+    "alembic",
+    "knex",
+    "typeorm",
+    "sequelize",
+    "sequelize-cli",
+    "drizzle-kit",
+    "prisma",
+    "diesel",
+    "sqlx",
+    "refinery",
+    "rails",
+    "rake",
+    "mix",
+    "yoyo",
+    "migrate-mongo",
+];
+
+/// What these call going back, or beginning anew.
+const BACKWARDS: &[&str] = &["clean", "down", "revert", "redo", "zero", "load", "setup"];
 
 /// Words for sending something to others.
 const PUBLISH: &[&str] = &["publish", "deploy", "release", "upload", "promote", "undeploy"];
@@ -90,12 +169,13 @@ const EXEMPT: &[&str] = &[
     "echo", "printf", "grep", "egrep", "fgrep", "rg", "ag", "ack", "fd", "find", "cat", "ls", "head", "tail", "wc",
     "man", "which", "type", "whereis", "apropos", "tldr", "test", "[", "git", "curl", "wget", "http", "https",
     "pytest", "jest", "vitest", "mocha", "tsc", "eslint", "prettier", "rm", "mv", "cp", "mkdir", "touch", "cd",
-    "pushd", "popd", "pgrep", "pkill", "kill", "killall", "ps", "jq", "yq", "sed", "awk", "gawk", "tr", "sort", "cut",
-    "diff", "dig", "host", "ping", "ssh", "scp", "rsync", "tar", "zip", "unzip", "vim", "vi", "nvim", "nano", "emacs",
-    "code", "open", "xdg-open", "say", "export", "declare", "local", "typeset", "readonly", "unset", "set", "read",
-    "return", "exit", "let", "trap", "alias", "source", ".", "ruff", "wait", "expr", "clear", "reset", "tput", "cmake",
-    "ninja", "meson", "unittest", "venv", "chmod", "chown", "chgrp", "setfacl", "chattr", "chcon", "dd", "tee", "ln",
-    "install", "history", "ssh-add", "make", "just", "task", "rake", "gsed", "pip", "pip3", "bundle", "crontab",
+    "pushd", "popd", "rmdir", "pgrep", "pkill", "kill", "killall", "ps", "jq", "yq", "sed", "awk", "gawk", "tr",
+    "sort", "cut", "diff", "dig", "host", "ping", "ssh", "scp", "rsync", "tar", "zip", "unzip", "vim", "vi", "nvim",
+    "nano", "emacs", "code", "open", "xdg-open", "say", "export", "declare", "local", "typeset", "readonly", "unset",
+    "set", "read", "return", "exit", "let", "trap", "alias", "source", ".", "ruff", "wait", "expr", "clear", "reset",
+    "tput", "cmake", "ninja", "meson", "unittest", "venv", "chmod", "chown", "chgrp", "setfacl", "chattr", "chcon",
+    "dd", "tee", "ln", "install", "history", "ssh-add", "make", "just", "task", "rake", "gsed", "pip", "pip3",
+    "bundle", "crontab",
 ];
 
 /// Programs whose commands are known, and those of their commands after which verbs mean nothing, or take nothing away that is not
@@ -134,8 +214,50 @@ const CACHES: &[&str] = &["cache", "caches", "cached", "node_modules"];
 /// Why a program that nobody knows destroys something, judged by its first words and its options.
 pub(super) fn destroys(name: &str, command: &Command) -> Option<&'static str> {
     let by_option = || command.texts().any(|text| is_option(text, OPTIONS));
-    let destroys = !is_exempt(name, command) && (any(name, command, DESTROY) || by_option());
+    let destroys = !is_exempt(name, command)
+        && (any(name, command, DESTROY)
+            || by_option()
+            || is_destructive_name(name, command)
+            || mirrors(name, command)
+            || migrates_backwards(name, command)
+            || restores_over(name, command));
     destroys.then_some("may destroy something, by its words")
+}
+
+/// `true` if the program is installed and a part of its name is a verb, as in `kafka-delete-records.sh`.
+fn is_destructive_name(name: &str, command: &Command) -> bool {
+    let is_installed = command.words.first().is_some_and(|word| !word.lead().contains('/'));
+    is_installed && name.split(['-', '_', '.']).any(|part| DESTROY.contains(&part))
+}
+
+/// `true` if a program that is installed mirrors something as its first word or its name says.
+fn mirrors(name: &str, command: &Command) -> bool {
+    let is_installed = command.words.first().is_some_and(|word| !word.lead().contains('/'));
+    let mut words = command.texts().filter(|text| !text.starts_with('-')).take(2);
+    let is_named = name.split(['-', '_']).skip(1).any(|part| MIRROR.contains(&part));
+    is_installed && !MIRROR_EXEMPT.contains(&name) && (is_named || words.any(|word| MIRROR.contains(&word)))
+}
+
+/// `true` if a tool for the schema of a database goes back, or begins anew.
+fn migrates_backwards(name: &str, command: &Command) -> bool {
+    let is_backwards = |word: &str| {
+        let mut parts = word.split(':');
+        let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());
+        // `rails` and `rake` have words of their own for everything else.
+        let is_own = !matches!(name, "rails" | "rake" | "mix");
+        last.map_or(is_own && BACKWARDS.contains(&first), |last| first == "db" && BACKWARDS.contains(&last))
+    };
+    MIGRATIONS.contains(&name) && command.texts().filter(|text| !text.starts_with('-')).take(WORDS).any(is_backwards)
+}
+
+/// `true` if a program that restores a backup drops first what is there.
+fn restores_over(name: &str, command: &Command) -> bool {
+    name.contains("restore") && command.texts().any(|text| matches!(text, "--clean" | "-c" | "--drop" | "--overwrite"))
+}
+
+/// `true` if a text that is sent to a service begins a line with a verb, such as `flush_all`.
+pub(super) fn is_request(text: &str) -> bool {
+    text.lines().filter_map(|line| line.split_whitespace().next()).any(is_destructive)
 }
 
 /// Whether the name of a script of a project says that it destroys something, such as `db:reset`.
@@ -150,7 +272,11 @@ pub(super) fn has_own_rules(name: &str) -> bool {
 
 /// Whether a program that nobody knows sends something to others, judged by its first words.
 pub(super) fn publishes(name: &str, command: &Command) -> bool {
-    let is_verb = |word: &str| PUBLISH.contains(&word.split(':').next().unwrap_or(word));
+    // To a script that builds, a release is what is built.
+    let builds = ["build", "compile", "test", "run", "bench"].iter().any(|verb| name.contains(verb));
+    let is_verb = |word: &str| {
+        PUBLISH.contains(&word.split(':').next().unwrap_or(word)) && !(builds && matches!(word, "release" | "deploy"))
+    };
     let words = || command.texts().filter(|text| !text.starts_with('-') && !is_file(text));
     !is_exempt(name, command) && words().take(WORDS - 1).any(is_verb)
 }

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use super::outputs;
-use super::places::{Where, is_below_temporary, is_single_or_litter, locate, paths, plain};
+use super::places::{Where, is_below_temporary, is_nowhere, is_single_or_litter, locate, paths, plain};
 use crate::condition::Scope;
-use crate::shell::{Effects, Excuse, Place};
+use crate::shell::{Effects, Excuse, Place, is_litter_file};
 
 /// So many files are looked at.
 const FILES: usize = 64;
@@ -48,8 +48,16 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bo
         Excuse::Workspace(places) => places.iter().all(|place| locate(place, scope) == Where::Inside),
         Excuse::NoFile(places) => are_few(places) && places.iter().all(|place| is_no_file(place, scope)),
         Excuse::New(places) => {
-            let is_inside = |place: &Place| matches!(locate(place, scope), Where::Inside | Where::Temporary);
-            are_few(places) && places.iter().all(|place| is_inside(place) && is_no_file(place, scope))
+            let mut are_new = are_few(places);
+            for place in places {
+                are_new = are_new
+                    && match locate(place, scope) {
+                        Where::Temporary => true,
+                        Where::Inside => holds_no_work(place, scope, launcher).await,
+                        Where::Outside(_) | Where::Unknown => false,
+                    };
+            }
+            are_new
         }
     }
 }
@@ -59,4 +67,19 @@ fn is_no_file(place: &Place, scope: &Scope) -> bool {
     let is_none =
         |path: &String| plain(path).is_some_and(|path| scope.workspace().join(path).symlink_metadata().is_err());
     place.paths.as_ref().is_some_and(|paths| paths.iter().all(is_none))
+}
+
+/// `true` if there is nothing to lose at a place in the workspace: no file, a build output, or what programs leave behind.
+async fn holds_no_work(place: &Place, scope: &Scope, launcher: &[OsString]) -> bool {
+    if is_no_file(place, scope) {
+        return true;
+    }
+    for path in paths(place) {
+        let Some(path) = plain(path) else { return false };
+        let is_litter = || path.rsplit('/').next().is_some_and(is_litter_file);
+        if !is_nowhere(path) && !is_litter() && !outputs::is_output(path, scope, launcher).await {
+            return false;
+        }
+    }
+    true
 }

@@ -45,8 +45,13 @@ pub(super) fn locate(place: &Place, scope: &Scope) -> Where {
     found
 }
 
+/// `true` if a path is a device that keeps nothing.
+pub(super) fn is_nowhere(path: &str) -> bool {
+    NOWHERE.contains(&path)
+}
+
 fn locate_path(path: &str, scope: &Scope) -> Where {
-    if NOWHERE.contains(&path) {
+    if is_nowhere(path) {
         return Where::Inside;
     }
     let Some(plain) = plain(path) else {

@@ -3,6 +3,7 @@
 use brush_parser::ast;
 
 use super::Walker;
+use crate::shell::emptying::Content;
 use crate::shell::folders::Folders;
 use crate::shell::word::Word;
 use crate::shell::{parameter, readonly, running};
@@ -39,6 +40,7 @@ impl Walker {
 
     pub(super) fn pipeline(&mut self, pipeline: &ast::Pipeline) {
         let (beside, fed, fed_by_download) = (self.beside, self.fed, self.fed_by_download);
+        let fed_content = self.fed_content;
         let (found, litter, downloads) = (self.found.take(), std::mem::take(&mut self.finds_litter), self.downloads);
         let is_piped = pipeline.seq.len() > 1;
         self.beside |= is_piped;
@@ -47,6 +49,9 @@ impl Walker {
             if position > 0 {
                 self.fed = true;
                 self.fed_by_download |= self.downloads > downloads;
+                self.fed_content = pipeline.seq.get(position - 1).map_or_else(Content::default, |writer| {
+                    running::printed_content(writer, if position == 1 { Content::Anything } else { self.fed_content })
+                });
                 self.found = if position > 8 {
                     None
                 } else {
@@ -60,7 +65,7 @@ impl Walker {
             }
         }
         (self.beside, self.fed, self.fed_by_download) = (beside, fed, fed_by_download);
-        (self.found, self.finds_litter) = (found, litter);
+        (self.found, self.finds_litter, self.fed_content) = (found, litter, fed_content);
     }
 
     pub(super) fn command(&mut self, command: &ast::Command, timed: bool) {

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 use super::dialect::Dialect;
 use super::effects::Effects;
+use super::emptying::Content;
 use super::folders::Folders;
 use super::running::Written;
 use super::variables::Variables;
@@ -60,6 +61,8 @@ pub(super) struct Walker {
     /// Whether the command at hand reads what another one writes, and whether that one downloads.
     pub(super) fed: bool,
     pub(super) fed_by_download: bool,
+    /// What a pipeline gives the command at hand to read.
+    pub(super) fed_content: Content,
     /// How many commands download, and whether one of them stands in the words of the command at hand.
     downloads: usize,
     pub(super) fetched_in_words: bool,

@@ -21,17 +21,27 @@ impl Walker {
         match redirect {
             ast::IoRedirect::File(descriptor, kind, target) => {
                 let writes = !matches!(kind, Kind::Read | Kind::DuplicateInput);
-                if !writes && descriptor.is_none_or(|number| number == 0) {
-                    *stdin = Stdin::Unknown;
-                }
                 let word = match target {
                     Target::Filename(word) | Target::Duplicate(word) => self.word(&word.value),
-                    Target::Fd(_) => return false,
+                    Target::Fd(_) => {
+                        hides_input(writes, *descriptor, stdin);
+                        return false;
+                    }
                     Target::ProcessSubstitution(_, inner) => {
+                        hides_input(writes, *descriptor, stdin);
                         self.list(&inner.list);
                         return false;
                     }
                 };
+                if word.literal() == Some("/dev/null")
+                    && matches!((descriptor, &stdin), (None | Some(0), Stdin::Inherited))
+                {
+                    if !writes {
+                        *stdin = Stdin::Text(String::new());
+                    }
+                } else {
+                    hides_input(writes, *descriptor, stdin);
+                }
                 let duplicates = matches!(kind, Kind::DuplicateInput | Kind::DuplicateOutput);
                 if duplicates && word.literal().is_some_and(writes::is_descriptor) {
                     return false;
@@ -60,5 +70,12 @@ impl Walker {
                 false
             }
         }
+    }
+}
+
+/// Notes that a command reads something that is not known, if this redirection is one of its standard input.
+fn hides_input(writes: bool, descriptor: Option<i32>, stdin: &mut Stdin) {
+    if !writes && descriptor.is_none_or(|number| number == 0) {
+        *stdin = Stdin::Unknown;
     }
 }

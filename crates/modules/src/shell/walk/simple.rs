@@ -5,6 +5,7 @@ use brush_parser::ast;
 use super::Walker;
 use crate::shell::command::{Command, Stdin, base_name};
 use crate::shell::effects::Excuse;
+use crate::shell::emptying::Content;
 use crate::shell::word::Word;
 use crate::shell::{braces, limits, running};
 
@@ -51,10 +52,12 @@ impl Walker {
         }
         // One function may call another that is defined later.
         let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
-        if redirected && prints_nothing(&words) {
+        let content = Content::printed_by(&words, &stdin, self.fed_content);
+        if redirected && let Some(why) = content.loss() {
             let file = self.analysis.writes.last().cloned().unwrap_or_default();
             let places = self.effects.writes.iter().skip(written).cloned().collect();
-            self.loses("empties a file", &format!("> {file}"), Excuse::New(places));
+            let note = if content == Content::Nothing { Self::loses } else { Self::may_lose };
+            note(self, why, &format!("> {file}"), Excuse::New(places));
         }
         let fetched = std::mem::replace(&mut self.fetched_in_words, self.downloads > downloads);
         if !words.is_empty() {
@@ -92,13 +95,4 @@ impl Walker {
             self.assigned(inner);
         }
     }
-}
-
-/// Whether a command writes nothing, so that a redirection of its output empties a file.
-fn prints_nothing(words: &[Word]) -> bool {
-    let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
-    matches!(
-        texts.as_deref(),
-        Some([] | [":" | "true", ..] | ["cat", "/dev/null"] | ["echo", "-n"] | ["echo", "-n", ""] | ["printf", ""])
-    ) || matches!(words.first().and_then(Word::literal), Some(":" | "true"))
 }

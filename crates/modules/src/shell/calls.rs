@@ -1,0 +1,103 @@
+//! Calls in program texts of any language that delete something, here or elsewhere, or that empty a file.
+
+use super::database;
+
+/// So much of a text is looked at.
+const LONGEST: usize = 64 << 10;
+
+/// Methods of clients and databases that delete, in small letters. A text after the last letter belongs to the name of the method.
+const METHODS: &[&str] = &[
+    ".delete_",
+    ".destroy_",
+    ".terminate_",
+    ".purge_",
+    ".deletemany",
+    ".deleteone",
+    ".drop_",
+    ".dropdatabase",
+    ".dropcollection",
+    ".droptable",
+    ".flushall",
+    ".flushdb",
+    ".flush_all",
+    ".clearobjects",
+    "net::http::delete",
+];
+
+/// What begins the name of a method after which its object follows, as in `deleteIndex(`.
+const VERBS: &[&str] = &[".delete", ".destroy", ".terminate", ".purge", ".clearAll", ".removeAll"];
+
+/// Objects of which `delete(…)` is a request.
+const CLIENTS: &[&str] =
+    &["axios", "requests", "httpx", "session", "client", "api", "got", "ky", "http", "superagent", "s3"];
+
+/// Functions that write a text into a file, in small letters.
+const WRITERS: &[&str] = &[
+    "write_text(",
+    "write_bytes(",
+    "writefilesync(",
+    "writefile(",
+    "writetextfilesync(",
+    "writetextfile(",
+    "file_put_contents(",
+    "file.write(",
+    "io.write(",
+    "bun.write(",
+];
+
+/// `true` if a program text calls something that deletes.
+pub(super) fn delete(text: &str) -> bool {
+    let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
+    let lower = text.to_ascii_lowercase();
+    let is_request = ["'DELETE'", "\"DELETE\"", "`DELETE`"].iter().any(|method| text.contains(method));
+    let runs_statements = ["execute", "query", "cursor", "connect"].iter().any(|call| lower.contains(call));
+    is_request
+        || METHODS.iter().any(|method| lower.contains(method))
+        || VERBS.iter().any(|verb| text.match_indices(verb).any(|(at, _)| is_compound(text, at + verb.len())))
+        || text.match_indices(".delete(").any(|(at, call)| is_client(text, at, at + call.len()))
+        || runs_statements && database::drops(text)
+}
+
+/// `true` if the rest of the name of a method begins with a large letter, and the method is called.
+fn is_compound(text: &str, at: usize) -> bool {
+    let rest = text.get(at..).unwrap_or_default();
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    rest.starts_with(|c: char| c.is_ascii_uppercase()) && rest.get(end..).is_some_and(|rest| rest.starts_with('('))
+}
+
+/// `true` if `x.delete(…)` is a request: by the name of the object, or because an address or nothing is in the brackets.
+fn is_client(text: &str, at: usize, inner: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    let object = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+    let object = object.to_ascii_lowercase();
+    let after = text.get(inner..).unwrap_or_default().trim_start();
+    let first = after.strip_prefix(['"', '\'', '`']).map(|rest| rest.split(['"', '\'', '`']).next().unwrap_or(rest));
+    CLIENTS.iter().any(|client| object == *client || object.ends_with(&format!("_{client}")))
+        || first.is_some_and(|address| address.contains('/'))
+        || after.starts_with(')') && before.ends_with(')')
+}
+
+/// `true` if a program text writes nothing into a file.
+pub(super) fn empty(text: &str) -> bool {
+    let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
+    let lower = text.to_ascii_lowercase();
+    WRITERS.iter().any(|writer| lower.match_indices(writer).any(|(at, _)| writes_nothing(&lower, at + writer.len())))
+        || opens_to_write(&lower) && !WRITES.iter().any(|call| lower.contains(call))
+        || lower.match_indices("truncate(").any(|(at, call)| {
+            lower.get(at + call.len()..).is_some_and(|rest| rest.trim_start().starts_with(['0', '"', '\'']))
+        })
+}
+
+/// What follows where a file is opened to write to it.
+const WRITES: &[&str] = &["write", "print", "dump", "save", "puts", "pipe", "copy", "to_csv", "to_json", "<<"];
+
+fn opens_to_write(text: &str) -> bool {
+    ["'w'", "\"w\"", "'wb'", "\"wb\"", "'w+'", "\"w+\""].iter().any(|mode| text.contains(mode)) && text.contains("open")
+}
+
+/// `true` if the last argument of a call is an empty text.
+fn writes_nothing(text: &str, at: usize) -> bool {
+    let arguments = text.get(at..).unwrap_or_default().split(')').next().unwrap_or_default();
+    let last = arguments.rsplit(',').next().unwrap_or(arguments).trim();
+    matches!(last, "''" | "\"\"" | "``" | "b''" | "b\"\"")
+}
