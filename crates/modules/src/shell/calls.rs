@@ -21,6 +21,13 @@ const METHODS: &[&str] = &[
     ".flushdb",
     ".flush_all",
     ".clearobjects",
+    ".del()",
+    ".truncate()",
+    "::truncate(",
+    "method:'delete'",
+    "method:\"delete\"",
+    "method='delete'",
+    "method=\"delete\"",
     "net::http::delete",
 ];
 
@@ -48,12 +55,13 @@ const WRITERS: &[&str] = &[
 /// `true` if a program text calls something that deletes.
 pub(super) fn delete(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
-    let lower = text.to_ascii_lowercase();
+    let lower: String = text.chars().filter(|c| *c != ' ').collect::<String>().to_ascii_lowercase();
     let is_request = ["'DELETE'", "\"DELETE\"", "`DELETE`"].iter().any(|method| text.contains(method));
     let runs_statements = ["execute", "query", "cursor", "connect"].iter().any(|call| lower.contains(call));
     is_request
         || METHODS.iter().any(|method| lower.contains(method))
         || VERBS.iter().any(|verb| text.match_indices(verb).any(|(at, _)| is_compound(text, at + verb.len())))
+        || text.match_indices("Delete").any(|(at, verb)| is_command(text, at + verb.len()))
         || text.match_indices(".delete(").any(|(at, call)| is_client(text, at, at + call.len()))
         || runs_statements && database::drops(text)
 }
@@ -63,6 +71,13 @@ fn is_compound(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
     rest.starts_with(|c: char| c.is_ascii_uppercase()) && rest.get(end..).is_some_and(|rest| rest.starts_with('('))
+}
+
+/// `true` if a name goes on as that of a request does, as in `DeleteObjectCommand`.
+fn is_command(text: &str, at: usize) -> bool {
+    let rest = text.get(at..).unwrap_or_default();
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    rest.get(..end).is_some_and(|name| name.ends_with("Command") || name.ends_with("Request"))
 }
 
 /// `true` if `x.delete(…)` is a request: by the name of the object, or because an address or nothing is in the brackets.
@@ -82,9 +97,12 @@ pub(super) fn empty(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
     let lower = text.to_ascii_lowercase();
     WRITERS.iter().any(|writer| lower.match_indices(writer).any(|(at, _)| writes_nothing(&lower, at + writer.len())))
-        || opens_to_write(&lower) && !WRITES.iter().any(|call| lower.contains(call))
+        || opens_to_write(&lower) && !writes(&lower)
+        || lower.contains("inplace=true") && lower.contains("fileinput") && !writes(&lower)
+        || lower.contains("copy") && (lower.contains("'/dev/null'") || lower.contains("\"/dev/null\""))
         || lower.match_indices("truncate(").any(|(at, call)| {
-            lower.get(at + call.len()..).is_some_and(|rest| rest.trim_start().starts_with(['0', '"', '\'']))
+            let rest = lower.get(at + call.len()..).unwrap_or_default().trim_start();
+            rest.starts_with(['0', '"', '\'']) || rest.starts_with(')') && !writes(&lower)
         })
 }
 
@@ -92,7 +110,14 @@ pub(super) fn empty(text: &str) -> bool {
 const WRITES: &[&str] = &["write", "print", "dump", "save", "puts", "pipe", "copy", "to_csv", "to_json", "<<"];
 
 fn opens_to_write(text: &str) -> bool {
-    ["'w'", "\"w\"", "'wb'", "\"wb\"", "'w+'", "\"w+\""].iter().any(|mode| text.contains(mode)) && text.contains("open")
+    let has_mode = ["'w'", "\"w\"", "'wb'", "\"wb\"", "'w+'", "\"w+\""].iter().any(|mode| text.contains(mode));
+    has_mode && (text.contains("open") || text.contains("zipfile(")) || text.contains("createwritestream(")
+}
+
+fn writes(text: &str) -> bool {
+    // The names of what opens a file are no writing.
+    let text = text.replace("createwritestream", "").replace("writable", "");
+    WRITES.iter().any(|call| text.contains(call))
 }
 
 /// `true` if the last argument of a call is an empty text.

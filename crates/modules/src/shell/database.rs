@@ -24,7 +24,9 @@ pub(super) fn destroys(name: &str, command: &Command) -> Option<&'static str> {
             MONGO.iter().any(|call| text.contains(call))
         }),
         "psql" | "mysql" | "mariadb" | "sqlite3" | "sqlcmd" | "clickhouse-client" | "duckdb" | "cqlsh" | "bq"
-        | "snowsql" | "cockroach" | "isql" | "influx" => statements(command).any(deletes),
+        | "snowsql" | "pgcli" | "mycli" | "litecli" | "usql" | "cockroach" | "isql" | "influx" => {
+            statements(command).any(deletes)
+        }
         _ => return None,
     };
     found.then_some("deletes from a database")
@@ -60,7 +62,12 @@ pub(super) fn deletes(text: &str) -> bool {
             .filter(|word| !word.is_empty())
             .map(str::to_ascii_lowercase)
             .collect();
-        let is_limited = || words.iter().any(|word| word == "where");
+        // A condition that is always true limits nothing.
+        let is_limit = |at: usize| {
+            !matches!(words.get(at + 1).map(String::as_str), Some("true"))
+                && (words.get(at + 1) != words.get(at + 2) || words.get(at + 1).is_none())
+        };
+        let is_limited = || words.iter().enumerate().any(|(at, word)| word == "where" && is_limit(at));
         let first = words.first().map(String::as_str);
         words.windows(2).any(|pair| match (pair[0].as_str(), pair[1].as_str()) {
             (

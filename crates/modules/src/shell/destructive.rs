@@ -6,7 +6,13 @@ use super::word::Word;
 use super::{database, git, readonly, sed, shells, verbs, wrappers, writes};
 
 /// Programs that destroy whatever their arguments are, and what they do.
-const ALWAYS: [(&str, &str); 34] = [
+const ALWAYS: [(&str, &str); 40] = [
+    ("passwd", "changes an account"),
+    ("gpasswd", "changes an account"),
+    ("chsh", "changes an account"),
+    ("chpasswd", "changes accounts"),
+    ("killall5", "stops every process"),
+    ("skill", "stops processes"),
     ("shred", "overwrites files"),
     ("wipefs", "wipes a file system"),
     ("truncate", "cuts files off"),
@@ -127,6 +133,14 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             let state = has("state") && (has("rm") || has("mv")) || has("taint") || has("force-unlock");
             applies.then_some("destroys infrastructure").or(state.then_some("changes what infrastructure is known"))
         }
+        "chmod" if command.texts().any(|text| !text.is_empty() && text.bytes().all(|b| b == b'0')) => {
+            Some("takes permissions away")
+        }
+        "umount" => (arguments.operands().count() > 0).then_some("takes a file system away"),
+        "mount" => arguments.may_have("BMR", &["bind", "move", "rbind"]).then_some("hides files"),
+        "dpkg" | "rpm" => arguments
+            .may_have(if name == "rpm" { "e" } else { "rP" }, &["remove", "purge", "erase"])
+            .then_some("removes packages"),
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "chcon" | "setfattr" => {
             arguments.may_have("R", &["recursive"]).then_some("changes permissions recursively")
         }
@@ -150,8 +164,15 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             let is_dry = arguments.surely_has("n", &["dry-run"]);
             (arguments.may_have("", &RSYNC_DELETES) && !is_dry).then_some("deletes while copying")
         }
-        "tar" => command.texts().any(|text| text.starts_with("--remove-f")).then_some("deletes what it archives"),
-        "zip" => arguments.surely_has("m", &["move"]).then_some("deletes what it archives"),
+        "tar" => command
+            .texts()
+            .any(|text| text.starts_with("--remove-f"))
+            .then_some("deletes what it archives")
+            .or_else(|| command.texts().any(|text| text == "--delete").then_some("deletes from an archive")),
+        "zip" => arguments
+            .surely_has("m", &["move"])
+            .then_some("deletes what it archives")
+            .or_else(|| arguments.surely_has("d", &["delete"]).then_some("deletes from an archive")),
         "init" | "telinit" => {
             let level = |word: &Word| matches!(word.literal(), Some("0" | "6"));
             arguments.first().flatten().any(level).then_some("stops the machine")
@@ -196,7 +217,7 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             Stdin::Inherited | Stdin::Unknown => None,
         },
         "drop" | "delete" => database::deletes(&command.written()).then_some("deletes from a database"),
-        _ if name.starts_with("mkfs") => Some("makes a new file system"),
+        _ if name.starts_with("mkfs") || name == "newfs" => Some("makes a new file system"),
         _ => None,
     }
 }

@@ -50,6 +50,9 @@ pub(crate) enum Excuse {
     NoFile(Vec<Place>),
     /// If none of these is a file yet that holds something worth keeping.
     New(Vec<Place>),
+    /// If the target is no file that holds something worth keeping, or the source is one that git does not keep, so that it was
+    /// made to take the place of the target.
+    Copied { from: Place, to: Place },
 }
 
 impl Walker {

@@ -4,7 +4,7 @@ use super::command::{Command, base_name};
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{calls, destructive, readonly, scan, shells, syntax, verbs};
+use super::{calls, database, destructive, readonly, scan, shells, syntax, verbs};
 
 /// So many places are looked at where a command may begin.
 const PLACES: usize = 8;
@@ -41,7 +41,13 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
     }
     // A command in one word, such as `watchexec 'rm -rf build'`.
     let is_text = |word: &&Word| word.raw.contains(' ');
-    if command.arguments().iter().filter(is_text).take(PLACES).any(|word| scan::deletes(word.plain())) {
+    if command
+        .arguments()
+        .iter()
+        .filter(is_text)
+        .take(PLACES)
+        .any(|word| scan::deletes(word.plain()) || database::drops(word.plain()))
+    {
         walker.destroys("is given a command that deletes", &command.written());
     }
 }

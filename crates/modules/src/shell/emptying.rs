@@ -80,6 +80,21 @@ impl Content {
     }
 }
 
+/// The words of a command that may be files it reads. Those of `echo` and `printf` are text.
+pub(super) fn read_by(words: &[Word]) -> Vec<String> {
+    let Some((name, arguments)) = words.split_first() else { return Vec::new() };
+    if matches!(name.literal(), None | Some("echo" | "printf" | "git" | "ls" | "find")) {
+        return Vec::new();
+    }
+    let is_file = |text: &&str| !text.is_empty() && !text.starts_with('-');
+    arguments.iter().filter_map(Word::literal).filter(is_file).map(str::to_owned).collect()
+}
+
+/// `true` if a command, or one before it in its pipeline, reads the file that the shell empties for its output.
+pub(super) fn reads(file: &str, words: &[Word], before: &[String]) -> bool {
+    before.iter().any(|text| text == file) || read_by(words).iter().any(|text| text == file)
+}
+
 /// `true` if `git` prints a file of its history.
 fn is_version(texts: &[&str]) -> bool {
     matches!(texts.first(), Some(&"show" | &"cat-file")) && texts.iter().skip(1).any(|text| text.contains(':'))
@@ -102,8 +117,17 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     let read = Content::read_from(&command.stdin, walker.fed_content);
     let (why, files): (_, Vec<Word>) = match name {
         "tee" | "sponge" if !arguments.surely_has("a", &["append"]) => {
-            (read.loss(), arguments.operands().cloned().collect())
+            let is_read =
+                |file: &Word| file.literal().is_some_and(|file| walker.fed_words.iter().any(|text| text == file));
+            let is_race = name == "tee" && arguments.operands().any(is_read);
+            let why = is_race.then_some("empties a file before it is read");
+            (read.loss().or(why), arguments.operands().cloned().collect())
         }
+        "openssl" => (Some("writes over a file"), values_after(command, &["-out", "-keyout"])),
+        "gpg" if arguments.may_have("", &["yes"]) => {
+            (Some("writes over a file"), arguments.values("o", &["output"]).cloned().collect())
+        }
+        "cp" | "mv" | "install" | "ln" => return replaces(name, command, arguments, walker),
         "sort" => {
             let content = Content::printed_by(&command.words, &command.stdin, walker.fed_content);
             let written = arguments.values("o", &["output"]);
@@ -120,8 +144,15 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
             let is_cut = arguments.may_have("pzc", &cuts);
             (is_cut.then_some("cuts files off"), arguments.operands().cloned().collect())
         }
+        "7z" | "7za" | "7zz" if command.texts().any(|text| text == "-aoa") => {
+            (Some("extracts over files"), vec![Word::known(".")])
+        }
+        "unrar" | "rar" if command.texts().any(|text| text == "-o+") => {
+            (Some("extracts over files"), vec![Word::known(".")])
+        }
+        "cpio" if arguments.may_have("u", &["unconditional"]) => (Some("extracts over files"), vec![Word::known(".")]),
         "unzip" if arguments.may_have("o", &[]) => (Some("extracts over files"), folder(arguments.values("d", &[]))),
-        "tar" if arguments.may_have("U", &["overwrite", "recursive-unlink", "unlink-first"]) => {
+        "tar" | "bsdtar" if arguments.may_have("U", &["overwrite", "recursive-unlink", "unlink-first"]) => {
             (Some("extracts over files"), folder(arguments.values("C", &["directory"])))
         }
         "perl" | "ruby" | "awk" | "gawk" => {
@@ -134,6 +165,19 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     if let Some(why) = why.filter(|_| !files.is_empty()) {
         let places = walker.places(&files);
         walker.may_lose(why, &command.written(), Excuse::New(places));
+    }
+}
+
+/// Notes that a file takes the place of another one.
+fn replaces(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    let files: Vec<&Word> = arguments.operands().collect();
+    let keeps = arguments.may_have("bniu", &["backup", "no-clobber", "interactive", "update"]);
+    if let [from, to] = files.as_slice()
+        && !keeps
+        && (name != "ln" || arguments.may_have("f", &["force"]))
+    {
+        let (from, to) = (walker.place(from), walker.place(to));
+        walker.may_lose("writes a file over another one", &command.written(), Excuse::Copied { from, to });
     }
 }
 
@@ -206,6 +250,9 @@ fn awk_keeps(text: &str) -> bool {
 /// `true` if a program text of `perl -p` or `ruby -p` empties every line.
 fn clears_line(text: &str) -> bool {
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    if plain == "last" || plain.contains("last;") {
+        return true;
+    }
     let clears = ["$_=\"\"", "$_=''", "$_=undef", "$_=nil", "undef$_", "undef($_)", "$_.clear", "$_.replace(\"\")"];
     let is_always = |at: usize, found: &str| {
         let rest = plain.get(at + found.len()..).unwrap_or_default();

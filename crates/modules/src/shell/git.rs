@@ -350,7 +350,13 @@ fn loses(call: &Call) -> Option<&'static str> {
         "branch" if call.may_have("fMC", &["force"]) => {
             Some(if call.may_have("d", &["delete"]) { "deletes a branch" } else { "moves a branch" })
         }
+        "tag" if call.may_have("f", &["force"]) => Some("moves a tag"),
         "tag" => call.may_have("d", &["delete"]).then_some("deletes a tag"),
+        "config" => {
+            let removes = call.may_have("", &["unset-all", "unset", "remove-section"]);
+            let is_remote = texts().any(|text| text.starts_with("remote.") || text.starts_with("branch."));
+            (removes && is_remote).then_some("removes a remote")
+        }
         "stash" => call.then(&["drop", "clear"]).then_some("deletes stashed changes"),
         "reflog" => call.then(&["expire", "delete"]).then_some("deletes history"),
         "merge" | "rebase" | "cherry-pick" | "revert" | "am" => {
@@ -363,7 +369,9 @@ fn loses(call: &Call) -> Option<&'static str> {
         "checkout-index" => call.may_have("f", &["force"]).then_some("discards changes"),
         "read-tree" => call.may_have("u", &["reset"]).then_some("discards changes"),
         "worktree" => (call.then(&["remove"])).then_some("deletes a working tree"),
-        "submodule" => (call.then(&["deinit"]) && call.may_have("f", &["force"])).then_some("discards changes"),
+        "submodule" => {
+            (call.then(&["deinit", "update"]) && call.may_have("f", &["force"])).then_some("discards changes")
+        }
         "notes" | "replace" => {
             (call.then(&["remove", "prune"]) || call.may_have("d", &["delete"])).then_some("deletes notes")
         }

@@ -58,6 +58,13 @@ const PYTHON: &[&str] = &[
     "requests.put",
     "requests.delete",
     "os.rename(",
+    "shutil.move",
+    ".rename('",
+    ".delete('",
+    ".delete(\"",
+    ".rename(\"",
+    "run_path",
+    "os.replace",
 ];
 const NODE: &[&str] = &[
     "child_process",
@@ -75,6 +82,10 @@ const NODE: &[&str] = &[
     ".rmdir(",
     "rimraf",
     "truncatesync",
+    "renamesync",
+    "emptydir(",
+    "emptydirsync",
+    "removesync",
     "eval(",
     "new function(",
     "process.binding",
@@ -96,6 +107,7 @@ const PERL: &[&str] = &[
     "rename",
     "open ",
     "socket",
+    "move(",
 ];
 const RUBY: &[&str] = &[
     "system",
@@ -116,6 +128,8 @@ const RUBY: &[&str] = &[
     "eval",
     "unlink",
     "io.write",
+    "file.rename",
+    "fileutils.mv",
 ];
 const PHP: &[&str] = &[
     "system",
@@ -364,6 +378,10 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
             let files = files.map(|(_, file)| base_name(file));
             let names: Vec<&str> = ["Makefile", "makefile", "GNUmakefile"].into_iter().chain(files).collect();
             walker.runs_rules(&names);
+            let values = command.texts().filter_map(|text| text.split_once('=')).map(|(_, value)| value);
+            if values.into_iter().any(scan::deletes) {
+                walker.destroys("is given a command that deletes", &command.written());
+            }
             if evaluates || reads {
                 walker.refuse(format!("`{name}` runs rules that are not in a file; write them to one"));
             }

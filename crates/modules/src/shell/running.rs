@@ -8,7 +8,7 @@ use super::emptying::Content;
 use super::excuse;
 use super::walk::Walker;
 use super::word::Word;
-use super::{program_text, scan, shells};
+use super::{emptying, program_text, scan, shells};
 
 /// So many files are remembered.
 const FILES: usize = 64;
@@ -191,6 +191,11 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     let paths: Option<Vec<Vec<String>>> =
         starts.iter().map(|start| start.literal().and_then(|_| walker.place(start).paths)).collect();
     Some(paths?.concat())
+}
+
+/// The words of a command that may be files it reads.
+pub(super) fn read_by(command: &ast::Command) -> Vec<String> {
+    emptying::read_by(&words(command))
 }
 
 /// What the output of a command holds, where `fed` is what it reads itself.

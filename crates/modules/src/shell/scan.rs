@@ -13,7 +13,7 @@ pub(super) fn deletes(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
     // Three words are enough, and the rest is not kept.
     let mut words = text
-        .split(|c: char| c.is_whitespace() || "\"'`;,|&()[]{}<>".contains(c))
+        .split(|c: char| c.is_whitespace() || "\"'`;,|&()[]{}<>!".contains(c))
         .filter(|word| !word.is_empty())
         .map(|word| word.rsplit('/').next().unwrap_or(word));
     let mut window: [&str; 4] = [""; 4];

@@ -57,13 +57,17 @@ pub(super) fn effects(script: &str) -> Vec<Effect<'_>> {
 /// Addresses and patterns that fit every line.
 const EVERY: &[&str] = &["", ".*", "^.*$", "^.*", ".*$", "^", "$", ".", "1~1", "0~1"];
 
+/// Patterns that fit a whole line.
+const WHOLE: &[&str] = &[".*", "^.*$", "^.*", ".*$", ".+", "^.+$", r"\A.*\z", r"[\s\S]*", r"[\s\S]+"];
+
 /// Whether a command with this address is done to all lines, or to all but a few.
 fn is_every(address: &str) -> bool {
     let address = address.trim();
     let pattern = address.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     match address.split_once(',') {
-        Some((first, last)) => is_number(first) && last.trim() == "$",
+        // A number of a thousand or more stands for the end.
+        Some((first, last)) => is_number(first) && (last.trim() == "$" || is_number(last) && last.len() > 3),
         None => match address.strip_suffix('!') {
             Some(address) => is_number(address) || address == "$",
             None => address != "$" && EVERY.contains(&pattern.unwrap_or(address)),
@@ -139,7 +143,7 @@ impl<'a> Reader<'a> {
                 self.skip_replacement(delimiter);
                 let is_empty = replacement.starts_with(delimiter);
                 let pattern = at.get(1 + delimiter.len_utf8()..at.len() - replacement.len() - delimiter.len_utf8());
-                let is_whole = pattern.is_some_and(|pattern| matches!(pattern, ".*" | "^.*$" | "^.*" | ".*$"));
+                let is_whole = pattern.is_some_and(|pattern| WHOLE.contains(&pattern));
                 if c == 's' && is_empty && is_whole && !self.is_inside && is_every(address) {
                     self.effects.push(Effect::Empties);
                 }
@@ -156,6 +160,10 @@ impl<'a> Reader<'a> {
             'b' | 't' | 'T' => {
                 let end = self.rest.find([';', '\n', '}']).unwrap_or(self.rest.len());
                 self.rest = self.rest.get(end..).unwrap_or_default();
+            }
+            'c' if !self.is_inside && is_every(address) => {
+                self.line();
+                self.effects.push(Effect::Empties);
             }
             'a' | 'i' | 'c' | 'r' | 'R' | ':' | '#' => drop(self.line()),
             _ => {}

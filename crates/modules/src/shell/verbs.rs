@@ -252,7 +252,11 @@ fn migrates_backwards(name: &str, command: &Command) -> bool {
 
 /// `true` if a program that restores a backup drops first what is there.
 fn restores_over(name: &str, command: &Command) -> bool {
-    name.contains("restore") && command.texts().any(|text| matches!(text, "--clean" | "-c" | "--drop" | "--overwrite"))
+    let has_part =
+        |part: &str| command.texts().take(WORDS).any(|text| text.split([':', '-', '_']).any(|word| word == part));
+    has_part("restore") && ["snapshot", "backup", "db", "database"].iter().any(|part| has_part(part))
+        || name.contains("restore")
+            && command.texts().any(|text| matches!(text, "--clean" | "-c" | "--drop" | "--overwrite"))
 }
 
 /// `true` if a text that is sent to a service begins a line with a verb, such as `flush_all`.
@@ -301,7 +305,9 @@ fn is_exempt(name: &str, command: &Command) -> bool {
 }
 
 fn is_option(text: &str, options: &[&str]) -> bool {
-    options.contains(&text.split('=').next().unwrap_or(text))
+    const VERBS: [&str; 6] = ["delete", "destroy", "purge", "wipe", "erase", "unregister"];
+    let verb = text.strip_prefix("--").and_then(|name| name.split(['-', '=']).next());
+    options.contains(&text.split('=').next().unwrap_or(text)) || verb.is_some_and(|verb| VERBS.contains(&verb))
 }
 
 fn any(name: &str, command: &Command, verbs: &[&str]) -> bool {
@@ -319,6 +325,11 @@ fn is_verb(word: &str, verbs: &[&str]) -> bool {
     let word = word.to_ascii_lowercase();
     let is_one = |part: &str| verbs.contains(&part) && part != "clear";
     if verbs.contains(&word.as_str()) {
+        return true;
+    }
+    // `deleteall`, `deletelocalsnapshots`
+    let object = word.strip_prefix("delete").filter(|_| verbs.contains(&"delete"));
+    if object.is_some_and(|object| object.len() > 2 && object.bytes().all(|b| b.is_ascii_lowercase())) {
         return true;
     }
     let mut parts = word.split(['-', '_', ':', '.']);

@@ -85,7 +85,7 @@ const WRAPPERS: [Wrapper; 49] = [
     wrapper("ltrace", "a:A:bcCD:e:fF:hiI:l:Ln:o:p:rs:StTu:Vw:x:X:", ""),
     Wrapper { operands: 1, ..wrapper("faketime", "fm", "exclude-monotonic") },
     wrapper("valgrind", "dhqv", VALGRIND),
-    wrapper("perf", "", ""),
+    Wrapper { operands: 1, ..wrapper("perf", "adD:e:gp:F:r:ost:v", "") },
     wrapper("pkexec", "", "user: disable-internal-agent"),
     wrapper("systemd-inhibit", "", "what: who: why: mode: list"),
     wrapper(
@@ -131,6 +131,15 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
         "watch" => watch(command, walker),
         "ssh" => ssh(command, walker),
         "sg" => sg(command, walker),
+        // `cmake -E rm`: its own versions of small programs.
+        "cmake" if command.texts().next() == Some("-E") => {
+            let names = [("remove_directory", "rm -r"), ("remove", "rm"), ("rename", "mv"), ("copy", "cp")];
+            let tool = command.words.get(2).and_then(Word::literal).unwrap_or_default();
+            let tool = names.iter().find(|(own, _)| *own == tool).map_or(tool, |(_, name)| name);
+            let words = tool.split(' ').map(Word::known).chain(command.words.iter().skip(3).cloned()).collect();
+            walker.taint();
+            Command { words, stdin: command.stdin.clone() }.inspect(walker);
+        }
         "fd" | "fdfind" => {
             fd(command, walker);
             return false;

@@ -47,6 +47,17 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bo
         }
         Excuse::Workspace(places) => places.iter().all(|place| locate(place, scope) == Where::Inside),
         Excuse::NoFile(places) => are_few(places) && places.iter().all(|place| is_no_file(place, scope)),
+        Excuse::Copied { from, to } => {
+            let is_file = |place: &Place| {
+                paths(place).iter().any(|path| plain(path).is_some_and(|path| scope.workspace().join(path).is_file()))
+            };
+            // What lies elsewhere is judged by where it is.
+            !is_file(to)
+                || !is_file(from)
+                || locate(to, scope) != Where::Inside
+                || holds_no_work(to, scope, launcher).await
+                || !outputs::is_kept(paths(from), scope, launcher).await
+        }
         Excuse::New(places) => {
             let mut are_new = are_few(places);
             for place in places {

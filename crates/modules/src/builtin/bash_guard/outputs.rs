@@ -139,3 +139,11 @@ async fn is_ignored(path: &Path, workspace: &Path, launcher: &[OsString]) -> Opt
     let kept = tokio::time::timeout(PATIENCE, kept.output()).await.ok().and_then(Result::ok);
     Some(kept.is_some_and(|kept| kept.status.success() && kept.stdout.is_empty()))
 }
+
+/// `true` if git keeps one of these files.
+pub(super) async fn is_kept(paths: &[String], scope: &Scope, launcher: &[OsString]) -> bool {
+    let mut kept = git(scope.workspace(), launcher);
+    kept.args(["ls-files", "--cached", "--"]).args(paths);
+    let kept = tokio::time::timeout(PATIENCE, kept.output()).await.ok().and_then(Result::ok);
+    kept.is_some_and(|kept| kept.status.success() && !kept.stdout.is_empty())
+}

@@ -41,6 +41,7 @@ impl Walker {
     pub(super) fn pipeline(&mut self, pipeline: &ast::Pipeline) {
         let (beside, fed, fed_by_download) = (self.beside, self.fed, self.fed_by_download);
         let fed_content = self.fed_content;
+        let fed_words = std::mem::take(&mut self.fed_words);
         let (found, litter, downloads) = (self.found.take(), std::mem::take(&mut self.finds_litter), self.downloads);
         let is_piped = pipeline.seq.len() > 1;
         self.beside |= is_piped;
@@ -49,6 +50,10 @@ impl Walker {
             if position > 0 {
                 self.fed = true;
                 self.fed_by_download |= self.downloads > downloads;
+                if position <= 8 {
+                    let writer = pipeline.seq.get(position - 1);
+                    self.fed_words.extend(writer.map(running::read_by).unwrap_or_default());
+                }
                 self.fed_content = pipeline.seq.get(position - 1).map_or_else(Content::default, |writer| {
                     running::printed_content(writer, if position == 1 { Content::Anything } else { self.fed_content })
                 });
@@ -65,7 +70,8 @@ impl Walker {
             }
         }
         (self.beside, self.fed, self.fed_by_download) = (beside, fed, fed_by_download);
-        (self.found, self.finds_litter, self.fed_content) = (found, litter, fed_content);
+        (self.found, self.finds_litter) = (found, litter);
+        (self.fed_content, self.fed_words) = (fed_content, fed_words);
     }
 
     pub(super) fn command(&mut self, command: &ast::Command, timed: bool) {

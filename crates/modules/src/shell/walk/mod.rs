@@ -63,6 +63,8 @@ pub(super) struct Walker {
     pub(super) fed_by_download: bool,
     /// What a pipeline gives the command at hand to read.
     pub(super) fed_content: Content,
+    /// The words of the commands before the one at hand in its pipeline, among them the files that they read.
+    pub(super) fed_words: Vec<String>,
     /// How many commands download, and whether one of them stands in the words of the command at hand.
     downloads: usize,
     pub(super) fetched_in_words: bool,

@@ -4,10 +4,10 @@ use brush_parser::ast;
 
 use super::Walker;
 use crate::shell::command::{Command, Stdin, base_name};
-use crate::shell::effects::Excuse;
+use crate::shell::effects::{Excuse, Place};
 use crate::shell::emptying::Content;
 use crate::shell::word::Word;
-use crate::shell::{braces, limits, running};
+use crate::shell::{braces, emptying, limits, running};
 
 impl Walker {
     pub(super) fn simple(&mut self, simple: &ast::SimpleCommand, timed: bool) {
@@ -53,6 +53,11 @@ impl Walker {
         // One function may call another that is defined later.
         let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
         let content = Content::printed_by(&words, &stdin, self.fed_content);
+        let reads = |place: &Place| emptying::reads(&place.written, &words, &self.fed_words);
+        if redirected && self.effects.writes.iter().skip(written).any(reads) {
+            let places = self.effects.writes.iter().skip(written).cloned().collect();
+            self.may_lose("empties a file before it is read", &joined(&words), Excuse::New(places));
+        }
         if redirected && let Some(why) = content.loss() {
             let file = self.analysis.writes.last().cloned().unwrap_or_default();
             let places = self.effects.writes.iter().skip(written).cloned().collect();
@@ -95,4 +100,8 @@ impl Walker {
             self.assigned(inner);
         }
     }
+}
+
+fn joined(words: &[Word]) -> String {
+    words.iter().map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" ")
 }
