@@ -5,6 +5,9 @@ use super::database;
 /// So much of a text is looked at.
 const LONGEST: usize = 64 << 10;
 
+/// So many characters of a call are looked at.
+const CALL: usize = 200;
+
 /// Methods of clients and databases that delete, in small letters. A text after the last letter belongs to the name of the method.
 const METHODS: &[&str] = &[
     ".delete_",
@@ -66,16 +69,22 @@ pub(super) fn delete(text: &str) -> bool {
         || runs_statements && database::drops(text)
 }
 
+/// What follows a call in a text, as far as it is looked at.
+fn beginning(text: &str, at: usize) -> &str {
+    let rest = text.get(at..).unwrap_or_default();
+    rest.char_indices().nth(CALL).and_then(|(end, _)| rest.get(..end)).unwrap_or(rest)
+}
+
 /// `true` if the rest of the name of a method begins with a large letter, and the method is called.
 fn is_compound(text: &str, at: usize) -> bool {
-    let rest = text.get(at..).unwrap_or_default();
+    let rest = beginning(text, at);
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
     rest.starts_with(|c: char| c.is_ascii_uppercase()) && rest.get(end..).is_some_and(|rest| rest.starts_with('('))
 }
 
 /// `true` if a name goes on as that of a request does, as in `DeleteObjectCommand`.
 fn is_command(text: &str, at: usize) -> bool {
-    let rest = text.get(at..).unwrap_or_default();
+    let rest = beginning(text, at);
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
     rest.get(..end).is_some_and(|name| name.ends_with("Command") || name.ends_with("Request"))
 }
@@ -122,7 +131,7 @@ fn writes(text: &str) -> bool {
 
 /// `true` if the last argument of a call is an empty text.
 fn writes_nothing(text: &str, at: usize) -> bool {
-    let arguments = text.get(at..).unwrap_or_default().split(')').next().unwrap_or_default();
+    let arguments = beginning(text, at).split(')').next().unwrap_or_default();
     let last = arguments.rsplit(',').next().unwrap_or(arguments).trim();
     matches!(last, "''" | "\"\"" | "``" | "b''" | "b\"\"")
 }

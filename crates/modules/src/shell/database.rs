@@ -67,7 +67,7 @@ pub(super) fn deletes(text: &str) -> bool {
             !matches!(words.get(at + 1).map(String::as_str), Some("true"))
                 && (words.get(at + 1) != words.get(at + 2) || words.get(at + 1).is_none())
         };
-        let is_limited = || words.iter().enumerate().any(|(at, word)| word == "where" && is_limit(at));
+        let is_limited = words.iter().enumerate().any(|(at, word)| word == "where" && is_limit(at));
         let first = words.first().map(String::as_str);
         words.windows(2).any(|pair| match (pair[0].as_str(), pair[1].as_str()) {
             (
@@ -76,9 +76,9 @@ pub(super) fn deletes(text: &str) -> bool {
                 | "trigger" | "type" | "owned" | "keyspace" | "materialized" | "column" | "constraint" | "tablespace"
                 | "bucket" | "measurement" | "series" | "extension",
             ) => true,
-            ("delete", "from") => !is_limited(),
+            ("delete", "from") => !is_limited,
             ("truncate", _) => true,
             _ => false,
-        }) || first == Some("update") && words.iter().any(|word| word == "set") && !is_limited()
+        }) || first == Some("update") && words.iter().any(|word| word == "set") && !is_limited
     })
 }

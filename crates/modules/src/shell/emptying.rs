@@ -80,6 +80,9 @@ impl Content {
     }
 }
 
+/// So many words of a command are remembered.
+const FILES: usize = 64;
+
 /// The words of a command that may be files it reads. Those of `echo` and `printf` are text.
 pub(super) fn read_by(words: &[Word]) -> Vec<String> {
     let Some((name, arguments)) = words.split_first() else { return Vec::new() };
@@ -87,12 +90,7 @@ pub(super) fn read_by(words: &[Word]) -> Vec<String> {
         return Vec::new();
     }
     let is_file = |text: &&str| !text.is_empty() && !text.starts_with('-');
-    arguments.iter().filter_map(Word::literal).filter(is_file).map(str::to_owned).collect()
-}
-
-/// `true` if a command, or one before it in its pipeline, reads the file that the shell empties for its output.
-pub(super) fn reads(file: &str, words: &[Word], before: &[String]) -> bool {
-    before.iter().any(|text| text == file) || read_by(words).iter().any(|text| text == file)
+    arguments.iter().filter_map(Word::literal).filter(is_file).take(FILES).map(str::to_owned).collect()
 }
 
 /// `true` if `git` prints a file of its history.

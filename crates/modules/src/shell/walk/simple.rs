@@ -53,7 +53,8 @@ impl Walker {
         // One function may call another that is defined later.
         let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
         let content = Content::printed_by(&words, &stdin, self.fed_content);
-        let reads = |place: &Place| emptying::reads(&place.written, &words, &self.fed_words);
+        let read = emptying::read_by(&words);
+        let reads = |place: &Place| read.contains(&place.written) || self.fed_words.contains(&place.written);
         if redirected && self.effects.writes.iter().skip(written).any(reads) {
             let places = self.effects.writes.iter().skip(written).cloned().collect();
             self.may_lose("empties a file before it is read", &joined(&words), Excuse::New(places));
