@@ -102,6 +102,12 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
         .or_else(|| verbs::destroys(name, command))
 }
 
+/// `true` for programs that take space from volumes, or merge them.
+fn changes_volume(name: &str) -> bool {
+    let action = ["lv", "vg", "pv"].iter().find_map(|kind| name.strip_prefix(kind));
+    matches!(action, Some("remove" | "reduce" | "convert" | "resize" | "split" | "merge" | "move"))
+}
+
 /// `true` if a command is only explained, as by `kubectl delete --help`. What runs another program may hand the option on.
 fn explains(command: &Command) -> bool {
     const RUN: [&str; 4] = ["run", "exec", "--", "compose"];
@@ -152,10 +158,13 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             let is_quiet = arguments.surely_has("n", &["quiet", "silent"]);
             sed::empties(command, is_quiet).then_some("empties a file")
         }
-        "crontab" => arguments
-            .may_have("r", &[])
-            .then_some("deletes scheduled commands")
-            .or_else(|| (arguments.operands().count() > 0).then_some("replaces scheduled commands")),
+        "crontab" => {
+            let is_given = arguments.operands().count() > 0 || !matches!(command.stdin, Stdin::Inherited);
+            let is_replaced = is_given && !arguments.may_have("l", &[]);
+            let removes = arguments.may_have("r", &[]).then_some("deletes scheduled commands");
+            removes.or_else(|| is_replaced.then_some("replaces scheduled commands"))
+        }
+        "patch" => arguments.may_have("R", &["reverse"]).then_some("discards changes"),
         "iptables" | "ip6tables" => {
             arguments.may_have("FX", &["flush", "delete-chain"]).then_some("deletes firewall rules")
         }
@@ -217,6 +226,7 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             Stdin::Inherited | Stdin::Unknown => None,
         },
         "drop" | "delete" => database::deletes(&command.written()).then_some("deletes from a database"),
+        _ if changes_volume(name) => Some("changes volumes"),
         _ if name.starts_with("mkfs") || name == "newfs" => Some("makes a new file system"),
         _ => None,
     }
@@ -392,5 +402,6 @@ fn remove(command: &Command, arguments: &Arguments) -> Option<&'static str> {
 fn kill(command: &Command) -> Option<&'static str> {
     // The first argument that looks like -1 may be a signal; a later one is "every process".
     let everything = command.texts().skip(1).any(|text| text == "-1");
-    everything.then_some("stops every process")
+    let first = command.texts().any(|text| text == "1");
+    everything.then_some("stops every process").or_else(|| first.then_some("stops the machine"))
 }

@@ -338,6 +338,7 @@ fn loses(call: &Call) -> Option<&'static str> {
             let moves = |word: &Word| is_forced(word) && updates_branch(word.plain());
             call.words.iter().any(moves).then_some("moves a branch")
         }
+        "apply" => call.may_have("R", &["reverse"]).then_some("discards changes"),
         "symbolic-ref" => call.may_have("d", &["delete"]).then_some("deletes a reference"),
         "remote" => call.then(&["remove", "rm"]).then_some("removes a remote"),
         "lfs" => call.then(&["prune"]).then_some("deletes history"),

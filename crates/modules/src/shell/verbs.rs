@@ -55,6 +55,20 @@ const DESTROY: &[&str] = &[
     "fresh",
     "trash",
     "undo",
+    "kill",
+    "yank",
+    "discard",
+    "deprecate",
+    "withdraw",
+    "deactivate",
+    "expire",
+    "overwrite",
+    "zap",
+    "zero",
+    "rmtree",
+    "undefine",
+    "cleanup",
+    "suspend",
 ];
 
 /// Words for making one place like another one, or throwing away what is left over. Of programs that nobody knows, they delete what
@@ -135,7 +149,7 @@ const MIGRATIONS: &[&str] = &[
 const BACKWARDS: &[&str] = &["clean", "down", "revert", "redo", "zero", "load", "setup"];
 
 /// Words for sending something to others.
-const PUBLISH: &[&str] = &["publish", "deploy", "release", "upload", "promote", "undeploy"];
+const PUBLISH: &[&str] = &["publish", "deploy", "release", "upload", "promote", "undeploy", "push", "apply"];
 
 /// Options for destroying something.
 const OPTIONS: &[&str] = &[
@@ -159,6 +173,10 @@ const OPTIONS: &[&str] = &[
     "--unsafe-allow-remove-all",
     "--cleanup",
     "--delete-data",
+    "--hard",
+    "--flush",
+    "--discard-changes",
+    "--zap",
     "-purge",
     "-delete",
     "-destroy",
@@ -330,6 +348,10 @@ fn is_verb(word: &str, verbs: &[&str]) -> bool {
     // `deleteall`, `deletelocalsnapshots`
     let object = word.strip_prefix("delete").filter(|_| verbs.contains(&"delete"));
     if object.is_some_and(|object| object.len() > 2 && object.bytes().all(|b| b.is_ascii_lowercase())) {
+        return true;
+    }
+    // Tasks name what they are about before and after the verb, as in `db:migrate:undo:all`.
+    if word.split(':').any(is_one) {
         return true;
     }
     let mut parts = word.split(['-', '_', ':', '.']);
