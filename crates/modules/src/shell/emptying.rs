@@ -42,6 +42,7 @@ impl Content {
             Some(":" | "true" | "false") => Self::Nothing,
             // Alone, it redirects the output of the shell itself.
             Some("exec") if arguments.is_empty() => Self::Nothing,
+            Some("echo") if texts.is_empty() => Self::Nothing,
             Some("echo") if texts.first() == Some(&"-n") => Self::of_texts(texts.get(1..).unwrap_or_default()),
             Some("printf") => Self::of_texts(&texts),
             Some("git") if is_version(&texts) => Self::Version,

@@ -7,6 +7,9 @@ use crate::shell::command::Stdin;
 use crate::shell::word::Word;
 use crate::shell::writes;
 
+/// So many files that a pipeline reads are remembered.
+const FILES: usize = 512;
+
 impl Walker {
     /// Notes what the redirections of a group of commands do.
     pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
@@ -41,6 +44,9 @@ impl Walker {
                     }
                 } else {
                     hides_input(writes, *descriptor, stdin);
+                }
+                if !writes && self.fed_words.len() < FILES {
+                    self.fed_words.extend(word.literal().map(str::to_owned));
                 }
                 let duplicates = matches!(kind, Kind::DuplicateInput | Kind::DuplicateOutput);
                 if duplicates && word.literal().is_some_and(writes::is_descriptor) {
