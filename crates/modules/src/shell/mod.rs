@@ -30,6 +30,7 @@ mod excuse;
 mod fetch;
 mod folders;
 mod git;
+mod languages;
 mod limits;
 mod network;
 mod options;
