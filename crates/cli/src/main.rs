@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         return code;
     }
     // Before a key is read. Without it the program is as useful, and only its memory less safe.
-    if let Err(error) = amplifier_modules::forbid_core_dumps() {
+    if let Err(error) = amplifier_process::forbid_core_dumps() {
         _ = writeln!(
             anstream::stderr(),
             "amplifier: core dumps cannot be forbidden, so one could contain keys: {error}"

@@ -2,7 +2,6 @@
 
 mod coordinator;
 pub mod driving;
-mod environment;
 mod event;
 mod guard;
 mod ports;
@@ -15,7 +14,6 @@ mod text;
 mod wildcard;
 
 pub use coordinator::*;
-pub use environment::{is_for_loader, is_inherited_by_commands, is_inherited_by_hooks};
 #[doc(no_inline)]
 pub use event::events::*;
 pub use event::*;

@@ -3,9 +3,7 @@
 mod builtin;
 pub mod bundle;
 mod condition;
-pub mod confine;
 mod counts;
-mod dumps;
 mod host;
 mod patterns;
 pub mod replay;
@@ -19,7 +17,6 @@ pub mod trust;
 pub use builtin::{MODULES, Module, WAITER};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
 pub use counts::COUNTER;
-pub use dumps::forbid_core_dumps;
 pub use host::{Host, Sandbox};
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};

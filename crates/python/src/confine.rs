@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use amplifier_modules::Sandbox;
-use amplifier_modules::confine::{Launcher, Level, Policy, launch};
+use amplifier_process::sandbox::{Launcher, Level, Policy, launch};
 use pyo3::prelude::*;
 
 /// Runs the program that the arguments name, confined as they say, and gives the code to exit with.
@@ -46,7 +46,7 @@ pub(crate) fn for_hook(
 ) -> Result<Vec<OsString>, String> {
     let Some(confine) = sandbox.confine else { return Ok(usual.to_vec()) };
     let starter = Python::attach(|py| starter(py).map_err(|error| error.value(py).to_string()))?;
-    let policy = Policy::of_hook(confine, workspace, hidden);
+    let policy = confine.policy(workspace, hidden);
     let policy = policy.map(|policy| Policy { read_only: read_only.to_vec(), ..policy });
     policy.and_then(|policy| policy.launcher(&starter)).map_err(|error| error.to_string())
 }

@@ -241,7 +241,7 @@ impl AgentSession {
     ) -> PyResult<Self> {
         threads::start(py)?;
         // A dump of this process would contain the provider's key and that of the audit log.
-        if let Err(error) = amplifier_modules::forbid_core_dumps() {
+        if let Err(error) = amplifier_process::forbid_core_dumps() {
             tracing::warn!(%error, "core dumps cannot be forbidden");
         }
         let mut ports = Vec::new();

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use amplifier_core::is_inherited_by_commands;
+use amplifier_process::is_inherited_by_commands;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 
-use amplifier_modules::confine::{Launcher, Level};
+use amplifier_process::sandbox::{Launcher, Level};
 
 use super::{Protection, session_launcher, strongest_launcher};
 use crate::config::Config;

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use amplifier_modules::Sandbox;
-use amplifier_modules::confine::{self, Launcher, NotConfined, Policy};
+use amplifier_process::sandbox::{self, Launcher, NotConfined, Policy};
 
 /// The word that makes this program a launcher. It is not for people, so no help names it.
 const CONFINED: &str = "confined";
@@ -28,7 +28,7 @@ const THIS: &str = "/proc/self/exe";
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1).peekable();
     arguments.next_if(|word| word == CONFINED)?;
-    Some(ExitCode::from(confine::launch(arguments)))
+    Some(ExitCode::from(sandbox::launch(arguments)))
 }
 
 /// The words to put before a command, so that it is confined by a policy.
@@ -63,7 +63,7 @@ pub fn for_hook(hook: &Sandbox<'_>, protection: &Protection, active: &ActiveSand
         base.read_only.retain(|place| !hook.outputs.contains(place));
         return Ok(strongest_launcher(&base).words);
     };
-    let policy = Policy::of_hook(confine, protection.workspace(), &base.hidden);
+    let policy = confine.policy(protection.workspace(), &base.hidden);
     let policy = policy.map(|policy| Policy { read_only: base.read_only, ..policy });
     policy.and_then(|policy| launcher(&policy)).map_err(|error| error.to_string())
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
 use amplifier_modules::bundle::{BundleError, Levels, Loaded};
-use amplifier_modules::confine::Policy;
+use amplifier_process::sandbox::Policy;
 use anyhow::{Context, Result, bail};
 
 use super::folders::{is_program, own_folder};

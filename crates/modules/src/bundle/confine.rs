@@ -1,7 +1,9 @@
 //! What the program of a hook may do.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
+use amplifier_process::sandbox::{NotConfined, Policy};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
@@ -21,6 +23,33 @@ pub struct Confine {
     pub network: bool,
     /// What it may write to: `none`, `temporary`, `workspace` or `all`.
     pub write: MayWrite,
+}
+
+/// Folders that few keep anything in, one of which a program has as its own for temporary files.
+const TEMPORARY: [&str; 2] = ["/dev/shm", "/mnt"];
+
+impl Confine {
+    /// The policy of a hook in a workspace. It cannot read what is hidden: no hook needs the keys that sign for what happens.
+    ///
+    /// # Errors
+    /// If there is no place for its temporary folder.
+    pub fn policy(&self, workspace: &Path, hidden: &[PathBuf]) -> Result<Policy, NotConfined> {
+        let temporary = match self.write {
+            MayWrite::Temporary => {
+                let is_free = |folder: &&Path| folder.is_dir() && !workspace.starts_with(folder);
+                let folder = TEMPORARY.iter().map(Path::new).find(is_free);
+                let none = || NotConfined::new("there is no place for a temporary folder");
+                Some(folder.ok_or_else(none)?.to_owned())
+            }
+            MayWrite::Nothing | MayWrite::Workspace | MayWrite::All => None,
+        };
+        let writable = match self.write {
+            MayWrite::Nothing | MayWrite::Temporary => Some(Vec::new()),
+            MayWrite::Workspace => Some(vec![workspace.to_owned()]),
+            MayWrite::All => None,
+        };
+        Ok(Policy { writable, temporary, network: self.network, hidden: hidden.to_vec(), ..Policy::default() })
+    }
 }
 
 /// What a program may write to.

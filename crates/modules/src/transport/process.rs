@@ -11,7 +11,9 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::{HookError, HookResult, is_for_loader, is_inherited_by_hooks};
+use amplifier_core::{HookError, HookResult};
+use amplifier_process::sandbox::{PIN_MISMATCH_TEXT, pinning};
+use amplifier_process::{is_for_loader, is_inherited_by_hooks};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::AsyncWriteExt;
@@ -19,7 +21,6 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::{TransportError, tail, variables::expanded};
-use crate::confine::{PIN_MISMATCH_TEXT, pinning};
 use crate::trust::Held;
 
 /// How often is looked for processes that left their group, while new ones are found.

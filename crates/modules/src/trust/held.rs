@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use amplifier_process::sandbox::PinnedFile;
+
 use super::change::{Change, Difference};
 use super::own::{LARGEST, is_changeable};
 use super::pin::{Pin, Stamp, leads_to, pin, place};
-use crate::confine::PinnedFile;
 
 /// The files that a hook names, as they were when the person trusted them or when the session read them.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use amplifier_core::is_inherited_by_hooks;
+use amplifier_process::is_inherited_by_hooks;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 

@@ -26,19 +26,17 @@ mod pins;
 #[cfg(target_os = "linux")]
 mod views;
 
-pub(crate) use level::pinning;
-pub use level::{Launcher, Level};
+pub use level::{Launcher, Level, pinning};
 pub use policy::{PinnedFile, Policy};
 
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use self::policy::Method;
-use crate::bundle::{Confine, MayWrite};
 
 /// The exit code when a program cannot be confined; shells use 126 and 127 for one that cannot be started.
 const NOT_CONFINED: u8 = 125;
@@ -59,6 +57,13 @@ const IMPOSSIBLE: &str = "amplifier: it cannot be confined: ";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotConfined(String);
+
+impl NotConfined {
+    /// For this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
 
 /// Says what it was that failed.
 trait Context<T> {
@@ -145,31 +150,4 @@ fn replace(program: Option<Command>) -> Result<u8, LaunchError> {
 fn say_possible() -> Result<u8, LaunchError> {
     io::stdout().write_all(POSSIBLE.as_bytes()).context("standard output")?;
     Ok(0)
-}
-
-/// Folders that few keep anything in, one of which a program has as its own for temporary files.
-const TEMPORARY: [&str; 2] = ["/dev/shm", "/mnt"];
-
-impl Policy {
-    /// That of a hook, in a workspace. It cannot read what is hidden: no hook needs the keys that sign for what happens.
-    ///
-    /// # Errors
-    /// If there is no place for its temporary folder.
-    pub fn of_hook(confine: &Confine, workspace: &Path, hidden: &[PathBuf]) -> Result<Self, NotConfined> {
-        let temporary = match confine.write {
-            MayWrite::Temporary => {
-                let is_free = |folder: &&Path| folder.is_dir() && !workspace.starts_with(folder);
-                let folder = TEMPORARY.iter().map(Path::new).find(is_free);
-                let none = || NotConfined("there is no place for a temporary folder".to_owned());
-                Some(folder.ok_or_else(none)?.to_owned())
-            }
-            MayWrite::Nothing | MayWrite::Workspace | MayWrite::All => None,
-        };
-        let writable = match confine.write {
-            MayWrite::Nothing | MayWrite::Temporary => Some(Vec::new()),
-            MayWrite::Workspace => Some(vec![workspace.to_owned()]),
-            MayWrite::All => None,
-        };
-        Ok(Self { writable, temporary, network: confine.network, hidden: hidden.to_vec(), ..Self::default() })
-    }
 }

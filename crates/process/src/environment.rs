@@ -55,7 +55,7 @@ const NOT_FOR_HOOKS: [&str; 23] = [
 /// `true` if commands of the agent inherit a variable of that name: it neither looks like a secret nor makes another program run first.
 ///
 /// ```
-/// use amplifier_core::is_inherited_by_commands;
+/// use amplifier_process::is_inherited_by_commands;
 ///
 /// assert!(is_inherited_by_commands("PATH".as_ref()) && is_inherited_by_commands("PYTHONPATH".as_ref()));
 /// assert!(!is_inherited_by_commands("LD_PRELOAD".as_ref()) && !is_inherited_by_commands("GITHUB_TOKEN".as_ref()));
@@ -69,7 +69,7 @@ pub fn is_inherited_by_commands(name: &OsStr) -> bool {
 /// `true` if hooks inherit a variable of that name: commands do, and it does not make an interpreter run or import other code.
 ///
 /// ```
-/// use amplifier_core::is_inherited_by_hooks;
+/// use amplifier_process::is_inherited_by_hooks;
 ///
 /// assert!(is_inherited_by_hooks("PATH".as_ref()) && !is_inherited_by_hooks("PYTHONPATH".as_ref()));
 /// ```

@@ -42,7 +42,7 @@ impl Launcher {
 }
 
 /// The words of a launcher with more pinned files.
-pub(crate) fn pinning(words: &[OsString], files: &[PinnedFile]) -> Vec<OsString> {
+pub fn pinning(words: &[OsString], files: &[PinnedFile]) -> Vec<OsString> {
     let mut words = words.to_vec();
     if !files.is_empty() && words.pop_if(|word| word == END).is_some() {
         words.extend(files.iter().flat_map(PinnedFile::arguments));
