@@ -100,12 +100,12 @@ pub async fn prepare(
     let protection = Protection::new(config, home, workspace.root(), &levels)?;
     let sandbox = ActiveSandbox::find(config, &protection);
     let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
-    let ActiveSandbox { words: launcher, level } = sandbox;
+    let ActiveSandbox { sandbox, level } = sandbox;
     let host = naming(host, home.sessions(), screen.clone());
     let followed = bundles.follow(config, home, &hooks, host, &log, &protection)?;
     levels.apply(&mut limits);
     let workspace = protection.of_files(workspace);
-    let workspace = workspace.launcher(&launcher);
+    let workspace = workspace.sandboxed(sandbox.clone());
     if let Some(warning) = level.warning() {
         screen.note(&warning);
     }
@@ -117,7 +117,7 @@ pub async fn prepare(
     let mut servers = Vec::new();
     for (name, server) in &config.mcp {
         let McpProgram { command, args, env } = server;
-        let server = McpServer::start_through(&launcher, name, command, args, env).await?;
+        let server = McpServer::start_in(&sandbox, name, command, args, env).await?;
         Definitions::new(home).follow(&server, screen)?;
         tools.extend(server.tools());
         servers.push(server);

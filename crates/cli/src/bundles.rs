@@ -10,6 +10,7 @@ use amplifier_modules::bundle::{
 };
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
 use amplifier_modules::{COUNTER, Host, Scope, WAITER};
+use amplifier_process::sandbox::Sandbox;
 use amplifier_server::wire::{Reload, Reloaded};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -242,7 +243,7 @@ pub fn register(levels: &Levels, config: &Config, home: &Home, hooks: &HookRegis
 /// # Errors
 /// If there is a mistake in one of the bundles.
 pub fn register_for_listing(levels: &Levels, config: &Config, hooks: &HookRegistry) -> Result<()> {
-    let host = Host::new(scope(&config.workspace)?).sandbox(|_| Ok(Vec::new()));
+    let host = Host::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()));
     levels.register(hooks, &host)?;
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{HookRegistry, Registration};
+use amplifier_process::sandbox::Sandbox;
 
 use crate::builtin::Unfinished;
 use crate::bundle::Confine;
@@ -20,19 +20,18 @@ pub struct Host {
     pub(crate) name_session: Option<NameSession>,
     /// What modules began to do and have not done yet, in whichever version of a bundle.
     pub(crate) unfinished: Arc<Unfinished>,
-    confine: Option<Launcher>,
+    make_sandbox: Option<MakeSandbox>,
     /// Folders that no program in the sandbox can change.
     protected: Option<Arc<[PathBuf]>>,
     /// What modules count, by who they are: a new version of a bundle goes on counting. A std lock: nothing awaits while it is held.
     counted: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
 }
 
-/// Gives the words to put before the command of a program.
-type Launcher = Arc<dyn Fn(&Sandbox<'_>) -> Result<Vec<OsString>, String> + Send + Sync>;
+type MakeSandbox = Arc<dyn Fn(&SandboxRequest<'_>) -> Result<Sandbox, String> + Send + Sync>;
 
-/// The sandbox that the program of a hook runs in.
+/// Which sandbox the program of a hook is to run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sandbox<'a> {
+pub struct SandboxRequest<'a> {
     /// What the program may do, if the bundle says so: it gets exactly that, or does not run. Otherwise it runs in the sandbox of the agent's commands, as
     /// far as the system has one.
     pub confine: Option<&'a Confine>,
@@ -49,7 +48,7 @@ impl Host {
             scope: Arc::new(scope),
             name_session: None,
             unfinished: Arc::default(),
-            confine: None,
+            make_sandbox: None,
             protected: None,
             counted: Arc::default(),
         }
@@ -62,14 +61,14 @@ impl Host {
         self
     }
 
-    /// Gives the words to put before the command of a program, so that it runs in a sandbox, or says why that is not possible. Without this, programs run with
-    /// the rights of the user, and hooks with `confine` cannot be registered.
+    /// Makes the sandboxes that programs run in, or says why that is not possible. Without this, programs run with the rights of the user, and hooks with `confine`
+    /// cannot be registered.
     #[must_use]
     pub fn sandbox(
         mut self,
-        launcher: impl Fn(&Sandbox<'_>) -> Result<Vec<OsString>, String> + Send + Sync + 'static,
+        make: impl Fn(&SandboxRequest<'_>) -> Result<Sandbox, String> + Send + Sync + 'static,
     ) -> Self {
-        self.confine = Some(Arc::new(launcher));
+        self.make_sandbox = Some(Arc::new(make));
         self
     }
 
@@ -106,21 +105,22 @@ impl Host {
 
     /// Whether programs can be confined at all.
     pub(crate) fn confines(&self) -> bool {
-        self.confine.is_some()
+        self.make_sandbox.is_some()
     }
 
-    /// The words to put before the command of a program that is to be confined.
-    pub(crate) fn launcher(&self, confine: &Confine) -> Result<Vec<OsString>, String> {
-        match &self.confine {
-            Some(launcher) => launcher(&Sandbox { confine: Some(confine), outputs: &[] }),
+    /// The sandbox of a program that is to be confined.
+    pub(crate) fn sandbox_for(&self, confine: &Confine) -> Result<Sandbox, String> {
+        match &self.make_sandbox {
+            Some(make) => make(&SandboxRequest { confine: Some(confine), outputs: &[] }),
             None => Err("nothing here can do that".to_owned()),
         }
     }
 
-    /// The words to put before the command of a program of which the bundle says nothing: it runs as the agent's commands do.
-    pub(crate) fn usual_launcher(&self, outputs: &[PathBuf]) -> Result<Vec<OsString>, String> {
-        let sandbox = Sandbox { confine: None, outputs };
-        self.confine.as_ref().map_or(Ok(Vec::new()), |launcher| launcher(&sandbox))
+    /// The sandbox of a program of which the bundle says nothing: it runs as the agent's commands do.
+    pub(crate) fn usual_sandbox(&self, outputs: &[PathBuf]) -> Result<Sandbox, String> {
+        self.make_sandbox
+            .as_ref()
+            .map_or(Ok(Sandbox::default()), |make| make(&SandboxRequest { confine: None, outputs }))
     }
 
     /// The folders that programs in the sandbox cannot change; none if files of hooks are not pinned.

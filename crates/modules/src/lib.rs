@@ -17,7 +17,7 @@ pub mod trust;
 pub use builtin::{MODULES, Module, WAITER};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
 pub use counts::COUNTER;
-pub use host::{Host, Sandbox};
+pub use host::{Host, SandboxRequest};
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};
 pub use template::Template;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use amplifier_core::{HookRegistry, OnError, TOOL_PRE, data};
 use amplifier_modules::bundle::{Bundle, BundleError, Confine, MayWrite, Source, load, load_hosted};
-use amplifier_modules::{Host, Sandbox, Scope};
+use amplifier_modules::{Host, SandboxRequest, Scope};
+use amplifier_process::sandbox::Sandbox;
 
 /// Every line of the text without the spaces that make it readable here.
 fn yaml(text: &str) -> String {
@@ -267,11 +268,11 @@ async fn a_confined_program_is_started_by_the_launcher_of_the_host_or_not_at_all
     let bundle = load(&folder.path().join("bundle.yaml")).unwrap();
     let host = Host::new(Scope::new(folder.path()).unwrap());
     let (hooks, confined) = (HookRegistry::new(), Confine { network: false, write: MayWrite::Workspace });
-    let launcher = move |sandbox: &Sandbox<'_>| {
-        assert_eq!(sandbox.confine, Some(&confined));
-        Ok(vec!["env".into(), "LAUNCHED=by env".into()])
+    let make = move |request: &SandboxRequest<'_>| {
+        assert_eq!(request.confine, Some(&confined));
+        Ok(Sandbox::through(["env", "LAUNCHED=by env"]))
     };
-    bundle.register(&hooks, &host.sandbox(launcher)).unwrap();
+    bundle.register(&hooks, &host.sandbox(make)).unwrap();
     let outcome = hooks.emit("tool:pre", data! { "tool_name": "Read", "tool_input": {} }).await.unwrap();
     assert_eq!(outcome.denial().map(|denial| denial.reason()), Some("by env"));
 }

@@ -1,6 +1,6 @@
-//! Which variables of the environment programs inherit: the one list that everything which starts a program uses.
+//! Which variables programs inherit: the one list that everything which starts a program uses.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 /// Parts of names that are taken for secrets.
 const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
@@ -52,33 +52,48 @@ const NOT_FOR_HOOKS: [&str; 23] = [
     "GIT_*",
 ];
 
-/// `true` if commands of the agent inherit a variable of that name: it neither looks like a secret nor makes another program run first.
+/// Which variables of this process a program inherits.
 ///
 /// ```
-/// use amplifier_process::is_inherited_by_commands;
+/// use amplifier_process::Environment;
 ///
-/// assert!(is_inherited_by_commands("PATH".as_ref()) && is_inherited_by_commands("PYTHONPATH".as_ref()));
-/// assert!(!is_inherited_by_commands("LD_PRELOAD".as_ref()) && !is_inherited_by_commands("GITHUB_TOKEN".as_ref()));
+/// assert!(Environment::Commands.inherits("PATH".as_ref()) && Environment::Commands.inherits("PYTHONPATH".as_ref()));
+/// assert!(!Environment::Commands.inherits("LD_PRELOAD".as_ref()) && !Environment::Commands.inherits("GITHUB_TOKEN".as_ref()));
+/// assert!(Environment::Hooks.inherits("PATH".as_ref()) && !Environment::Hooks.inherits("PYTHONPATH".as_ref()));
 /// ```
-pub fn is_inherited_by_commands(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let upper = name.to_ascii_uppercase();
-    !SECRETS.iter().any(|secret| upper.contains(secret)) && !is_listed(&name, &FOR_NOBODY)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// For commands of the agent: no variable that looks like a secret, or that makes another program run first.
+    Commands,
+    /// For hooks and for programs that decide: as commands, and no variable that makes an interpreter run or import other code.
+    Hooks,
+    /// These variables and no others.
+    Only(&'static [&'static str]),
 }
 
-/// `true` if hooks inherit a variable of that name: commands do, and it does not make an interpreter run or import other code.
-///
-/// ```
-/// use amplifier_process::is_inherited_by_hooks;
-///
-/// assert!(is_inherited_by_hooks("PATH".as_ref()) && !is_inherited_by_hooks("PYTHONPATH".as_ref()));
-/// ```
-pub fn is_inherited_by_hooks(name: &OsStr) -> bool {
-    is_inherited_by_commands(name) && !is_listed(&name.to_string_lossy(), &NOT_FOR_HOOKS)
+impl Environment {
+    /// `true` if a program inherits a variable of that name.
+    pub fn inherits(self, name: &OsStr) -> bool {
+        let name = name.to_string_lossy();
+        let is_harmless = || {
+            let upper = name.to_ascii_uppercase();
+            !SECRETS.iter().any(|secret| upper.contains(secret)) && !is_listed(&name, &FOR_NOBODY)
+        };
+        match self {
+            Self::Commands => is_harmless(),
+            Self::Hooks => is_harmless() && !is_listed(&name, &NOT_FOR_HOOKS),
+            Self::Only(names) => names.contains(&&*name),
+        }
+    }
+
+    /// The names of the variables that it does not inherit.
+    pub(crate) fn removed(self) -> impl Iterator<Item = OsString> {
+        std::env::vars_os().map(|(name, _)| name).filter(move |name| !self.inherits(name))
+    }
 }
 
 /// `true` if the loader obeys a variable of that name, so that a launcher must not see it.
-pub fn is_for_loader(name: &OsStr) -> bool {
+pub(crate) fn is_for_loader(name: &OsStr) -> bool {
     is_listed(&name.to_string_lossy(), &FOR_NOBODY[..4])
 }
 

@@ -1,8 +1,18 @@
 //! Programs: starting them, their environment, their output, their end, and their sandbox.
 
+mod command;
 mod dumps;
 mod environment;
+mod group;
+mod output;
+mod process;
+mod run;
 pub mod sandbox;
 
+pub use command::Command;
 pub use dumps::forbid_core_dumps;
-pub use environment::{is_for_loader, is_inherited_by_commands, is_inherited_by_hooks};
+pub use environment::Environment;
+pub use group::ProcessGroup;
+pub use output::{OutputBuffer, drain};
+pub use process::{Process, ProcessExit, RunningProcess, describe, read, write};
+pub use run::CompletedProcess;

@@ -1,12 +1,11 @@
 //! Bundles, for Python: their rules, modules and programs stand beside hooks that are written in it.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{HookRole, Registration};
 use amplifier_modules::bundle::{BundleError, Loaded, Made, Source, load_hosted};
-use amplifier_modules::{Host, MODULES, Module, Scope};
+use amplifier_modules::{Host, MODULES, Module, SandboxRequest, Scope};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -179,22 +178,23 @@ pub(crate) struct BundleHost(Host);
 #[pymethods]
 impl BundleHost {
     /// `name_session` is called with the id of a session and the name that a hook gives to it. Hooks that are confined cannot change what is `read_only`, nor
-    /// read what is `hidden`. The words of `launcher` stand before the commands of all others.
+    /// read what is `hidden`. All others run in `sandbox`.
     #[new]
-    #[pyo3(signature = (workspace, name_session=None, read_only=Vec::new(), hidden=Vec::new(), launcher=Vec::new()))]
+    #[pyo3(signature = (workspace, name_session=None, read_only=Vec::new(), hidden=Vec::new(), sandbox=None))]
     fn new(
         workspace: PathBuf,
         name_session: Option<Py<PyAny>>,
         read_only: Vec<PathBuf>,
         hidden: Vec<PathBuf>,
-        launcher: Vec<OsString>,
+        sandbox: Option<&confine::Sandbox>,
     ) -> PyResult<Self> {
         let shown = workspace.display();
         let scope = Scope::new(&workspace)
             .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
         let place = scope.workspace().to_owned();
-        let mut host =
-            Host::new(scope).sandbox(move |sandbox| confine::for_hook(sandbox, &place, &read_only, &hidden, &launcher));
+        let usual = sandbox.map(|sandbox| sandbox.0.clone()).unwrap_or_default();
+        let make = move |request: &SandboxRequest<'_>| confine::for_hook(request, &place, &read_only, &hidden, &usual);
+        let mut host = Host::new(scope).sandbox(make);
         if let Some(give) = name_session {
             // It is called on another thread, which has no loop: what Python does with it must not need one.
             host = host.name_session(move |id, name| {

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use amplifier_modules::Sandbox;
-use amplifier_process::sandbox::{Launcher, Level, Policy, launch};
+use amplifier_modules::SandboxRequest;
+use amplifier_process::sandbox::{self, Launcher, Level, Policy, launch};
 use pyo3::prelude::*;
 
 /// Runs the program that the arguments name, confined as they say, and gives the code to exit with.
@@ -13,38 +13,43 @@ pub(crate) fn become_confined(arguments: Vec<OsString>) -> u8 {
     launch(arguments)
 }
 
-/// The words to put before a command that cannot change some places, nor read what is hidden; what confines it (`namespaces`, `landlock` or `none`); and the reason if that is not
+/// The sandbox that programs are started in.
+#[pyclass(frozen, module = "amplifier_core._native")]
+pub(crate) struct Sandbox(pub(crate) sandbox::Sandbox);
+
+/// The sandbox of commands that cannot change some places, nor read what is hidden; what confines them (`namespaces`, `landlock` or `none`); and the reason if that is not
 /// `namespaces`.
 #[pyfunction]
-pub(crate) fn launcher(
+pub(crate) fn find_sandbox(
     py: Python<'_>,
     read_only: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
-) -> PyResult<(Vec<OsString>, &'static str, String)> {
+) -> PyResult<(Sandbox, &'static str, String)> {
     let starter = starter(py)?;
     let policy = Policy { read_only, hidden, ..Policy::default() };
     // It starts a process, and waits for it.
-    let Launcher { words, level } = py.detach(|| policy.strongest_launcher(&starter));
+    let Launcher { sandbox, level } = py.detach(|| policy.strongest_launcher(&starter));
+    let sandbox = Sandbox(sandbox);
     Ok(match level {
-        Level::Namespaces => (words, "namespaces", String::new()),
-        Level::Landlock { no_namespaces } => (words, "landlock", no_namespaces.to_string()),
-        Level::None { no_namespaces, .. } => (words, "none", no_namespaces.to_string()),
+        Level::Namespaces => (sandbox, "namespaces", String::new()),
+        Level::Landlock { no_namespaces } => (sandbox, "landlock", no_namespaces.to_string()),
+        Level::None { no_namespaces, .. } => (sandbox, "none", no_namespaces.to_string()),
     })
 }
 
-/// The words to put before the command of a hook: `usual`, which stand before the agent's commands, or others if the bundle wants a stricter sandbox. Whatever
-/// that sandbox allows, `read_only` and `hidden` hold.
+/// The sandbox of a hook: `usual`, which is that of the agent's commands, or another if the bundle wants a stricter one. Whatever that one allows, `read_only` and
+/// `hidden` hold.
 ///
 /// # Errors
 /// The reason, if this system cannot do it.
 pub(crate) fn for_hook(
-    sandbox: &Sandbox<'_>,
+    request: &SandboxRequest<'_>,
     workspace: &Path,
     read_only: &[PathBuf],
     hidden: &[PathBuf],
-    usual: &[OsString],
-) -> Result<Vec<OsString>, String> {
-    let Some(confine) = sandbox.confine else { return Ok(usual.to_vec()) };
+    usual: &sandbox::Sandbox,
+) -> Result<sandbox::Sandbox, String> {
+    let Some(confine) = request.confine else { return Ok(usual.clone()) };
     let starter = Python::attach(|py| starter(py).map_err(|error| error.value(py).to_string()))?;
     let policy = confine.policy(workspace, hidden);
     let policy = policy.map(|policy| Policy { read_only: read_only.to_vec(), ..policy });

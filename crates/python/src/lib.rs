@@ -67,9 +67,11 @@ mod _native {
     #[pymodule_export]
     use bundle::no_module;
     #[pymodule_export]
+    use confine::Sandbox;
+    #[pymodule_export]
     use confine::become_confined;
     #[pymodule_export]
-    use confine::launcher;
+    use confine::find_sandbox;
     #[pymodule_export]
     use coordinator::Coordinator;
     #[pymodule_export]

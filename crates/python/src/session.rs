@@ -1,7 +1,6 @@
 //! Sessions, for Python: the agent, awaited in the caller's task.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +10,7 @@ use amplifier_agent::{
     Cancel, CancelLevel, Orchestrator, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch,
 };
 use amplifier_core::{Display, DisplayMessage, Level, Map, Message};
+use amplifier_process::sandbox::Sandbox;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -51,8 +51,8 @@ enum State {
 struct Ready {
     builder: SessionBuilder,
     servers: BTreeMap<String, Server>,
-    /// What stands before the commands of servers.
-    launcher: Vec<OsString>,
+    /// That of servers.
+    sandbox: Sandbox,
 }
 
 struct Running {
@@ -215,7 +215,7 @@ fn not_begun(error: SessionError) -> PyErr {
 #[pymethods]
 impl AgentSession {
     #[new]
-    #[pyo3(signature = (hooks, *, provider, tools, workspace, only, system, approvals, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protect, hide, launcher))]
+    #[pyo3(signature = (hooks, *, provider, tools, workspace, only, system, approvals, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protect, hide, sandbox))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
     fn new(
         py: Python<'_>,
@@ -237,9 +237,10 @@ impl AgentSession {
         mount_plan: &Bound<'_, PyDict>,
         protect: Vec<PathBuf>,
         hide: Vec<PathBuf>,
-        launcher: Vec<OsString>,
+        sandbox: Option<&crate::confine::Sandbox>,
     ) -> PyResult<Self> {
         threads::start(py)?;
+        let sandbox = sandbox.map(|sandbox| sandbox.0.clone()).unwrap_or_default();
         // A dump of this process would contain the provider's key and that of the audit log.
         if let Err(error) = amplifier_process::forbid_core_dumps() {
             tracing::warn!(%error, "core dumps cannot be forbidden");
@@ -256,7 +257,7 @@ impl AgentSession {
             let shown = folder.display();
             let workspace = Workspace::new(&folder)
                 .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
-            all.extend(standard(&workspace.protect(protect).hide(hide).launcher(&launcher)));
+            all.extend(standard(&workspace.protect(protect).hide(hide).sandboxed(sandbox.clone())));
         }
         for (function, name, description, schema) in tools {
             // Its own tools come later, and of two with the same name the later counts.
@@ -302,7 +303,7 @@ impl AgentSession {
         if let Some(folder) = store {
             builder = builder.store(Store::new(folder));
         }
-        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers, launcher })));
+        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers, sandbox })));
         Ok(Self { hooks, ports, cancel, turns: Arc::default(), state })
     }
 
@@ -326,10 +327,10 @@ impl AgentSession {
         };
         let this = slf.clone().unbind();
         let begin = async move {
-            let Ready { mut builder, servers, launcher } = *ready;
+            let Ready { mut builder, servers, sandbox } = *ready;
             let mut started = Vec::new();
             for (name, Server { command, args, env }) in servers {
-                let server = McpServer::start_through(&launcher, &name, &command, &args, &env).await;
+                let server = McpServer::start_in(&sandbox, &name, &command, &args, &env).await;
                 let server = server.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
                 builder = builder.tools(server.tools());
                 started.push(server);

@@ -5,16 +5,21 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use amplifier_core::Map;
+use amplifier_process::{Command, Environment, Process, ProcessExit, drain};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use super::process::{Process, Waited};
+use super::excerpt::Excerpt;
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
 const NAME: &str = "Bash";
+
+/// How much of the output is kept.
+const MOST_OUTPUT: usize = 64 * 1024;
 
 const USUAL_SECONDS: u64 = 120;
 const MOST_SECONDS: u64 = 600;
@@ -22,9 +27,9 @@ const MOST_SECONDS: u64 = 600;
 /// Runs a command with `bash`, in the root of the workspace.
 ///
 /// The command reads nothing, and is ended when its time is over or when nobody waits for it any more; so is everything that it began, also
-/// what it began in the background, when the command itself is done. Only a process that leaves the process group (`setsid`, `set -m`) is not
-/// ended. What a command does is confined by the [launcher](Workspace::launcher) of the workspace alone, if it has one; the rest is for hooks
-/// to decide.
+/// what it began in the background, when the command itself is done. Without a sandbox, a process that leaves the process group (`setsid`, `set -m`) and
+/// outlives the command is not ended. What a command does is confined by the [sandbox](Workspace::sandboxed) of the workspace alone, if it has one; the rest
+/// is for hooks to decide.
 ///
 /// A command gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL`
 /// or `PRIVATE` in them.
@@ -80,9 +85,15 @@ impl Tool for Bash {
 
 impl Bash {
     async fn execute(&self, command: &str, seconds: u64) -> Result<ToolOutput, ToolError> {
-        let mut process = Process::start(command, &self.workspace)?;
-        let in_time = timeout(Duration::from_secs(seconds), process.wait()).await.is_ok();
-        let Waited { status, output } = process.end().await;
+        let mut process = self.start(command)?;
+        let mut output = Excerpt::new(MOST_OUTPUT);
+        let in_time = timeout(Duration::from_secs(seconds), take_output(&mut process, &mut output)).await.is_ok();
+        let ProcessExit { status, stdout, .. } = process.end().await;
+        drain(&stdout, |bytes| {
+            output.push(bytes);
+            true
+        });
+        let output = output.into_text();
         let output = output.trim_end();
         match status {
             _ if !in_time => {
@@ -94,6 +105,35 @@ impl Bash {
             }
             Some(status) => Err(ToolError::Failed(ending(output, &describe(status)))),
             None => Err(ToolError::Failed(ending(output, "how it ended is not known"))),
+        }
+    }
+
+    fn start(&self, command: &str) -> Result<Process, ToolError> {
+        let folder = self.workspace.root();
+        let bash = Command::new("bash", Environment::Commands).args(["-c", command]).folder(folder);
+        let bash = bash.without_input().with_errors_in_output().sandbox(self.workspace.sandbox());
+        bash.start().map_err(|error| {
+            let folder = folder.display();
+            ToolError::Failed(format!(
+                "`bash` cannot be started in `{folder}`: {error}; it must be installed and in `PATH`"
+            ))
+        })
+    }
+}
+
+/// Takes in what a process writes, until it has ended by itself.
+async fn take_output(process: &mut Process, output: &mut Excerpt) {
+    let mut ended = std::pin::pin!(process.ended());
+    let mut bytes = Vec::with_capacity(16 * 1024);
+    let mut is_open = true;
+    loop {
+        tokio::select! {
+            () = &mut ended => return,
+            read = process.stdout.read_buf(&mut bytes), if is_open => {
+                is_open = matches!(read, Ok(1..));
+                output.push(&bytes);
+                bytes.clear();
+            }
         }
     }
 }

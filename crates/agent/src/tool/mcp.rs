@@ -1,14 +1,14 @@
 //! Tools of MCP servers: programs that offer tools over their standard input and output.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::Map;
+use amplifier_process::sandbox::Sandbox;
+use amplifier_process::{Command, Environment, RunningProcess};
 use futures::future::BoxFuture;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock, ErrorCode,
@@ -16,9 +16,8 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -39,14 +38,15 @@ const MOST_TEXT: usize = 100 << 10;
 const MOST_LOGGED: usize = 1 << 20;
 
 /// What a server sees of the environment, beside what is configured for it. Keys of other services are none of its business.
-const ENVIRONMENT: [&str; 9] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+const ENVIRONMENT: Environment =
+    Environment::Only(&["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"]);
 
 /// A running MCP server. Dropping it ends its process, with all that process began, for good: its tools fail from then on.
 #[derive(Debug)]
 pub struct McpServer {
     name: Arc<str>,
     // Before the connection, so that a server is not left waiting for an end that it does not heed.
-    _process: Process,
+    _process: ServerProcess,
     client: RunningService<RoleClient, Client>,
     definitions: Definitions,
     tools: Vec<rmcp::model::Tool>,
@@ -101,19 +101,18 @@ impl McpServer {
         args: &[String],
         env: &BTreeMap<String, String>,
     ) -> Result<Self, McpError> {
-        Self::start_through(&[], name, command, args, env).await
+        Self::start_in(&Sandbox::default(), name, command, args, env).await
     }
 
-    /// The same, started by another program, which gets the command and its arguments behind these words. It has to start a session, and then to run the
-    /// command. Without words, the command is started itself.
+    /// The same, in a sandbox.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     ///
     /// # Cancel safety
     /// As [`start`](Self::start).
-    pub async fn start_through(
-        launcher: &[OsString],
+    pub async fn start_in(
+        sandbox: &Sandbox,
         name: &str,
         command: &str,
         args: &[String],
@@ -124,42 +123,19 @@ impl McpServer {
         if !is_name(name) {
             return Err(McpError::Name { server: server() });
         }
-        let inherited = ENVIRONMENT.iter().filter_map(|key| Some((*key, std::env::var_os(key)?)));
-        let mut started = match launcher.split_first() {
-            None => {
-                let mut started = Command::new(command);
-                started.process_group(0);
-                started
-            }
-            // The launcher can be started whatever it is to become, so that this is said here.
-            Some(_) if !is_there(command) => {
-                let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
-                return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
-            }
-            Some((program, words)) => {
-                let mut started = Command::new(program);
-                started.args(words).arg(command);
-                started
-            }
-        };
-        let child = started
-            .args(args)
-            .env_clear()
-            .envs(inherited)
-            .envs(env)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(not_started)?;
-        let mut process = Process { child, log: None };
+        // A launcher can be started whatever it is to start, so a missing program is found here.
+        if !sandbox.is_none() && !is_there(command) {
+            let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
+            return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
+        }
+        let started = Command::new(command, ENVIRONMENT).args(args).sandbox(sandbox);
+        let started = env.iter().fold(started, |started, (name, value)| started.variable(name, value));
+        let (running, input, output, errors) = started.start().map_err(not_started)?.into_parts();
+        let log = errors.map(|errors| tokio::spawn(log(name.to_owned(), errors)));
+        let process = ServerProcess { _running: running, log };
         let definitions = Definitions::default();
         let handshake = timeout(HANDSHAKE, async {
-            let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take()) else {
-                return Err("its standard input and output are gone".to_owned());
-            };
-            process.log = process.child.stderr.take().map(|errors| tokio::spawn(log(name.to_owned(), errors)));
+            let input = input.ok_or("its standard input is gone")?;
             let this = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
             let config = ClientConfig::new(ClientCapabilities::default(), this);
             let client = Client { config, definitions: definitions.clone() }.serve((output, input)).await;
@@ -258,22 +234,15 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// The process of a server, and all that it began.
+/// The process of a server, and the task that logs what it says.
 #[derive(Debug)]
-struct Process {
-    // Never waited for, so that the number of its group cannot go to another one before it is ended.
-    child: Child,
+struct ServerProcess {
+    _running: RunningProcess,
     log: Option<JoinHandle<()>>,
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(group) = group {
-            // First the leader: a launcher that has not started its session yet is not in the group. Both fail if all of the group have ended already.
-            _ = kill_process(group, Signal::KILL);
-            _ = kill_process_group(group, Signal::KILL);
-        }
         if let Some(log) = &self.log {
             log.abort();
         }
@@ -281,7 +250,7 @@ impl Drop for Process {
 }
 
 /// Logs what a server writes to its standard error, and goes on reading when that is enough: else the server would be stuck.
-async fn log(server: String, mut errors: ChildStderr) {
+async fn log(server: String, mut errors: pipe::Receiver) {
     let mut logged = 0;
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = errors.read(&mut buffer).await {

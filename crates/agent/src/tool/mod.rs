@@ -13,7 +13,6 @@ mod mcp;
 mod mcp_definitions;
 mod multi_edit;
 mod preview;
-mod process;
 mod protected;
 mod read;
 mod todo;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::process::Command;
+use amplifier_process::sandbox::Sandbox;
 
 use super::edits::Edits;
 use super::protected::Protected;
@@ -30,7 +30,7 @@ pub struct Workspace {
     // A std lock: it is only ever held on threads that may block.
     changing: Arc<Mutex<Edits>>,
     protected: Arc<Protected>,
-    launcher: Arc<[OsString]>,
+    sandbox: Sandbox,
 }
 
 /// A path leads out of the workspace.
@@ -53,12 +53,12 @@ impl Workspace {
         if !root.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root: root.into(), changing: Arc::default(), protected: Arc::default(), launcher: Arc::default() })
+        Ok(Self { root: root.into(), changing: Arc::default(), protected: Arc::default(), sandbox: Sandbox::default() })
     }
 
     /// Keeps tools from changing these files, and what is in these folders, by whatever path. They need not exist.
     ///
-    /// Commands are kept from it by the [launcher](Self::launcher), if it does that.
+    /// Commands are kept from it by the [sandbox](Self::sandboxed), if it does that.
     ///
     /// ```
     /// # use amplifier_agent::tool::Workspace;
@@ -82,11 +82,10 @@ impl Workspace {
         self
     }
 
-    /// Starts every command of `Bash` with a program, which gets the command and its arguments behind those that are given here. It has to
-    /// start a session (`setsid`), and then to run the command or to become it.
+    /// Runs every command of `Bash` in a sandbox.
     #[must_use]
-    pub fn launcher(mut self, launcher: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        self.launcher = launcher.into_iter().map(Into::into).collect();
+    pub fn sandboxed(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
         self
     }
 
@@ -132,16 +131,9 @@ impl Workspace {
         &self.protected
     }
 
-    /// A command that is started as this workspace wants it, and leads a process group: by itself, or because the launcher starts a session.
-    pub(super) fn command(&self, program: &str) -> Command {
-        let Some((launcher, arguments)) = self.launcher.split_first() else {
-            let mut command = Command::new(program);
-            command.process_group(0);
-            return command;
-        };
-        let mut command = Command::new(launcher);
-        command.args(arguments).arg(program);
-        command
+    /// The sandbox of commands.
+    pub(super) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// Where a path that is named to be protected leads; as it is if that cannot be said.

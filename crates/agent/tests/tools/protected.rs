@@ -3,6 +3,7 @@
 use std::fs;
 
 use amplifier_agent::tool::{Bash, Edit, Grep, Read, Workspace, Write};
+use amplifier_process::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use crate::place::{Place, failed, failure, file, output, run};
@@ -88,7 +89,7 @@ async fn a_key_is_not_read_by_any_name() {
 #[tokio::test]
 async fn commands_are_started_by_the_launcher() {
     let (_place, workspace) = place();
-    let bash = Bash::new(workspace.launcher(["env", "LAUNCHED=by env"]));
+    let bash = Bash::new(workspace.sandboxed(Sandbox::through(["env", "LAUNCHED=by env"])));
     assert_eq!(output(&bash, json!({ "command": "echo $LAUNCHED; pwd -P | xargs basename" })).await, "by env\ninside");
     let (_, problem) = failure(&bash, json!({ "command": "exit 3" })).await;
     assert_eq!(problem, "exit code 3");

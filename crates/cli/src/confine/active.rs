@@ -1,9 +1,8 @@
 //! The sandbox of a session: which of the three ways it has, and what to do for a better one.
 
-use std::ffi::OsString;
 use std::fs;
 
-use amplifier_process::sandbox::{Launcher, Level};
+use amplifier_process::sandbox::{Launcher, Level, Sandbox};
 
 use super::{Protection, session_launcher, strongest_launcher};
 use crate::config::Config;
@@ -11,8 +10,8 @@ use crate::config::Config;
 /// The sandbox that programs of a session run in.
 #[derive(Clone, Debug)]
 pub struct ActiveSandbox {
-    /// The words to put before commands. Where there is no sandbox, they still give them a session without the terminal of the agent.
-    pub words: Vec<OsString>,
+    /// The sandbox. Where there is none, this still gives programs a session without the terminal of the agent.
+    pub sandbox: Sandbox,
     /// How programs are kept from what is protected.
     pub level: SandboxLevel,
 }
@@ -33,9 +32,9 @@ impl ActiveSandbox {
     pub fn find(config: &Config, protection: &Protection) -> Self {
         if !config.is_confined {
             let level = SandboxLevel::Analysis("`confinement` is `off`".to_owned());
-            return Self { words: session_launcher(), level };
+            return Self { sandbox: session_launcher(), level };
         }
-        let Launcher { words, level } = strongest_launcher(&protection.policy());
+        let Launcher { sandbox, level } = strongest_launcher(&protection.policy());
         let level = match level {
             Level::Namespaces => SandboxLevel::Namespaces,
             Level::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
@@ -43,7 +42,7 @@ impl ActiveSandbox {
                 SandboxLevel::Analysis(format!("{no_namespaces}; {no_landlock}"))
             }
         };
-        Self { words, level }
+        Self { sandbox, level }
     }
 }
 

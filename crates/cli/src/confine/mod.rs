@@ -14,8 +14,8 @@ pub use settings::SandboxSettings;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use amplifier_modules::Sandbox;
-use amplifier_process::sandbox::{self, Launcher, NotConfined, Policy};
+use amplifier_modules::SandboxRequest;
+use amplifier_process::sandbox::{self, Launcher, NotConfined, Policy, Sandbox};
 
 /// The word that makes this program a launcher. It is not for people, so no help names it.
 const CONFINED: &str = "confined";
@@ -31,11 +31,11 @@ pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     Some(ExitCode::from(sandbox::launch(arguments)))
 }
 
-/// The words to put before a command, so that it is confined by a policy.
+/// The sandbox with a policy.
 ///
 /// # Errors
 /// If this system cannot do it.
-fn launcher(policy: &Policy) -> Result<Vec<OsString>, NotConfined> {
+fn launcher(policy: &Policy) -> Result<Sandbox, NotConfined> {
     policy.launcher(&[THIS.into(), CONFINED.into()])
 }
 
@@ -44,24 +44,24 @@ pub fn strongest_launcher(policy: &Policy) -> Launcher {
     policy.strongest_launcher(&[THIS.into(), CONFINED.into()])
 }
 
-/// The words to put before a command that is not confined, and still gets a session without the terminal of the agent.
-pub fn session_launcher() -> Vec<OsString> {
+/// What gives a program that is not confined a session without the terminal of the agent.
+pub fn session_launcher() -> Sandbox {
     Policy::session_launcher(&[THIS.into(), CONFINED.into()])
 }
 
-/// The words to put before the command of a hook: those that stand before the agent's commands, or others if the bundle wants a stricter sandbox.
+/// The sandbox of a hook: that of the agent's commands, or another if the bundle wants a stricter one.
 ///
 /// # Errors
 /// In words, if this system cannot do it.
-pub fn for_hook(hook: &Sandbox<'_>, protection: &Protection, active: &ActiveSandbox) -> Result<Vec<OsString>, String> {
+pub fn for_hook(hook: &SandboxRequest<'_>, protection: &Protection, active: &ActiveSandbox) -> Result<Sandbox, String> {
     let mut base = protection.policy();
     let Some(confine) = hook.confine else {
         let writes_to_protected = base.read_only.iter().any(|place| hook.outputs.contains(place));
         if !active.level.is_sandbox() || !writes_to_protected {
-            return Ok(active.words.clone());
+            return Ok(active.sandbox.clone());
         }
         base.read_only.retain(|place| !hook.outputs.contains(place));
-        return Ok(strongest_launcher(&base).words);
+        return Ok(strongest_launcher(&base).sandbox);
     };
     let policy = confine.policy(protection.workspace(), &base.hidden);
     let policy = policy.map(|policy| Policy { read_only: base.read_only, ..policy });

@@ -2,11 +2,11 @@
 
 pub(super) mod git;
 
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
+use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -72,18 +72,18 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     };
     let scope = place.host.scope.clone();
     // Agents can write to the settings of a repository, so git is confined wherever that can be had.
-    let launcher = match options.git {
-        true => place.host.launcher(&Confine::default()).or_else(|_| place.host.usual_launcher(&[]))?,
-        false => Vec::new(),
+    let sandbox = match options.git {
+        true => place.host.sandbox_for(&Confine::default()).or_else(|_| place.host.usual_sandbox(&[]))?,
+        false => Sandbox::default(),
     };
-    Ok(vec![Part::gate(&[event], Status { options, timeout, launcher, scope })])
+    Ok(vec![Part::gate(&[event], Status { options, timeout, sandbox, scope })])
 }
 
 struct Status {
     options: Options,
     timeout: Duration,
-    /// What stands before the command of git.
-    launcher: Vec<OsString>,
+    /// That of git.
+    sandbox: Sandbox,
     scope: Arc<Scope>,
 }
 
@@ -104,7 +104,7 @@ impl Hook for Status {
             lines.push(format!("platform: {} {}", std::env::consts::OS, std::env::consts::ARCH));
         }
         if git {
-            lines.extend(git::status(self.scope.workspace(), &self.launcher, files, self.timeout).await);
+            lines.extend(git::status(self.scope.workspace(), &self.sandbox, files, self.timeout).await);
         }
         if lines.len() == 1 {
             return Ok(HookResult::proceed());

@@ -9,6 +9,7 @@ use amplifier_core::{
     Action, EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Level, Map, OnError, Placement,
     Registration,
 };
+use amplifier_process::sandbox::Sandbox;
 
 use super::hearing::Hearing;
 use super::{BundleError, Confinement, HookEntry, HookKind, Loaded, OneOrMany, Placed};
@@ -370,13 +371,13 @@ fn program(placed: &Placed, command: &OneOrMany, host: &Host) -> Result<Program,
         OneOrMany::One(line) => Program::line(line),
         OneOrMany::Many(words) => Program::new(words),
     };
-    let launcher = match &placed.entry.confine {
-        Some(Confinement::To(confine)) => host.launcher(confine),
-        Some(Confinement::Off(_)) if placed.is_own => Ok(Vec::new()),
-        Some(Confinement::Off(_)) | None => host.usual_launcher(&placed.outputs()),
+    let sandbox = match &placed.entry.confine {
+        Some(Confinement::To(confine)) => host.sandbox_for(confine),
+        Some(Confinement::Off(_)) if placed.is_own => Ok(Sandbox::default()),
+        Some(Confinement::Off(_)) | None => host.usual_sandbox(&placed.outputs()),
     };
-    let launcher = launcher.map_err(|error| placed.problem(format!("it cannot be confined: {error}")))?;
-    let program = program.launcher(launcher).folder(placed.folder()).held(placed.held.clone());
+    let sandbox = sandbox.map_err(|error| placed.problem(format!("it cannot be confined: {error}")))?;
+    let program = program.sandbox(sandbox).folder(placed.folder()).held(placed.held.clone());
     let program = program.python_path(placed.import_folders(host));
     Ok(placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
+use amplifier_process::{CompletedProcess, describe};
 
-use super::process::{self, Program};
+use super::program::{self, Program};
 use super::protocol::{self, PROTOCOL, Request};
-use super::run::{Ran, run};
 use super::{LONGEST_SAID, MOST_OUTPUT, TIMEOUT, TransportError, head};
 
 /// The exit code that denies.
@@ -78,13 +78,13 @@ impl Hook for CommandHook {
         if let Some(denial) = program.denied().await? {
             return Ok(denial);
         }
-        program.denying_changed(conclude(&run(program, &request, *timeout, *most_output).await?, *timeout))
+        program.denying_changed(conclude(&program.run(&request, *timeout, *most_output).await?, *timeout))
     }
 }
 
-fn conclude(ran: &Ran, limit: Duration) -> Result<HookResult, HookError> {
-    let Ran { status, stdout, stderr, in_time } = ran;
-    let failed = |what: String| Err(HookError::Failed(process::with_stderr(what, &stderr.bytes)));
+fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookError> {
+    let CompletedProcess { status, stdout, stderr, in_time } = ran;
+    let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &stderr.bytes)));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
         if output.is_too_much() {
             return failed(format!("the command wrote more to {name} than it may, and was ended"));
@@ -105,6 +105,6 @@ fn conclude(ran: &Ran, limit: Duration) -> Result<HookResult, HookError> {
             let reason = head(&stderr.bytes, LONGEST_SAID);
             Ok(HookResult::deny(if reason.is_empty() { "the command gave no reason".to_owned() } else { reason }))
         }
-        _ => failed(format!("the command {}", process::describe(*status))),
+        _ => failed(format!("the command {}", describe(*status))),
     }
 }

@@ -7,9 +7,8 @@ mod command;
 mod grant;
 mod http;
 mod post;
-mod process;
+mod program;
 mod protocol;
-mod run;
 mod variables;
 #[cfg(feature = "wasm")]
 mod wasm;
@@ -26,10 +25,8 @@ pub use grant::{FolderGrant, Grant};
 pub(crate) use http::shown_address;
 pub use http::{HttpHook, HttpOptions};
 pub(crate) use post::Post;
-pub use process::Program;
-pub(crate) use process::describe;
+pub use program::Program;
 pub use protocol::{PROTOCOL, Request};
-pub(crate) use run::{Ran, run};
 pub use variables::{Unexpanded, expand};
 #[cfg(feature = "wasm")]
 pub use wasm::{WasmHook, WasmOptions};

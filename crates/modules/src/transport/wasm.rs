@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
 use super::protocol::{self, LONGEST_ERROR, PROTOCOL, Request};
-use super::{Grant, LONGEST_SAID, MOST_OUTPUT, TIMEOUT, TransportError, head, process, runtime};
+use super::{Grant, LONGEST_SAID, MOST_OUTPUT, TIMEOUT, TransportError, head, program, runtime};
 use engine::Shared;
 use guest::Guest;
 use sandbox::{Granted, Sandbox, TimeIsUp};
@@ -118,7 +118,7 @@ impl Hook for WasmHook {
         let output = MemoryOutputPipe::new(most_output.saturating_add(1));
         let called = timeout(*limit, self.call(&request, output.clone())).await;
         let said = output.contents();
-        let failed = |what: String| Err(HookError::Failed(process::with_stderr(what, &said)));
+        let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &said)));
         if said.len() > *most_output {
             return failed("the component wrote more to stderr than it may".to_owned());
         }

@@ -10,7 +10,7 @@ use amplifier_core::{EventData, Hook, HookError, HookResult};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::process::Program;
+use super::program::Program;
 use super::protocol::{PROTOCOL, Request};
 use super::{MOST_OUTPUT, TIMEOUT, TransportError, runtime};
 use slot::{Ask, Slot};

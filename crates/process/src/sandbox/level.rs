@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-use super::policy::{END, Method};
-use super::{Context, IMPOSSIBLE, NotConfined, POSSIBLE, PinnedFile, Policy};
+use super::policy::Method;
+use super::{Context, IMPOSSIBLE, NotConfined, POSSIBLE, Policy, Sandbox};
 
 /// How programs are kept from what is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,63 +25,44 @@ pub enum Level {
     },
 }
 
-/// The words to put before a command, and how much they confine it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A sandbox, and how much it confines.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Launcher {
-    /// The words.
-    pub words: Vec<OsString>,
-    /// What they do.
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// How much it confines.
     pub level: Level,
 }
 
-impl Launcher {
-    /// The words with more pinned files: for programs that differ in nothing else.
-    pub fn pinning(&self, files: &[PinnedFile]) -> Vec<OsString> {
-        pinning(&self.words, files)
-    }
-}
-
-/// The words of a launcher with more pinned files.
-pub fn pinning(words: &[OsString], files: &[PinnedFile]) -> Vec<OsString> {
-    let mut words = words.to_vec();
-    if !files.is_empty() && words.pop_if(|word| word == END).is_some() {
-        words.extend(files.iter().flat_map(PinnedFile::arguments));
-        words.push(END.into());
-    }
-    words
-}
-
 impl Policy {
-    /// The words to put before a command, so that it is confined by this policy in namespaces. `starter` are those that start this program as a
-    /// [launcher](super::launch).
+    /// The sandbox with this policy, in namespaces. `starter` are the words that start this program as a [launcher](super::launch).
     ///
     /// # Errors
     /// If this system cannot do it, which is tried.
-    pub fn launcher(&self, starter: &[OsString]) -> Result<Vec<OsString>, NotConfined> {
+    pub fn launcher(&self, starter: &[OsString]) -> Result<Sandbox, NotConfined> {
         self.tried(starter, Method::Namespaces)
     }
 
     /// The strongest launcher that works here, which is tried. Whatever its level, it starts programs in a session of their own.
     ///
-    /// It has no words if nothing can be started through `starter`, as in a program that is not the launcher.
+    /// There is no sandbox if nothing can be started through `starter`, as in a program that is not the launcher.
     pub fn strongest_launcher(&self, starter: &[OsString]) -> Launcher {
         let no_namespaces = match self.tried(starter, Method::Namespaces) {
-            Ok(words) => return Launcher { words, level: Level::Namespaces },
+            Ok(sandbox) => return Launcher { sandbox, level: Level::Namespaces },
             Err(reason) => reason,
         };
         match self.tried(starter, Method::Landlock) {
-            Ok(words) => Launcher { words, level: Level::Landlock { no_namespaces } },
+            Ok(sandbox) => Launcher { sandbox, level: Level::Landlock { no_namespaces } },
             Err(no_landlock) => {
                 let session = Self { pinned: self.pinned.clone(), ..Self::default() };
-                let words = session.tried(starter, Method::Session).unwrap_or_default();
-                Launcher { words, level: Level::None { no_namespaces, no_landlock } }
+                let sandbox = session.tried(starter, Method::Session).unwrap_or_default();
+                Launcher { sandbox, level: Level::None { no_namespaces, no_landlock } }
             }
         }
     }
 
-    /// The words to put before a command, so that it has a session of its own and is not confined; none if nothing can be started through
-    /// `starter`.
-    pub fn session_launcher(starter: &[OsString]) -> Vec<OsString> {
+    /// What gives a program a session of its own, and does not confine it; none if nothing can be started through `starter`.
+    pub fn session_launcher(starter: &[OsString]) -> Sandbox {
         Self::default().tried(starter, Method::Session).unwrap_or_default()
     }
 
@@ -90,7 +71,7 @@ impl Policy {
     }
 
     /// Starts the launcher without a program, which tries all but that.
-    fn tried(&self, starter: &[OsString], method: Method) -> Result<Vec<OsString>, NotConfined> {
+    fn tried(&self, starter: &[OsString], method: Method) -> Result<Sandbox, NotConfined> {
         let words = self.words(starter, method);
         let [program, arguments @ ..] = words.as_slice() else {
             return Err(NotConfined("there is no launcher".to_owned()));
@@ -103,6 +84,6 @@ impl Policy {
             let said = said.trim().trim_start_matches(IMPOSSIBLE);
             return Err(NotConfined(if said.is_empty() { "it ended and did not say why" } else { said }.to_owned()));
         }
-        Ok(words)
+        Ok(Sandbox::through(words))
     }
 }

@@ -4,6 +4,7 @@
 //! program may not write to, hides what it may not read, gives up every way to undo that, and starts the program. Where there are no namespaces, it uses Landlock.
 //! Tools and hooks know of a list of words to put before a command, and of nothing else.
 
+mod handle;
 mod level;
 mod policy;
 mod session;
@@ -26,7 +27,8 @@ mod pins;
 #[cfg(target_os = "linux")]
 mod views;
 
-pub use level::{Launcher, Level, pinning};
+pub use handle::Sandbox;
+pub use level::{Launcher, Level};
 pub use policy::{PinnedFile, Policy};
 
 use std::ffi::OsString;

@@ -24,13 +24,14 @@ __all__ = [
     "HookResult",
     "Outcome",
     "RemoteProvider",
+    "Sandbox",
     "ScriptedProvider",
     "Unregister",
     "Withdraw",
     "__version__",
     "become_confined",
     "builtin_modules",
-    "launcher",
+    "find_sandbox",
     "meant",
     "no_module",
     "records",
@@ -359,7 +360,7 @@ class AgentSession:
         mount_plan: dict[str, Any],
         protect: list[str],
         hide: list[str],
-        launcher: list[str],
+        sandbox: Sandbox | None,
     ) -> Self: ...
     def start(
         self, resume: str | None = None, fork: str | None = None, turn: int | None = None
@@ -473,7 +474,7 @@ class BundleHost:
         name_session: Callable[[str, str], object] | None = None,
         read_only: Sequence[_Path] = ...,
         hidden: Sequence[_Path] = ...,
-        launcher: Sequence[str] = ...,
+        sandbox: Sandbox | None = None,
     ) -> Self: ...
     def make(self, bundle: Bundle, before: Sequence[BundleHook] = ...) -> list[BundleHook]: ...
     def outlast(self, hooks: HookRegistry) -> Withdraw | None: ...
@@ -502,6 +503,9 @@ class Withdraw:
 
 def meant(labels: list[str], typed: str) -> str | None: ...
 def become_confined(arguments: list[str]) -> int: ...
-def launcher(read_only: Sequence[_Path], hidden: Sequence[_Path]) -> tuple[list[str], str, str]: ...
+@final
+class Sandbox: ...
+
+def find_sandbox(read_only: Sequence[_Path], hidden: Sequence[_Path]) -> tuple[Sandbox, str, str]: ...
 def builtin_modules() -> list[dict[str, Any]]: ...
 def no_module(name: str) -> str: ...

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from amplifier_core._native import AuditLog, Bundle, launcher
+from amplifier_core._native import AuditLog, Bundle, Sandbox, find_sandbox
 
 logger = logging.getLogger("amplifier_core.session")
 
@@ -43,25 +43,26 @@ class Protection:
                     f"the workspace `{self._workspace}` is in `{folder}`, which tools cannot change; choose another workspace"
                 )
 
-    def launcher(self, confine: bool | None) -> list[str]:
-        """The words to put before commands, so that they cannot change it either; none if they are not to be confined.
+    def sandbox(self, confine: bool | None) -> Sandbox | None:
+        """The sandbox of commands, in which they cannot change it either; none if they are not to be confined.
 
         With ``True``, it raises ``RuntimeError`` if this system cannot do that. With ``None``, it warns.
         """
         if confine is False or not (confine or self.places or self.hidden):
-            return []
+            return None
+        sandbox: Sandbox | None = None
         try:
             confining = _confining()
-            launching, level, reason = launcher(_real([*self.places, *confining]), self.hidden)
+            sandbox, level, reason = find_sandbox(_real([*self.places, *confining]), self.hidden)
         except (OSError, RuntimeError) as error:
-            launching, level, reason = [], "none", str(error)
+            level, reason = "none", str(error)
         if confine and level != "namespaces":
             raise RuntimeError(f"commands cannot be confined here: {reason}")
         if level == "none":
             logger.warning(
                 "commands are not confined here (%s): they can change what governs this session, and what records it", reason
             )
-            return launching
+            return sandbox
         if level == "landlock":
             logger.warning(
                 "commands are confined by Landlock alone here (%s): what governs and records this session is protected, "
@@ -71,7 +72,7 @@ class Protection:
         # File tools could reach it, too, if the environment is in the workspace.
         self.places = _real([*self.places, *confining])
         self._look_for_links(confine)
-        return launching
+        return sandbox
 
     def read_only(self) -> list[str]:
         """What programs of hooks cannot change, whatever their bundle allows them: all of this, and what confines them."""

@@ -18,6 +18,7 @@ from amplifier_core._native import (
     BundleHost,
     HookRegistry,
     HookResult,
+    Sandbox,
     Withdraw,
     builtin_modules,
     no_module,
@@ -311,7 +312,7 @@ async def _mount(
     name_session: Callable[[str, str], object] | None,
     follow: bool,
     protection: Protection | None = None,
-    launcher: Sequence[str] = (),
+    sandbox: Sandbox | None = None,
 ) -> MountedBundle:
     bundle = bundle if isinstance(bundle, Bundle) else load(bundle)
     coordinator = _Bare(target) if isinstance(target, HookRegistry) else target
@@ -326,7 +327,7 @@ async def _mount(
     check = None if protection is None else protection.check
     if protection is None:
         protection = Protection(bundle, getattr(coordinator, "audit", None), None, os.fspath(workspace))
-    host = BundleHost(workspace, name_session, protection.read_only(), protection.hidden, list(launcher))
+    host = BundleHost(workspace, name_session, protection.read_only(), protection.hidden, sandbox)
     mounted = MountedBundle(bundle, coordinator, host, check)
     await mounted._take(bundle)
     if follow:

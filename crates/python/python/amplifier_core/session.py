@@ -294,8 +294,8 @@ class Session:
         self._protection = Protection(bundle, audit, store, self._place)
         self._protection.check_workspace()
         can_start = workspace is not None or bool(settings.get("mcp"))
-        #: What stands before commands, and before the programs of hooks: these could run what commands have written.
-        self._launcher = self._protection.launcher(confine) if can_start else []
+        #: Commands run in it, and the programs of hooks: these could run what commands have written.
+        self._sandbox = self._protection.sandbox(confine) if can_start else None
         self.context = SessionContext(self)
         #: Emits events of the session, and routes what hooks say.
         self.coordinator: SessionCoordinator = _Coordinator(self, config)
@@ -318,7 +318,7 @@ class Session:
             mount_plan={} if workspace is None else {"workspace": self._place},
             protect=[*self._protection.places, *self._protection.names],
             hide=self._protection.hidden,
-            launcher=self._launcher,
+            sandbox=self._sandbox,
         )
 
     async def start(self) -> None:
@@ -355,7 +355,7 @@ class Session:
                         session.name = name
 
                 self._mounted = await _mount(
-                    self.coordinator, self._bundle, self._place, name_session, self._follow, self._protection, self._launcher
+                    self.coordinator, self._bundle, self._place, name_session, self._follow, self._protection, self._sandbox
                 )
             await self._kernel.start(*self._from)
             self._state = "running"

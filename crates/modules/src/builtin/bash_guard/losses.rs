@@ -1,6 +1,6 @@
 //! What a command destroys that is a loss, now that the files are known.
 
-use std::ffi::OsString;
+use amplifier_process::sandbox::Sandbox;
 
 use super::outputs;
 use super::places::{Where, is_below_temporary, is_nowhere, is_single_or_litter, locate, paths, plain};
@@ -11,16 +11,16 @@ use crate::shell::{Effects, Excuse, Place, is_litter_file};
 const FILES: usize = 64;
 
 /// The first loss that has no excuse, in words.
-pub(super) async fn why(effects: &Effects, scope: &Scope, launcher: &[OsString]) -> Option<String> {
+pub(super) async fn why(effects: &Effects, scope: &Scope, sandbox: &Sandbox) -> Option<String> {
     for loss in &effects.losses {
-        if !is_excused(&loss.excuse, scope, launcher).await {
+        if !is_excused(&loss.excuse, scope, sandbox).await {
             return Some(loss.why.clone());
         }
     }
     None
 }
 
-async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bool {
+async fn is_excused(excuse: &Excuse, scope: &Scope, sandbox: &Sandbox) -> bool {
     let are_few = |places: &[Place]| places.len() <= FILES;
     match excuse {
         Excuse::Never => false,
@@ -30,7 +30,7 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bo
                 are_known &= place.paths.is_some();
                 for path in paths(place) {
                     are_known = are_known
-                        && (is_below_temporary(path, scope) || outputs::is_output(path, scope, launcher).await);
+                        && (is_below_temporary(path, scope) || outputs::is_output(path, scope, sandbox).await);
                 }
             }
             are_known
@@ -55,8 +55,8 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bo
             !is_file(to)
                 || !is_file(from)
                 || locate(to, scope) != Where::Inside
-                || holds_no_work(to, scope, launcher).await
-                || !outputs::is_kept(paths(from), scope, launcher).await
+                || holds_no_work(to, scope, sandbox).await
+                || !outputs::is_kept(paths(from), scope, sandbox).await
         }
         Excuse::New(places) => {
             let mut are_new = are_few(places);
@@ -64,7 +64,7 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, launcher: &[OsString]) -> bo
                 are_new = are_new
                     && match locate(place, scope) {
                         Where::Temporary => true,
-                        Where::Inside => holds_no_work(place, scope, launcher).await,
+                        Where::Inside => holds_no_work(place, scope, sandbox).await,
                         Where::Outside(_) | Where::Unknown => false,
                     };
             }
@@ -81,14 +81,14 @@ fn is_no_file(place: &Place, scope: &Scope) -> bool {
 }
 
 /// `true` if there is nothing to lose at a place in the workspace: no file, a build output, or what programs leave behind.
-async fn holds_no_work(place: &Place, scope: &Scope, launcher: &[OsString]) -> bool {
+async fn holds_no_work(place: &Place, scope: &Scope, sandbox: &Sandbox) -> bool {
     if is_no_file(place, scope) {
         return true;
     }
     for path in paths(place) {
         let Some(path) = plain(path) else { return false };
         let is_litter = || path.rsplit('/').next().is_some_and(is_litter_file);
-        if !is_nowhere(path) && !is_litter() && !outputs::is_output(path, scope, launcher).await {
+        if !is_nowhere(path) && !is_litter() && !outputs::is_output(path, scope, sandbox).await {
             return false;
         }
     }

@@ -5,11 +5,11 @@ mod outputs;
 mod outside;
 mod places;
 
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
+use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -112,8 +112,8 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
         return Err(format!("`{both}` stands in `deny` and in `allow`: leave it in one of them"));
     }
-    let launcher = place.host.launcher(&Confine::default()).unwrap_or_default();
-    let guard = Guard { options, timeout, scope: place.host.scope.clone(), launcher };
+    let sandbox = place.host.sandbox_for(&Confine::default()).unwrap_or_default();
+    let guard = Guard { options, timeout, scope: place.host.scope.clone(), sandbox };
     Ok(vec![Part::guard(&["tool:pre"], guard).priority(GUARDS)])
 }
 
@@ -122,7 +122,7 @@ struct Guard {
     timeout: Duration,
     scope: Arc<Scope>,
     /// What confines the `git` that is asked about build outputs.
-    launcher: Vec<OsString>,
+    sandbox: Sandbox,
 }
 
 impl Hook for Guard {
@@ -164,7 +164,7 @@ impl Guard {
         if analysis.runs_download {
             concerns.push(((*unanalysable).into(), "it runs something that it downloads".to_owned()));
         }
-        if let Some(why) = losses::why(effects, &self.scope, &self.launcher).await {
+        if let Some(why) = losses::why(effects, &self.scope, &self.sandbox).await {
             concerns.push(((*destructive).into(), why));
         }
         if analysis.analysable && analysis.readonly && analysis.destructive.is_none() {

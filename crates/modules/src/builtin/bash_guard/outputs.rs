@@ -4,12 +4,17 @@ use std::ffi::OsString;
 use std::path::{Component, Path};
 use std::time::Duration;
 
+use amplifier_process::sandbox::Sandbox;
+
 use super::places::{folder, plain};
 use crate::builtin::status_context::git::git;
 use crate::condition::Scope;
 
 /// How long git may take. After that a folder counts as no output.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many bytes git may write: one is too many already.
+const MOST_LISTED: usize = 4096;
 
 /// Folders that tools make, and the files one of which lies beside them; none where the name alone says it.
 const OUTPUTS: [(&str, &[&str]); 36] = [
@@ -85,7 +90,7 @@ const PROJECT: &[&str] = &[
 
 /// Whether a path, or the folder of a pattern, is a build output in the workspace: by its name, and because git ignores it and
 /// keeps nothing of it. Where there is no repository, a file of the project has to lie beside it. What does not exist is no loss.
-pub(super) async fn is_output(path: &str, scope: &Scope, launcher: &[OsString]) -> bool {
+pub(super) async fn is_output(path: &str, scope: &Scope, sandbox: &Sandbox) -> bool {
     let Some(path) = plain(path).or_else(|| folder(path)) else { return false };
     let Ok(place) = scope.resolve(path) else { return false };
     let Ok(relative) = place.strip_prefix(scope.workspace()) else { return false };
@@ -103,7 +108,7 @@ pub(super) async fn is_output(path: &str, scope: &Scope, launcher: &[OsString]) 
     if place.symlink_metadata().is_err() {
         return true;
     }
-    match is_ignored(relative, scope.workspace(), launcher).await {
+    match is_ignored(relative, scope.workspace(), sandbox).await {
         Some(ignored) => ignored,
         None => {
             let above: std::path::PathBuf = names.iter().take(at).collect();
@@ -122,28 +127,41 @@ fn has_marker(name: &str, folder: &Path) -> bool {
 }
 
 /// Whether git ignores a path and keeps nothing below it; `None` where there is no repository, or git gives no answer.
-async fn is_ignored(path: &Path, workspace: &Path, launcher: &[OsString]) -> Option<bool> {
+async fn is_ignored(path: &Path, workspace: &Path, sandbox: &Sandbox) -> Option<bool> {
     // Ignored, though it may hold files that were added all the same.
-    let mut ignored = git(workspace, launcher);
-    ignored.args(["check-ignore", "--quiet", "--"]).arg(path);
-    let ended = tokio::time::timeout(PATIENCE, ignored.status()).await;
-    let Ok(ended) = ended else { return Some(false) };
-    match ended.ok()?.code() {
+    let ignored = git(workspace, sandbox).args(["check-ignore", "--quiet", "--"]).args([path]);
+    let ended = ignored.run(&[], PATIENCE, MOST_LISTED).await.ok()?;
+    if !ended.in_time {
+        return Some(false);
+    }
+    match ended.status?.code() {
         Some(0) => {}
         Some(1) => return Some(false),
         // Git refuses repositories of others; what it keeps is not known then.
-        _ => return workspace.ancestors().any(|folder| folder.join(".git").exists()).then_some(false),
+        _ => return has_repository(workspace).then_some(false),
     }
-    let mut kept = git(workspace, launcher);
-    kept.args(["ls-files", "--cached", "--"]).arg(path);
-    let kept = tokio::time::timeout(PATIENCE, kept.output()).await.ok().and_then(Result::ok);
-    Some(kept.is_some_and(|kept| kept.status.success() && kept.stdout.is_empty()))
+    Some(lists_any([path], workspace, sandbox).await == Some(false))
 }
 
-/// `true` if git keeps one of these files.
-pub(super) async fn is_kept(paths: &[String], scope: &Scope, launcher: &[OsString]) -> bool {
-    let mut kept = git(scope.workspace(), launcher);
-    kept.args(["ls-files", "--cached", "--"]).args(paths);
-    let kept = tokio::time::timeout(PATIENCE, kept.output()).await.ok().and_then(Result::ok);
-    kept.is_some_and(|kept| kept.status.success() && !kept.stdout.is_empty())
+/// `true` if git keeps one of these files, or does not say.
+pub(super) async fn is_kept(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
+    let workspace = scope.workspace();
+    lists_any(paths, workspace, sandbox).await.unwrap_or_else(|| has_repository(workspace))
+}
+
+fn has_repository(workspace: &Path) -> bool {
+    workspace.ancestors().any(|folder| folder.join(".git").exists())
+}
+
+/// Whether git lists any file at or below these paths; `None` if it gives no answer.
+async fn lists_any(
+    paths: impl IntoIterator<Item = impl Into<OsString>>,
+    workspace: &Path,
+    sandbox: &Sandbox,
+) -> Option<bool> {
+    let listing = git(workspace, sandbox).args(["ls-files", "--cached", "--"]).args(paths);
+    let listed = listing.run(&[], PATIENCE, MOST_LISTED).await.ok()?;
+    // A list that is cut short is not empty.
+    let is_answer = listed.stdout.is_too_much() || listed.status.is_some_and(|status| status.success());
+    (listed.in_time && is_answer).then_some(!listed.stdout.bytes.is_empty())
 }

@@ -1,7 +1,8 @@
 //! What linters may do: they read what the agent wrote, and some run it.
 
-use std::ffi::OsString;
 use std::sync::Arc;
+
+use amplifier_process::sandbox::Sandbox;
 
 use super::Place;
 use crate::bundle::{Confine, Confinement, MayWrite};
@@ -9,15 +10,15 @@ use crate::bundle::{Confine, Confinement, MayWrite};
 /// What they may do unless something else is said.
 const USUAL: Confine = Confine { network: false, write: MayWrite::Temporary };
 
-/// What stands before the command of a linter.
+/// The sandbox of a linter.
 #[derive(Clone, Debug)]
 pub(super) enum Launcher {
-    /// Words that confine it.
-    Confined(Arc<[OsString]>),
+    /// One that confines it.
+    Confined(Sandbox),
     /// Nothing, because that is what the user wants, or there is nothing here that confines.
     Free,
-    /// What stands before the agent's commands, because the system cannot do more; this is why.
-    Weaker { words: Arc<[OsString]>, why: Arc<str> },
+    /// That of the agent's commands, because the system cannot do more; this is why.
+    Weaker { sandbox: Sandbox, why: Arc<str> },
 }
 
 impl Launcher {
@@ -26,22 +27,22 @@ impl Launcher {
         let host = place.host;
         let confine = match options {
             Some(Confinement::Off(_)) if place.is_own => return Ok(Self::Free),
-            Some(Confinement::Off(_)) => return Ok(Self::Confined(host.usual_launcher(&[])?.into())),
+            Some(Confinement::Off(_)) => return Ok(Self::Confined(host.usual_sandbox(&[])?)),
             Some(Confinement::To(confine)) => confine,
             None if !host.confines() => return Ok(Self::Free),
             None => USUAL,
         };
-        match (host.launcher(&confine), options) {
-            (Ok(words), _) => Ok(Self::Confined(words.into())),
-            (Err(why), None) => Ok(Self::Weaker { words: host.usual_launcher(&[])?.into(), why: why.into() }),
+        match (host.sandbox_for(&confine), options) {
+            (Ok(sandbox), _) => Ok(Self::Confined(sandbox)),
+            (Err(why), None) => Ok(Self::Weaker { sandbox: host.usual_sandbox(&[])?, why: why.into() }),
             (Err(why), Some(_)) => Err(format!("`confine`: it cannot be confined: {why}")),
         }
     }
 
-    pub(super) fn words(&self) -> &[OsString] {
+    pub(super) fn sandbox(&self) -> Sandbox {
         match self {
-            Self::Confined(words) | Self::Weaker { words, .. } => words,
-            Self::Free => &[],
+            Self::Confined(sandbox) | Self::Weaker { sandbox, .. } => sandbox.clone(),
+            Self::Free => Sandbox::default(),
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use amplifier_process::{CompletedProcess, describe};
 use globset::GlobSet;
 
 use super::launcher::Launcher;
-use crate::transport::{Program, Ran, describe, head, run};
+use crate::transport::{Program, head};
 use crate::trust::Held;
 
 /// How many bytes a linter may write, to stdout and to stderr.
@@ -53,14 +54,14 @@ pub(super) enum Said {
 impl Linter {
     /// Runs it on a file of the workspace.
     pub(super) async fn look_at(&self, file: &Path, workspace: &Path) -> Said {
-        let program = Program::new(self.command_for(file)).launcher(self.launcher.words());
+        let program = Program::new(self.command_for(file)).sandbox(self.launcher.sandbox());
         let program = program.folder(workspace).held(self.held.clone());
         match program.changed().await {
             Ok(None) => {}
             Ok(Some(why)) => return self.broke(&why),
             Err(error) => return self.broke(&error.to_string()),
         }
-        match run(&program, &[], self.timeout, MOST_OUTPUT).await {
+        match program.run(&[], self.timeout, MOST_OUTPUT).await {
             Ok(ran) if self.could_not_start(&ran) && self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,
             Ok(ran) => self.conclude(&ran),
             Err(_) if self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,
@@ -69,9 +70,9 @@ impl Linter {
     }
 
     /// Whether the launcher ran, and could not start the linter.
-    fn could_not_start(&self, ran: &Ran) -> bool {
+    fn could_not_start(&self, ran: &CompletedProcess) -> bool {
         let code = ran.status.and_then(|status| status.code());
-        !self.launcher.words().is_empty() && matches!(code, Some(126 | 127)) && ran.stderr.bytes.starts_with(LAUNCHER)
+        !self.launcher.sandbox().is_none() && matches!(code, Some(126 | 127)) && ran.stderr.bytes.starts_with(LAUNCHER)
     }
 
     fn command_for(&self, file: &Path) -> Vec<String> {
@@ -81,7 +82,7 @@ impl Linter {
         self.command.iter().map(|word| word.replace("{file}", &file)).collect()
     }
 
-    fn conclude(&self, ran: &Ran) -> Said {
+    fn conclude(&self, ran: &CompletedProcess) -> Said {
         let (stdout, stderr) = (head(&ran.stdout.bytes, KEPT), head(&ran.stderr.bytes, KEPT));
         if ran.stdout.is_too_much() || ran.stderr.is_too_much() {
             return self.broke("it wrote more than it may, and was ended");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,15 +91,15 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if confine.is_some() && command.is_none() {
         return Err("`confine` is for a `command`, which is not there".to_owned());
     }
-    let launcher = match confine {
-        _ if command.is_none() => Ok(Vec::new()),
-        Some(Confinement::To(confine)) => place.host.launcher(&confine),
-        Some(Confinement::Off(_)) if place.is_own => Ok(Vec::new()),
-        Some(Confinement::Off(_)) | None => place.host.usual_launcher(&[]),
+    let sandbox = match confine {
+        _ if command.is_none() => Ok(Sandbox::default()),
+        Some(Confinement::To(confine)) => place.host.sandbox_for(&confine),
+        Some(Confinement::Off(_)) if place.is_own => Ok(Sandbox::default()),
+        Some(Confinement::Off(_)) | None => place.host.usual_sandbox(&[]),
     };
-    let launcher = launcher.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?;
+    let sandbox = sandbox.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?;
     let command = command.map(program).transpose()?;
-    let command = command.map(|program| program.launcher(launcher).folder(place.folder).held(place.held.clone()));
+    let command = command.map(|program| program.sandbox(sandbox).folder(place.folder).held(place.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {

@@ -4,11 +4,13 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Duration;
 
+use amplifier_process::describe;
+use amplifier_process::sandbox::Sandbox;
 use tokio::time::timeout;
 
 use super::Notification;
 use crate::host::Host;
-use crate::transport::{Post, Program, describe, run};
+use crate::transport::{Post, Program};
 use crate::trust::is_changeable;
 
 /// How many bytes a program may write.
@@ -31,7 +33,7 @@ impl Ways {
         let desktop = async {
             if let Some(program) = &self.desktop {
                 // Without a desktop there is nothing to say about this.
-                let _ = run(&told(program, notification), &[], self.timeout, MOST_OUTPUT).await;
+                let _ = told(program, notification).run(&[], self.timeout, MOST_OUTPUT).await;
             }
         };
         let bell = async {
@@ -46,7 +48,7 @@ impl Ways {
                 Ok(Some(why)) => return tracing::warn!(why, "the command for notifications does not run"),
                 Err(error) => return tracing::warn!(%error, "the command for notifications does not run"),
             }
-            match run(program, &json, self.timeout, MOST_OUTPUT).await {
+            match program.run(&json, self.timeout, MOST_OUTPUT).await {
                 Ok(ran) if ran.in_time && ran.status.is_some_and(|status| status.success()) => {}
                 Ok(ran) => tracing::warn!("the command for notifications {}", describe(ran.status)),
                 Err(error) => tracing::warn!(%error, "the command for notifications does not run"),
@@ -72,8 +74,8 @@ pub(super) fn desktop(host: &Host) -> Result<Program, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(NAME)).find(|program| program.is_file());
     let Some(program) = found else { return Ok(Program::new([NAME])) };
-    let launcher = if is_changeable(&program) { host.usual_launcher(&[])? } else { Vec::new() };
-    Ok(Program::new([program]).launcher(launcher))
+    let sandbox = if is_changeable(&program) { host.usual_sandbox(&[])? } else { Sandbox::default() };
+    Ok(Program::new([program]).sandbox(sandbox))
 }
 
 fn told(program: &Program, notification: &Notification) -> Program {

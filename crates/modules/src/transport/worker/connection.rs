@@ -5,14 +5,14 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use amplifier_core::{HookError, HookResult};
+use amplifier_process::{OutputBuffer, Process, describe, read, write};
 use tokio::io::AsyncReadExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::WorkerOptions;
 use super::slot::Ask;
-use crate::transport::process::{self, Output, Process};
-use crate::transport::{head, protocol};
+use crate::transport::{head, program, protocol};
 
 /// How many answers a worker may owe.
 const MOST_OWED: usize = 1024;
@@ -72,12 +72,12 @@ impl Connection {
             written: 0,
             answers: Answers {
                 owed: HashMap::new(),
-                stdout: Output::new(options.most_output),
+                stdout: OutputBuffer::new(options.most_output),
                 searched: 0,
                 heard: Instant::now(),
                 any: false,
             },
-            log: Log { hook: options.name.clone(), stderr: Output::new(KEPT), begun: 0, logged: 0 },
+            log: Log { hook: options.name.clone(), stderr: OutputBuffer::new(KEPT), begun: 0, logged: 0 },
             longest_silence: options.timeout.saturating_mul(2).min(AGES),
         }
     }
@@ -85,7 +85,7 @@ impl Connection {
     /// Passes requests and answers on.
     pub(super) async fn serve(&mut self, first: Ask, asks: &mut mpsc::Receiver<Ask>) -> End {
         let misbehaved = |what| End::Broken(Broken::Misbehaved(what));
-        let mut ended = std::pin::pin!(self.process.group.leader_ended());
+        let mut ended = std::pin::pin!(self.process.ended());
         self.accept(first);
         loop {
             let Self { process: Process { stdin, stdout, stderr, .. }, line, written, answers, log, .. } = self;
@@ -96,7 +96,7 @@ impl Connection {
                     Some(ask) => self.accept(ask),
                     None => return End::Dropped,
                 },
-                more = process::write(stdin, &line[*written..]), if is_writing => match more {
+                more = write(stdin, &line[*written..]), if is_writing => match more {
                     Ok(more) => *written += more,
                     Err(_) => return closed("stdin", ended).await,
                 },
@@ -108,7 +108,7 @@ impl Connection {
                         Ok(()) => log.logged = 0,
                     }
                 }
-                read = stderr.read_buf(&mut log.stderr.bytes), if log.stderr.is_open => {
+                read = read(stderr, &mut log.stderr.bytes), if log.stderr.is_open => {
                     log.stderr.took(read);
                     log.write();
                 }
@@ -134,16 +134,18 @@ impl Connection {
     pub(super) async fn fail(self, broken: Broken) -> Failure {
         let Self { process, mut answers, mut log, .. } = self;
         let ended = process.end().await;
-        log.stderr.drain(&ended.stderr);
+        if let Some(pipe) = &ended.stderr {
+            log.stderr.drain(pipe);
+        }
         log.write();
         // What it answered before it ended counts; after a line that is no answer there is none.
         answers.stdout.drain(&ended.stdout);
         let _ = answers.take();
         let what = match broken {
             Broken::Misbehaved(what) => format!("the worker {what}"),
-            Broken::Gone => format!("the worker {}", process::describe(ended.status)),
+            Broken::Gone => format!("the worker {}", describe(ended.status)),
         };
-        let why = process::with_stderr(what, &log.stderr.bytes);
+        let why = program::with_stderr(what, &log.stderr.bytes);
         for (_, reply) in answers.owed {
             let _ = reply.send(Err(HookError::Failed(why.clone())));
         }
@@ -165,7 +167,7 @@ async fn closed(pipe: &str, ended: impl Future<Output = ()>) -> End {
 /// one to a question that nobody asked.
 struct Answers {
     owed: HashMap<u64, oneshot::Sender<Result<HookResult, HookError>>>,
-    stdout: Output,
+    stdout: OutputBuffer,
     /// How much of stdout has no line break: a long line that comes in small pieces is not searched again for each.
     searched: usize,
     /// When the worker last answered, or began to owe something.
@@ -209,7 +211,7 @@ impl Answers {
 /// What a worker writes to stderr.
 struct Log {
     hook: String,
-    stderr: Output,
+    stderr: OutputBuffer,
     /// Where the line begins that is not logged yet.
     begun: usize,
     logged: usize,

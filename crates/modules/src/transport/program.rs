@@ -1,0 +1,200 @@
+//! The program of a hook.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{HookError, HookResult};
+use amplifier_process::sandbox::{PIN_MISMATCH_TEXT, Sandbox};
+use amplifier_process::{Command, CompletedProcess, Environment, Process};
+
+use super::{TransportError, runtime, tail, variables::expanded};
+use crate::trust::Held;
+
+/// How much of stderr is part of an error's text.
+const LONGEST_STDERR: usize = 1000;
+
+/// A program and the surroundings in which it runs.
+///
+/// It gets the environment of the agent, but for variables whose names look like secrets (with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL` or
+/// `PRIVATE` in them) and those that make an interpreter run other code (`LD_PRELOAD`, `BASH_ENV`, `PYTHONPATH`). To hand such a one over, name it:
+/// `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`. Python does not import from the user's site-packages.
+///
+/// ```
+/// use amplifier_modules::transport::Program;
+///
+/// let listed = Program::new(["ruff", "check", "."]);
+/// let line = Program::line("ruff check . | head -20");
+/// ```
+#[derive(Clone)]
+pub struct Program {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it runs; the folder of the agent if not given.
+    pub folder: Option<PathBuf>,
+    /// Variables beside those of the agent. `${NAME}` in a value is a variable of the agent.
+    pub environment: Vec<(String, String)>,
+    sandbox: Sandbox,
+    /// The folders that Python imports from beside its own, if it does not import from wherever its script is.
+    python_path: Option<Vec<PathBuf>>,
+    held: Option<Arc<Held>>,
+}
+
+impl Program {
+    /// A program with its arguments.
+    pub fn new(command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            folder: None,
+            environment: Vec::new(),
+            sandbox: Sandbox::default(),
+            python_path: None,
+            held: None,
+        }
+    }
+
+    /// A line for the shell.
+    pub fn line(line: impl Into<OsString>) -> Self {
+        // With its path, so that it is found whatever `PATH` the hook is given.
+        Self::new(["/bin/sh".into(), "-c".into(), line.into()])
+    }
+
+    /// Runs in a sandbox.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Has Python import from these folders, which commands of the agent cannot change, and not from wherever its script is.
+    #[must_use]
+    pub(crate) fn python_path(mut self, folders: Vec<PathBuf>) -> Self {
+        self.python_path = Some(folders);
+        self
+    }
+
+    /// Runs in another folder.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets a variable; `${NAME}` in its value is a variable of the agent.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Runs only while these files are as they were trusted.
+    #[must_use]
+    pub(crate) fn held(mut self, held: Option<Arc<Held>>) -> Self {
+        self.held = held;
+        self
+    }
+
+    /// Denies if a file is not as it was trusted: a guard must not be got around by changing its program, whatever its `on_error` says.
+    pub(super) async fn denied(&self) -> Result<Option<HookResult>, HookError> {
+        Ok(self.changed().await?.map(HookResult::deny))
+    }
+
+    /// Which file is not as it was trusted, in words.
+    pub(crate) async fn changed(&self) -> Result<Option<String>, HookError> {
+        let Some(held) = self.held.clone() else { return Ok(None) };
+        let checked = tokio::task::spawn_blocking(move || held.check()).await;
+        let checked = checked.map_err(|error| HookError::Failed(format!("files could not be looked at: {error}")))?;
+        Ok(checked.err())
+    }
+
+    /// Turns the failure of a program whose files had other bytes when it was started than when they were looked at into a denial, as
+    /// [`denied`](Self::denied) does.
+    pub(super) fn denying_changed(&self, answer: Result<HookResult, HookError>) -> Result<HookResult, HookError> {
+        match answer {
+            Err(error) if !self.sandbox.is_none() && error.to_string().contains(PIN_MISMATCH_TEXT) => {
+                Ok(HookResult::deny("a file of the hook changed while it was started, so it did not run"))
+            }
+            answer => answer,
+        }
+    }
+
+    /// Puts in what the values name.
+    pub(super) fn resolve(mut self, hook: &str) -> Result<Self, TransportError> {
+        if self.command.first().is_none_or(|program| program.is_empty()) {
+            return Err(TransportError::NoCommand { hook: hook.to_owned() });
+        }
+        for (name, value) in &mut self.environment {
+            *value = expanded(hook, name, value)?;
+        }
+        Ok(self)
+    }
+
+    /// Runs it with this input, for at most so long; it may write so many bytes to each of its outputs.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    ///
+    /// # Cancel safety
+    /// Dropping the future kills the program and all that descends from it.
+    pub(crate) async fn run(&self, input: &[u8], limit: Duration, most: usize) -> Result<CompletedProcess, HookError> {
+        runtime()?;
+        self.to_command().run(input, limit, most).await.map_err(|error| self.not_started(&error))
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub(super) fn start(&self) -> Result<Process, HookError> {
+        self.to_command().start().map_err(|error| self.not_started(&error))
+    }
+
+    fn not_started(&self, error: &io::Error) -> HookError {
+        let program = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+        HookError::Failed(format!("`{program}` cannot be started: {error}; check that program and folder exist"))
+    }
+
+    fn to_command(&self) -> Command {
+        let (program, arguments) =
+            self.command.split_first().map_or((OsStr::new(""), &[][..]), |(program, rest)| (program, rest));
+        let pins = self.held.as_ref().map(|held| held.pinned_files()).unwrap_or_default();
+        let mut command =
+            Command::new(program, Environment::Hooks).args(arguments).sandbox(&self.sandbox.pinning(&pins));
+        if let Some(folder) = &self.folder {
+            command = command.folder(folder);
+        }
+        // What a command of the agent wrote into the user's site-packages is not imported, nor run as a `.pth` file.
+        command = command.variable("PYTHONNOUSERSITE", "1");
+        if let Some(folders) = &self.python_path {
+            command = command.variable("PYTHONSAFEPATH", "1");
+            if let Some(folders) = std::env::join_paths(folders).ok().filter(|folders| !folders.is_empty()) {
+                command = command.variable("PYTHONPATH", folders);
+            }
+        }
+        self.environment.iter().fold(command, |command, (name, value)| command.variable(name, value))
+    }
+}
+
+/// The values of variables may be secrets.
+impl fmt::Debug for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.environment.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("Program")
+            .field("command", &self.command)
+            .field("folder", &self.folder)
+            .field("environment", &names)
+            .finish()
+    }
+}
+
+/// What happened, and what the process said last.
+pub(super) fn with_stderr(what: String, stderr: &[u8]) -> String {
+    match tail(stderr, LONGEST_STDERR) {
+        said if said.is_empty() => what,
+        said => format!("{what}; its stderr ends with: {said}"),
+    }
+}

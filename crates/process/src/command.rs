@@ -1,0 +1,170 @@
+//! A program to start, and its surroundings.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::io::Errno;
+use tokio::net::unix::pipe;
+
+use crate::environment::is_for_loader;
+use crate::sandbox::Sandbox;
+use crate::{Environment, Process};
+
+/// A program to start: its arguments, environment, folder and sandbox.
+///
+/// ```
+/// use amplifier_process::{Command, Environment};
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let completed = Command::new("cat", Environment::Commands).run(b"text", std::time::Duration::from_secs(10), 1024).await?;
+/// assert_eq!(completed.stdout.bytes, b"text");
+/// # std::io::Result::Ok(()) })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct Command {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) folder: Option<PathBuf>,
+    environment: Environment,
+    variables: Vec<(OsString, OsString)>,
+    pub(crate) has_input: bool,
+    pub(crate) is_merged: bool,
+    sandbox: Sandbox,
+}
+
+impl Command {
+    /// A program with this environment, in the folder of this process, without a sandbox.
+    pub fn new(program: impl Into<OsString>, environment: Environment) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            folder: None,
+            environment,
+            variables: Vec::new(),
+            has_input: true,
+            is_merged: false,
+            sandbox: Sandbox::default(),
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Runs in another folder.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// Has nothing to read.
+    #[must_use]
+    pub fn without_input(mut self) -> Self {
+        self.has_input = false;
+        self
+    }
+
+    /// Writes errors to its output, so that what it writes stays in order.
+    #[must_use]
+    pub fn with_errors_in_output(mut self) -> Self {
+        self.is_merged = true;
+        self
+    }
+
+    /// Runs in a sandbox.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: &Sandbox) -> Self {
+        self.sandbox = sandbox.clone();
+        self
+    }
+
+    /// Starts it, in a process group of its own: in a sandbox, in a session of its own. Needs a tokio runtime.
+    ///
+    /// This process may be large, so it must not be forked. Nothing here keeps the standard library from `posix_spawn`: a process group and (since glibc 2.29) a
+    /// folder do not; only a `PATH` of its own for a program that is given without its path does.
+    ///
+    /// # Errors
+    /// If it cannot be started. In a sandbox, a program that is missing ends with exit code 127 instead.
+    ///
+    /// # Cancel safety
+    /// Dropping the process kills it and all that descends from it.
+    pub fn start(&self) -> io::Result<Process> {
+        let words = self.words();
+        let (program, arguments) = words.split_first().ok_or(Errno::INVAL)?;
+        let mut command = tokio::process::Command::new(program);
+        command.args(arguments);
+        // A process that leads a group cannot start a session.
+        if self.sandbox.is_none() {
+            command.process_group(0);
+        }
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        for name in self.environment.removed() {
+            command.env_remove(name);
+        }
+        command
+            .envs(self.variables.iter().filter(|variable| !self.is_late(variable)).map(|(name, value)| (name, value)));
+        command.stdin(if self.has_input { Stdio::piped() } else { Stdio::null() });
+        let (stdout, writer) = io::pipe()?;
+        let stderr = if self.is_merged {
+            command.stderr(writer.try_clone()?);
+            None
+        } else {
+            let (stderr, writer) = io::pipe()?;
+            command.stderr(writer);
+            Some(pipe::Receiver::from_owned_fd(stderr.into())?)
+        };
+        let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
+        let child = command.stdout(writer).kill_on_drop(true).spawn()?;
+        Process::new(child, stdout, stderr)
+    }
+
+    /// The words of the sandbox, the command, and between them what sets the variables that a launcher must not see.
+    fn words(&self) -> Vec<OsString> {
+        let mut words = self.sandbox.words().to_vec();
+        let late = self.variables.iter().filter(|variable| self.is_late(variable));
+        let late: Vec<OsString> = late.map(|(name, value)| [name.as_os_str(), value].join(OsStr::new("="))).collect();
+        if !late.is_empty() {
+            words.push("/usr/bin/env".into());
+            words.extend(late);
+        }
+        words.push(self.program.clone());
+        words.extend(self.arguments.iter().cloned());
+        words
+    }
+
+    /// `true` if a variable would make the loader put other code into a launcher, before that enters the sandbox.
+    fn is_late(&self, (name, _): &(OsString, OsString)) -> bool {
+        !self.sandbox.is_none() && is_for_loader(name)
+    }
+}
+
+/// The values of variables may be secrets.
+impl fmt::Debug for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&OsString> = self.variables.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("Command")
+            .field("program", &self.program)
+            .field("arguments", &self.arguments)
+            .field("folder", &self.folder)
+            .field("variables", &names)
+            .finish_non_exhaustive()
+    }
+}

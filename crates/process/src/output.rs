@@ -1,0 +1,58 @@
+//! What a program writes, up to a limit.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::io::retry_on_intr;
+
+/// How much is read of what is still in a pipe at the end: as much as fits into the largest.
+const PIPE: usize = 1024 * 1024;
+
+/// What a process wrote to one of its outputs.
+#[derive(Debug)]
+pub struct OutputBuffer {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    limit: usize,
+    /// `true` until the process closes the output.
+    pub is_open: bool,
+}
+
+impl OutputBuffer {
+    /// For so many bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { bytes: Vec::new(), limit, is_open: true }
+    }
+
+    /// Takes in the result of a read: nothing read is the end.
+    pub fn took(&mut self, read: io::Result<usize>) {
+        self.is_open = matches!(read, Ok(1..));
+    }
+
+    /// `true` if there was more than the limit.
+    pub fn is_too_much(&self) -> bool {
+        self.bytes.len() > self.limit
+    }
+
+    /// Takes what is in the pipe.
+    pub fn drain(&mut self, pipe: impl AsFd) {
+        let Self { bytes, limit, .. } = self;
+        drain(pipe, |more| {
+            bytes.extend_from_slice(more);
+            bytes.len() <= *limit
+        });
+    }
+}
+
+/// Gives what is in a pipe to a function that says whether it wants more, and does not wait: a process that left the group may hold the pipe open for ever.
+pub fn drain(pipe: impl AsFd, mut push: impl FnMut(&[u8]) -> bool) {
+    let mut bytes = [0; 16 * 1024];
+    let mut left = PIPE;
+    // Not `try_read`: it knows of what was written only after the runtime has looked.
+    while let Ok(read @ 1..) = retry_on_intr(|| rustix::io::read(&pipe, &mut bytes)) {
+        left = left.saturating_sub(read);
+        if !push(&bytes[..read]) || left == 0 {
+            break;
+        }
+    }
+}

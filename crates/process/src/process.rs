@@ -1,0 +1,115 @@
+//! A process with all that descends from it.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStdin};
+use tokio::time::timeout;
+
+use crate::ProcessGroup;
+
+/// How long a process that was killed may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+
+/// A process in a process group of its own, which ends when this is dropped, with all that descends from it.
+#[derive(Debug)]
+pub struct Process {
+    running: RunningProcess,
+    /// What it reads, if anything.
+    pub stdin: Option<ChildStdin>,
+    /// What it writes.
+    pub stdout: pipe::Receiver,
+    /// What it writes to standard error; none if that is part of its output.
+    pub stderr: Option<pipe::Receiver>,
+}
+
+/// A process without its pipes. It ends when this is dropped, with all that descends from it.
+#[derive(Debug)]
+pub struct RunningProcess {
+    // INVARIANT: dropped before `child`. Until the child is waited for, its id, which is that of the group, cannot become another's.
+    group: ProcessGroup,
+    child: Child,
+}
+
+/// What is left of a process.
+#[derive(Debug)]
+pub struct ProcessExit {
+    /// How it ended, if that is known.
+    pub status: Option<ExitStatus>,
+    /// The pipe that it wrote to.
+    pub stdout: pipe::Receiver,
+    /// The pipe that it wrote errors to.
+    pub stderr: Option<pipe::Receiver>,
+}
+
+impl Process {
+    pub(crate) fn new(mut child: Child, stdout: pipe::Receiver, stderr: Option<pipe::Receiver>) -> io::Result<Self> {
+        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(Errno::SRCH)?;
+        let stdin = child.stdin.take();
+        Ok(Self::from_parts(group, child, stdin, stdout, stderr))
+    }
+
+    pub(crate) fn from_parts(
+        group: ProcessGroup,
+        child: Child,
+        stdin: Option<ChildStdin>,
+        stdout: pipe::Receiver,
+        stderr: Option<pipe::Receiver>,
+    ) -> Self {
+        Self { running: RunningProcess { group, child }, stdin, stdout, stderr }
+    }
+
+    /// Returns when the process has ended.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        // A thread waits, because the runtime cannot wait for a process and leave it there.
+        let ended = tokio::task::spawn_blocking(self.running.group.wait_for_leader());
+        async move {
+            let _ = ended.await;
+        }
+    }
+
+    /// The process and its pipes, for one who hands them on: standard input, output and error.
+    pub fn into_parts(self) -> (RunningProcess, Option<ChildStdin>, pipe::Receiver, Option<pipe::Receiver>) {
+        (self.running, self.stdin, self.stdout, self.stderr)
+    }
+
+    /// Ends the process, if it still runs, and all that descends from it.
+    pub async fn end(self) -> ProcessExit {
+        let Self { running: RunningProcess { group, mut child }, stdin, stdout, stderr } = self;
+        drop(group);
+        // Only now, so that the end of its input is not what ended it.
+        drop(stdin);
+        let status = timeout(GONE_WITHIN, child.wait()).await.ok().and_then(Result::ok);
+        ProcessExit { status, stdout, stderr }
+    }
+}
+
+/// Writes some of the bytes; waits for ever if there is nowhere to write to.
+pub async fn write(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
+    match stdin {
+        Some(stdin) => stdin.write(bytes).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads some bytes; waits for ever if there is nothing to read from.
+pub async fn read(pipe: &mut Option<pipe::Receiver>, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    match pipe {
+        Some(pipe) => pipe.read_buf(bytes).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How a process ended, in words.
+pub fn describe(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with exit code {code}"),
+        Some((None, Some(signal))) => format!("was ended by signal {signal}"),
+        _ => "ended, and its exit code is not known".to_owned(),
+    }
+}

@@ -1,0 +1,73 @@
+//! One run of a program, from its start to its end.
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+use crate::process::{read, write};
+use crate::{Command, OutputBuffer, Process};
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct CompletedProcess {
+    /// How it ended, if that is known.
+    pub status: Option<ExitStatus>,
+    /// What it wrote.
+    pub stdout: OutputBuffer,
+    /// What it wrote to standard error.
+    pub stderr: OutputBuffer,
+    /// `true` if it ended by itself, or wrote too much, before its time was up.
+    pub in_time: bool,
+}
+
+impl Command {
+    /// Runs the program with this input, for at most so long; it may write so many bytes to each of its outputs.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    ///
+    /// # Cancel safety
+    /// Dropping the future kills the program and all that descends from it.
+    pub async fn run(&self, input: &[u8], limit: Duration, most: usize) -> io::Result<CompletedProcess> {
+        let mut run = Run { process: self.start()?, stdout: OutputBuffer::new(most), stderr: OutputBuffer::new(most) };
+        let in_time = timeout(limit, run.exchange(input)).await.is_ok();
+        let Run { process, mut stdout, mut stderr } = run;
+        let ended = process.end().await;
+        stdout.drain(&ended.stdout);
+        if let Some(pipe) = &ended.stderr {
+            stderr.drain(pipe);
+        }
+        Ok(CompletedProcess { status: ended.status, stdout, stderr, in_time })
+    }
+}
+
+struct Run {
+    process: Process,
+    stdout: OutputBuffer,
+    stderr: OutputBuffer,
+}
+
+impl Run {
+    /// Writes the input and takes in what is written, all at once, until the program has ended or written too much.
+    async fn exchange(&mut self, mut input: &[u8]) {
+        let Self { process, stdout, stderr } = self;
+        let mut ended = std::pin::pin!(process.ended());
+        while !stdout.is_too_much() && !stderr.is_too_much() {
+            tokio::select! {
+                () = &mut ended => return,
+                written = write(&mut process.stdin, input) => {
+                    // A program need not read its input: if it does not, there is no more to write.
+                    input = &input[written.unwrap_or(input.len())..];
+                    if input.is_empty() {
+                        process.stdin = None;
+                    }
+                }
+                read = process.stdout.read_buf(&mut stdout.bytes), if stdout.is_open => stdout.took(read),
+                read = read(&mut process.stderr, &mut stderr.bytes), if stderr.is_open => stderr.took(read),
+            }
+        }
+    }
+}
