@@ -105,6 +105,8 @@ pub async fn prepare(
     let followed = bundles.follow(config, home, &hooks, host, &log, &protection)?;
     levels.apply(&mut limits);
     let workspace = protection.of_files(workspace);
+    // For the first command, while the session starts.
+    sandbox.prepare();
     let workspace = workspace.sandboxed(sandbox.clone());
     if let Some(warning) = level.warning() {
         screen.note(&warning);

@@ -23,6 +23,8 @@ mod pins;
 mod processes;
 #[path = "sandbox/terminals.rs"]
 mod terminals;
+#[path = "sandbox/waiting.rs"]
+mod waiting;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

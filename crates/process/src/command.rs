@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 
 use crate::environment::is_for_loader;
 use crate::sandbox::Sandbox;
-use crate::{Environment, Process};
+use crate::{Environment, Process, ProcessGroup};
 
 /// A program to start: its arguments, environment, folder and sandbox.
 ///
@@ -104,6 +104,9 @@ impl Command {
     /// # Cancel safety
     /// Dropping the process kills it and all that descends from it.
     pub fn start(&self) -> io::Result<Process> {
+        if let Some(process) = self.sandbox.start_waiting(self) {
+            return Ok(process);
+        }
         let words = self.words();
         let (program, arguments) = words.split_first().ok_or(Errno::INVAL)?;
         let mut command = tokio::process::Command::new(program);
@@ -120,7 +123,14 @@ impl Command {
         }
         command
             .envs(self.variables.iter().filter(|variable| !self.is_late(variable)).map(|(name, value)| (name, value)));
-        command.stdin(if self.has_input { Stdio::piped() } else { Stdio::null() });
+        let stdin = if self.has_input {
+            let (reader, writer) = io::pipe()?;
+            command.stdin(reader);
+            Some(pipe::Sender::from_owned_fd(writer.into())?)
+        } else {
+            command.stdin(Stdio::null());
+            None
+        };
         let (stdout, writer) = io::pipe()?;
         let stderr = if self.is_merged {
             command.stderr(writer.try_clone()?);
@@ -132,7 +142,16 @@ impl Command {
         };
         let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
         let child = command.stdout(writer).kill_on_drop(true).spawn()?;
-        Process::new(child, stdout, stderr)
+        // The pipes that were handed over are closed here.
+        drop(command);
+        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(Errno::SRCH)?;
+        Ok(Process::new(group, child, None, stdin, stdout, stderr, self.sandbox.clone()))
+    }
+
+    /// All variables that the program gets.
+    pub(crate) fn all_variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        let is_set = |name: &OsStr| self.variables.iter().any(|(set, _)| set == name);
+        self.environment.inherited().filter(move |(name, _)| !is_set(name)).chain(self.variables.iter().cloned())
     }
 
     /// The words of the sandbox, the command, and between them what sets the variables that a launcher must not see.

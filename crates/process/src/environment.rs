@@ -86,6 +86,11 @@ impl Environment {
         }
     }
 
+    /// The variables that a program inherits.
+    pub(crate) fn inherited(self) -> impl Iterator<Item = (OsString, OsString)> {
+        std::env::vars_os().filter(move |(name, _)| self.inherits(name))
+    }
+
     /// The names of the variables that it does not inherit.
     pub(crate) fn removed(self) -> impl Iterator<Item = OsString> {
         std::env::vars_os().map(|(name, _)| name).filter(move |name| !self.inherits(name))

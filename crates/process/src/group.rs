@@ -32,6 +32,18 @@ impl ProcessGroup {
         }
     }
 
+    /// Kills the group, from which nothing else descends.
+    pub(crate) fn kill(self) {
+        self.kill_group();
+        std::mem::forget(self);
+    }
+
+    fn kill_group(&self) {
+        // One signal reaches them all, also those that are being forked. Both fail if they have all ended.
+        let _ = kill_process(self.0, Signal::KILL);
+        let _ = kill_process_group(self.0, Signal::KILL);
+    }
+
     /// `true` if the first process of the group has ended; then nothing descends from it any more.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
@@ -66,9 +78,7 @@ impl Drop for ProcessGroup {
         if !self.has_ended() {
             self.kill_strays();
         }
-        // One signal reaches them all, also those that are being forked. Both fail if they have all ended.
-        let _ = kill_process(self.0, Signal::KILL);
-        let _ = kill_process_group(self.0, Signal::KILL);
+        self.kill_group();
     }
 }
 

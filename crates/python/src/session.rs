@@ -328,6 +328,7 @@ impl AgentSession {
         let this = slf.clone().unbind();
         let begin = async move {
             let Ready { mut builder, servers, sandbox } = *ready;
+            sandbox.prepare();
             let mut started = Vec::new();
             for (name, Server { command, args, env }) in servers {
                 let server = McpServer::start_in(&sandbox, &name, &command, &args, &env).await;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{IsTerminal, stderr, stdin, stdout};
+use std::os::fd::OwnedFd;
 
 use super::{Context, NotConfined};
 
@@ -20,6 +21,13 @@ pub(super) fn close_inherited() -> Result<(), NotConfined> {
         return Err(NotConfined(text.to_owned()));
     }
     Ok(())
+}
+
+/// Moves a socket that is standard input to another number, which programs do not inherit, so that standard input can become that of the program.
+pub(super) fn take_stdin() -> Result<OwnedFd, NotConfined> {
+    let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("standard input")?;
+    release_standard()?;
+    Ok(socket)
 }
 
 /// Keeps no end of the pipes of the program open, so that others see when it closes them.

@@ -1,18 +1,20 @@
 //! The processes around a program: the launcher waits outside of the namespaces, and the first process inside starts the program and ends with it, which ends all others.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use fork::{Fork, fork};
-use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signal::{SigSet, Signal as NixSignal, kill};
+use nix::unistd::Pid as NixPid;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_dumpable_behavior,
     set_parent_process_death_signal, wait, waitpid,
 };
 
-use super::views::PinnedCopies;
-use super::{Context, LaunchError, NotConfined, descriptors, landlock, mounts, namespace, say_possible};
+use super::message::{EXITED, KILLED};
+use super::{Context, LaunchError, NotConfined, Policy, descriptors, landlock, mounts, namespace, say_possible};
 
 /// Signals that are for the program. Who sends them to the process group reaches it; the launcher waits for what it does.
 const PASSED: [NixSignal; 7] = [
@@ -25,26 +27,75 @@ const PASSED: [NixSignal; 7] = [
     NixSignal::SIGUSR2,
 ];
 
-/// How a program ended, as the first process tells the launcher: its own end cannot say it, because no signal ends the first process of a namespace from inside.
-const EXITED: u8 = 0;
-const KILLED: u8 = 1;
-
-/// Starts the program in the namespaces that were entered, and returns the code to exit with when it has ended. Without a program, it was asked whether all this is possible.
-pub(super) fn supervise(program: Option<Command>, copies: &PinnedCopies) -> Result<u8, LaunchError> {
-    let passed: SigSet = PASSED.into_iter().collect();
-    passed.thread_block().context("signals cannot be blocked")?;
-    match split()? {
+/// Enters namespaces, starts the program there, and returns the code to exit with when it has ended. Without a program, it was asked whether all this is possible.
+///
+/// There are three processes. This one stays outside, and ends at once when it is told how the program ended: the second holds the namespaces, which take a while to be
+/// taken down, and the third is the first process inside.
+pub(super) fn start_now(policy: &Policy, program: Option<Command>) -> Result<u8, LaunchError> {
+    descriptors::close_inherited()?;
+    block_passed()?;
+    let mut writer = match split()? {
         Side::Parent(child, reader) => {
-            namespace::give_up_rights()?;
             descriptors::release_standard()?;
-            Ok(pass_on(child, reader)?)
+            return Ok(pass_on(child, reader)?);
         }
-        Side::Child(writer) => {
-            // The first process of a namespace ignores them anyway, and the program is not to inherit that they are blocked.
-            passed.thread_unblock().context("signals cannot be unblocked")?;
-            be_first(program, copies, writer)
+        Side::Child(writer) => writer,
+    };
+    let copies = namespace::enter(policy)?;
+    match enter_processes()? {
+        Some(code) => Ok(code),
+        None => {
+            copies.check()?;
+            let Some(program) = program else { return say_possible() };
+            let how = run_first(program)?;
+            writer.write_all(&how).context("the launcher has ended")?;
+            Ok(0)
         }
     }
+}
+
+/// Enters namespaces, and starts there the program that it is told of over the socket that is its standard input. How the program ended is told over the socket.
+pub(super) fn start_later(
+    policy: &Policy,
+    receive: impl FnOnce(&OwnedFd) -> Result<Command, LaunchError>,
+) -> Result<u8, LaunchError> {
+    descriptors::close_inherited()?;
+    let socket = descriptors::take_stdin()?;
+    block_passed()?;
+    let copies = namespace::enter(policy)?;
+    if let Some(code) = enter_processes()? {
+        return Ok(code);
+    }
+    let program = receive(&socket)?;
+    let started = copies.check().and_then(|()| run_first(program));
+    let how = started.unwrap_or_else(|error| [EXITED, error.report()]);
+    rustix::io::write(&socket, &how).context("whoever uses the sandbox is gone")?;
+    Ok(0)
+}
+
+fn passed() -> SigSet {
+    PASSED.into_iter().collect()
+}
+
+fn block_passed() -> Result<(), NotConfined> {
+    passed().thread_block().context("signals cannot be blocked")
+}
+
+/// Continues in the first process of the process namespace that was entered, which gets none; this process gets the code to exit with.
+fn enter_processes() -> Result<Option<u8>, LaunchError> {
+    if let Side::Parent(child, reader) = split()? {
+        namespace::give_up_rights()?;
+        descriptors::release_standard()?;
+        return Ok(Some(pass_on(child, reader)?));
+    }
+    // The first process of a namespace ignores them anyway, and the program is not to inherit that they are blocked.
+    passed().thread_unblock().context("signals cannot be unblocked")?;
+    mounts::own_processes()?;
+    landlock::scope_sockets();
+    namespace::give_up_rights()?;
+    // Nobody inside reads or changes what this process does.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).context("this process cannot be protected")?;
+    Ok(None)
 }
 
 /// Continues in a child, which is killed if this process ends: the child gets none, this process the code to exit with when the child has ended.
@@ -77,52 +128,52 @@ fn split() -> Result<Side, NotConfined> {
     }
 }
 
-/// The first process of the namespaces.
-fn be_first(program: Option<Command>, copies: &PinnedCopies, mut writer: PipeWriter) -> Result<u8, LaunchError> {
-    mounts::own_processes()?;
-    landlock::scope_sockets();
-    namespace::give_up_rights()?;
-    // Nobody inside reads or changes what this process does.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).context("this process cannot be protected")?;
-    copies.check()?;
-    let Some(mut program) = program else { return say_possible() };
+/// Runs a program as the first process of the namespaces, ends all others when it has ended, and gives how it ended. The end of this process cannot say it, because no
+/// signal ends the first process of a namespace from inside.
+fn run_first(mut program: Command) -> Result<[u8; 2], LaunchError> {
     let started = program.spawn();
     let started = started.map_err(|error| LaunchError::NotStarted(program.get_program().to_owned(), error))?;
     let started = Pid::from_child(&started);
     descriptors::release_standard()?;
-    loop {
+    let status = loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended == started => {
-                let how = match status.terminating_signal() {
-                    Some(signal) => [KILLED, u8::try_from(signal).unwrap_or_default()],
-                    None => [EXITED, exit_code(status)],
-                };
-                writer.write_all(&how).context("the launcher has ended")?;
-                return Ok(0);
-            }
+            Ok(Some((ended, status))) if ended == started => break status,
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(NotConfined(format!("the program is gone: {error}")).into()),
         }
-    }
+    };
+    end_all_others();
+    Ok(match status.terminating_signal() {
+        Some(signal) => [KILLED, u8::try_from(signal).unwrap_or_default()],
+        None => [EXITED, exit_code(status)],
+    })
+}
+
+/// Ends all other processes of the namespace, so that none is left when the launcher says that the program has ended.
+fn end_all_others() {
+    // Fails if there are none.
+    let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
+    while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
 }
 
 fn exit_code(status: WaitStatus) -> u8 {
     status.exit_status().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Waits for a child, and ends as it did: gives the code to exit with, or ends by the same signal.
-fn pass_on(child: Pid, reader: PipeReader) -> Result<u8, NotConfined> {
-    let waited = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("the program is gone")?;
-    let Some((_, status)) = waited else {
-        return Err(NotConfined("the program is gone".to_owned()));
-    };
-    let mut told = Vec::new();
-    // All that could write to it have ended.
-    reader.take(8).read_to_end(&mut told).context("how the program ended")?;
-    match told[..] {
-        [_, EXITED, code] => Ok(code),
-        [_, KILLED, signal] => Ok(end_by(signal.into())),
-        _ => Ok(status.terminating_signal().map_or_else(|| exit_code(status), end_by)),
+/// Waits for the end of the program, and ends as it did: gives the code to exit with, or ends by the same signal. If nothing is told of a program, the child's end counts.
+fn pass_on(child: Pid, mut reader: PipeReader) -> Result<u8, NotConfined> {
+    let mut told = [0; 3];
+    match reader.read_exact(&mut told) {
+        Ok(()) => {
+            let [_, how, value] = told;
+            Ok(if how == KILLED { end_by(value.into()) } else { value })
+        }
+        // All that could write to it have ended, or never will.
+        Err(_) => {
+            let waited = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("the program is gone")?;
+            let (_, status) = waited.ok_or_else(|| NotConfined::new("the program is gone"))?;
+            Ok(status.terminating_signal().map_or_else(|| exit_code(status), end_by))
+        }
     }
 }
 

@@ -84,6 +84,6 @@ impl Policy {
             let said = said.trim().trim_start_matches(IMPOSSIBLE);
             return Err(NotConfined(if said.is_empty() { "it ended and did not say why" } else { said }.to_owned()));
         }
-        Ok(Sandbox::through(words))
+        Ok(Sandbox::of_launcher(words, starter.len()))
     }
 }

@@ -20,25 +20,33 @@ mod landlock;
 #[cfg(target_os = "linux")]
 mod locations;
 #[cfg(target_os = "linux")]
+mod message;
+#[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
 mod namespace;
 mod pins;
 #[cfg(target_os = "linux")]
 mod views;
+#[cfg(target_os = "linux")]
+mod waiting;
 
 pub use handle::Sandbox;
 pub use level::{Launcher, Level};
 pub use policy::{PinnedFile, Policy};
+#[cfg(target_os = "linux")]
+pub(crate) use waiting::ToldExit;
 
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use self::policy::Method;
+use self::policy::{Arguments, Method};
 
 /// The exit code when a program cannot be confined; shells use 126 and 127 for one that cannot be started.
 const NOT_CONFINED: u8 = 125;
@@ -83,6 +91,8 @@ enum LaunchError {
     NotConfined(NotConfined),
     PinMismatch(PathBuf),
     NotStarted(OsString, io::Error),
+    /// It waited for a program, and nobody is left who could send one.
+    Unused,
 }
 
 impl From<NotConfined> for LaunchError {
@@ -96,53 +106,90 @@ impl From<NotConfined> for LaunchError {
 ///
 /// It has to be called before there are threads: namespaces are entered by a process with one.
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let (code, problem) = match run(arguments.into_iter()) {
-        Ok(code) => return code,
-        Err(LaunchError::NotConfined(error)) => (NOT_CONFINED, format!("{IMPOSSIBLE}{error}")),
-        Err(LaunchError::PinMismatch(file)) => (PIN_MISMATCH, format!("{PIN_MISMATCH_TEXT}`{}`", file.display())),
-        Err(LaunchError::NotStarted(program, error)) => {
-            let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
-            (code, format!("amplifier: `{}` cannot be started: {error}", program.display()))
-        }
-    };
-    let _ = writeln!(io::stderr(), "{problem}");
-    code
+    run(arguments.into_iter()).unwrap_or_else(|error| error.report())
+}
+
+impl LaunchError {
+    /// Says on standard error what it is, and gives the code to exit with.
+    fn report(self) -> u8 {
+        let (code, problem) = match self {
+            Self::NotConfined(error) => (NOT_CONFINED, format!("{IMPOSSIBLE}{error}")),
+            Self::PinMismatch(file) => (PIN_MISMATCH, format!("{PIN_MISMATCH_TEXT}`{}`", file.display())),
+            Self::NotStarted(program, error) => {
+                let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
+                (code, format!("amplifier: `{}` cannot be started: {error}", program.display()))
+            }
+            Self::Unused => return 0,
+        };
+        let _ = writeln!(io::stderr(), "{problem}");
+        code
+    }
 }
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
-    let (policy, method, mut command) = Policy::read(arguments)?;
-    let program = command.next().map(|program| {
-        let mut started = Command::new(program);
-        started.args(command).envs(policy.temporary.as_ref().map(|folder| ("TMPDIR", folder)));
-        started
-    });
+    let Arguments { policy, method, waits, mut command } = Policy::read(arguments)?;
     if let Some(code) = session::start()? {
         return Ok(code);
     }
+    if waits {
+        return wait(&policy, method);
+    }
+    // Without one, it was asked whether all this is possible.
+    let program = command.next().map(|program| {
+        let mut started = Command::new(program);
+        started.args(command).envs(temporary(&policy));
+        started
+    });
     match method {
         #[cfg(target_os = "linux")]
-        Method::Namespaces => {
-            let copies = namespace::enter(&policy)?;
-            init::supervise(program, &copies)
-        }
-        #[cfg(target_os = "linux")]
-        Method::Landlock => {
-            pins::check(&policy.pinned)?;
-            landlock::enter(&policy)?;
-            replace(program)
-        }
-        #[cfg(not(target_os = "linux"))]
-        Method::Namespaces | Method::Landlock => {
-            Err(NotConfined("this system has neither namespaces nor Landlock".to_owned()).into())
-        }
-        Method::Session => {
-            pins::check(&policy.pinned)?;
+        Method::Namespaces => init::start_now(&policy, program),
+        method => {
+            enter_weaker(&policy, method)?;
             replace(program)
         }
     }
 }
 
-/// Becomes the program. Without one, it was asked whether all this is possible.
+/// Does all but start a program, and waits for a [message](message) that names one.
+#[cfg(target_os = "linux")]
+fn wait(policy: &Policy, method: Method) -> Result<u8, LaunchError> {
+    let receive = |socket: &OwnedFd| {
+        rustix::io::write(socket, &[message::READY]).context("whoever made the sandbox is gone")?;
+        let mut program = message::receive(socket)?.ok_or(LaunchError::Unused)?;
+        program.envs(temporary(policy));
+        Ok(program)
+    };
+    if method == Method::Namespaces {
+        return init::start_later(policy, receive);
+    }
+    let program = receive(&descriptors::take_stdin()?)?;
+    enter_weaker(policy, method)?;
+    replace(Some(program))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wait(_: &Policy, _: Method) -> Result<u8, LaunchError> {
+    Err(NotConfined::new("sandboxes are not made in advance on this system").into())
+}
+
+/// Confines this process without namespaces.
+fn enter_weaker(policy: &Policy, method: Method) -> Result<(), LaunchError> {
+    pins::check(&policy.pinned)?;
+    match method {
+        #[cfg(target_os = "linux")]
+        Method::Landlock => landlock::enter(policy)?,
+        Method::Session => {}
+        _ => return Err(NotConfined::new("this system has neither namespaces nor Landlock").into()),
+    }
+    Ok(())
+}
+
+/// The variable that names the temporary folder.
+fn temporary(policy: &Policy) -> Option<(&'static str, &PathBuf)> {
+    policy.temporary.as_ref().map(|folder| ("TMPDIR", folder))
+}
+
+/// Becomes the program.
 fn replace(program: Option<Command>) -> Result<u8, LaunchError> {
     let Some(mut program) = program else { return say_possible() };
     let error = program.exec();

@@ -19,13 +19,12 @@ use super::devices::{TERMINALS, input_devices};
 use super::locations::Target;
 use super::mounts::{self, MountTable};
 use super::views::{self, PinnedCopies};
-use super::{Context, LaunchError, NotConfined, Policy, descriptors, pins};
+use super::{Context, LaunchError, NotConfined, Policy, pins};
 
 /// Confines this process, and all that it begins, but for its process namespace: its next child is the first process there. Returns the copies of pinned files that the
 /// program finds.
 pub(super) fn enter(policy: &Policy) -> Result<PinnedCopies, LaunchError> {
     let folder = std::env::current_dir().context("the current folder")?;
-    descriptors::close_inherited()?;
     let mut pinned = pins::check(&policy.pinned)?;
     let before = MountTable::read()?;
     let protected = Target::find(&policy.read_only)?;
@@ -55,7 +54,7 @@ pub(super) fn enter(policy: &Policy) -> Result<PinnedCopies, LaunchError> {
     // The program finds nothing there.
     let is_gone = |path: &Path| within(path, &hidden_places) || within(path, policy.temporary.as_slice());
     pinned.retain(|file| !is_gone(&file.path) && !is_gone(&file.name));
-    let copies = views::place_copies(&pinned, &folder, |folder| within(folder, &read_only))?;
+    let copies = views::place_copies(&pinned, |folder| within(folder, &read_only))?;
     for device in &devices {
         let hide = if device.is_dir() { mounts::hide } else { |device: &Path| mount_bind("/dev/null", device) };
         hide(device).context(format!("`{}` cannot be hidden", device.display()))?;

@@ -66,7 +66,17 @@ const NO_NETWORK: &str = "--no-network";
 const PINNED: &str = "--pinned";
 const LANDLOCK: &str = "--landlock";
 const SESSION: &str = "--session";
+pub(super) const WAIT: &str = "--wait";
 pub(super) const END: &str = "--";
+
+/// The arguments of a launcher.
+pub(super) struct Arguments<I> {
+    pub(super) policy: Policy,
+    pub(super) method: Method,
+    /// `true` if the command comes as a [message](super::message).
+    pub(super) waits: bool,
+    pub(super) command: I,
+}
 
 impl Method {
     fn option(self) -> Option<&'static str> {
@@ -110,8 +120,8 @@ impl Policy {
     }
 
     /// Reads the policy from arguments; what is left of them is the command.
-    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<(Self, Method, I), NotConfined> {
-        let (mut policy, mut method) = (Self::default(), Method::default());
+    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<Arguments<I>, NotConfined> {
+        let (mut policy, mut method, mut waits) = (Self::default(), Method::default(), false);
         while let Some(option) = arguments.next() {
             let option = option.as_os_str();
             let mut value = || match arguments.next() {
@@ -137,8 +147,10 @@ impl Policy {
                 method = Method::Landlock;
             } else if option == OsStr::new(SESSION) {
                 method = Method::Session;
+            } else if option == OsStr::new(WAIT) {
+                waits = true;
             } else if option == OsStr::new(END) {
-                return Ok((policy, method, arguments));
+                return Ok(Arguments { policy, method, waits, command: arguments });
             } else {
                 return Err(NotConfined(format!("unknown option `{}`", option.display())));
             }
@@ -174,8 +186,9 @@ mod tests {
         };
         for method in [Method::Namespaces, Method::Landlock, Method::Session] {
             let arguments = policy.arguments(method).into_iter().chain(["program".into()]);
-            let (read, by, rest) = Policy::read(arguments).unwrap();
-            assert_eq!((read, by, rest.collect::<Vec<_>>()), (policy.clone(), method, vec!["program".into()]));
+            let read = Policy::read(arguments).unwrap();
+            assert_eq!((read.policy, read.method, read.waits), (policy.clone(), method, false));
+            assert_eq!(read.command.collect::<Vec<_>>(), ["program"]);
         }
         let short = ["--pinned", "abc", "/f", "--"].map(OsString::from);
         assert!(Policy::read(short.into_iter()).is_err());

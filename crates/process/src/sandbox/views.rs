@@ -34,16 +34,18 @@ const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 pub(super) struct PinnedCopies {
     /// The paths of the pinned files.
     copies: BTreeMap<PathBuf, Identity>,
-    /// The current folder of the program.
-    current: PathBuf,
 }
 
 impl PinnedCopies {
     /// Fails if there is something else at one of the paths, whether it is absolute or relative to the current folder.
     pub(super) fn check(&self) -> Result<(), LaunchError> {
+        self.check_in(&std::env::current_dir().context("the current folder")?)
+    }
+
+    fn check_in(&self, current: &Path) -> Result<(), LaunchError> {
         let is_copy = |path: &Path, copy: &Identity| identity(path).is_ok_and(|found| found == *copy);
         for (path, copy) in &self.copies {
-            let relative = path.strip_prefix(&self.current);
+            let relative = path.strip_prefix(current);
             if !is_copy(path, copy) || relative.is_ok_and(|path| !is_copy(path, copy)) {
                 return Err(LaunchError::PinMismatch(path.clone()));
             }
@@ -52,10 +54,9 @@ impl PinnedCopies {
     }
 }
 
-/// Puts copies of files in their places, for a program that starts in this folder.
+/// Puts copies of files in their places.
 pub(super) fn place_copies(
     files: &[CheckedFile],
-    current: &Path,
     is_protected: impl Fn(&Path) -> bool,
 ) -> Result<PinnedCopies, LaunchError> {
     let mut by_path: BTreeMap<&Path, &CheckedFile> = BTreeMap::new();
@@ -66,7 +67,7 @@ pub(super) fn place_copies(
         }
     }
     if files.is_empty() {
-        return Ok(PinnedCopies { copies: BTreeMap::new(), current: current.to_owned() });
+        return Ok(PinnedCopies { copies: BTreeMap::new() });
     }
     let scratch = scratch(files)?;
     let protected_above = |path: &Path| {
@@ -90,7 +91,7 @@ pub(super) fn place_copies(
         }
     }
     let copies = files.iter().map(|file| (file.name.clone(), copies[&file.path])).collect();
-    Ok(PinnedCopies { copies, current: current.to_owned() })
+    Ok(PinnedCopies { copies })
 }
 
 /// Reads which entries a folder has, unless there are too many.
@@ -206,13 +207,11 @@ mod tests {
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
         fs::write(&path, "text").unwrap();
         fs::write(&other, "text").unwrap();
-        let copies = || BTreeMap::from([(path.clone(), identity(&path).unwrap())]);
-        let copies_in = |current: &Path| PinnedCopies { copies: copies(), current: current.to_owned() };
-        let checked = copies_in(Path::new("/nowhere"));
-        assert!(checked.check().is_ok());
+        let checked = PinnedCopies { copies: BTreeMap::from([(path.clone(), identity(&path).unwrap())]) };
+        assert!(checked.check_in(Path::new("/nowhere")).is_ok());
         // The test does not run in that folder, so the file is not found by its name alone.
-        assert!(matches!(copies_in(folder.path()).check(), Err(LaunchError::PinMismatch(file)) if file == path));
+        assert!(matches!(checked.check_in(folder.path()), Err(LaunchError::PinMismatch(file)) if file == path));
         fs::rename(&other, &path).unwrap();
-        assert!(matches!(checked.check(), Err(LaunchError::PinMismatch(file)) if file == path));
+        assert!(matches!(checked.check_in(Path::new("/nowhere")), Err(LaunchError::PinMismatch(file)) if file == path));
     }
 }

@@ -1,0 +1,236 @@
+//! Sandboxes that are made before they are needed.
+//!
+//! To make a sandbox takes several times as long as to start a program. So the next one is made when a program has ended, while nobody waits for it: a launcher that has
+//! done all but start a program, and waits for a [message](super::message) that names it. Each is used once.
+//!
+//! INVARIANT: a waiting sandbox protects what a new one would protect. It is used only if the mounts and the files of its policy are the same as when it was made.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::net::RecvFlags;
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+use tokio::runtime::{Handle, Id};
+
+use super::policy::{END, WAIT};
+use super::{Policy, Sandbox, message};
+use crate::{Environment, Process, ProcessGroup};
+
+/// How many sandboxes wait at most. They differ in the files that are pinned.
+const MOST: usize = 8;
+
+/// After how long another takes the place of one that nobody used.
+const UNUSED: Duration = Duration::from_secs(60);
+
+/// The sandboxes that wait. Those with the same launcher share them.
+#[derive(Default)]
+pub(super) struct WaitingList(Mutex<Vec<Waiting>>);
+
+/// A sandbox that waits for its program.
+struct Waiting {
+    words: Arc<[OsString]>,
+    policy: Policy,
+    made_for: Option<Snapshot>,
+    since: Instant,
+    /// The runtime that its pipes belong to.
+    runtime: Id,
+    // INVARIANT: dropped before `child`, as in `Process`.
+    group: ProcessGroup,
+    child: Child,
+    socket: UnixStream,
+}
+
+impl WaitingList {
+    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a sandbox, unless there is one with these words.
+    pub(super) fn fill(&self, words: &Arc<[OsString]>, policy: Policy) {
+        let unused = {
+            let mut list = self.lock();
+            if list.iter().any(|waiting| waiting.words == *words) {
+                return;
+            }
+            // Those that are used often come and go. If there are more of them than places, most of them would be made in vain.
+            let oldest = (list.len() >= MOST).then(|| list.iter().position(|waiting| waiting.since.elapsed() > UNUSED));
+            match oldest {
+                Some(None) => return,
+                Some(Some(at)) => Some(list.remove(at)),
+                None => None,
+            }
+        };
+        drop(unused);
+        // Nothing is lost if this fails: the program is started without it, and the reason is told then.
+        let Ok(waiting) = Waiting::start(words.clone(), policy) else { return };
+        self.lock().push(waiting);
+    }
+
+    /// `true` if a sandbox with these words has done all but start a program.
+    pub(super) fn is_ready(&self, words: &[OsString]) -> bool {
+        let has_said = |socket: &UnixStream| {
+            let mut said = [0];
+            let read = rustix::net::recv(socket, &mut said[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+            matches!(read, Ok((_, 1)))
+        };
+        self.lock().iter().any(|waiting| waiting.words[..] == *words && has_said(&waiting.socket))
+    }
+
+    /// Starts a command in a sandbox that waits, if there is one that fits.
+    pub(super) fn start(&self, sandbox: &Sandbox, command: &crate::Command) -> Option<Process> {
+        let waiting = {
+            let mut list = self.lock();
+            let at = list.iter().position(|waiting| waiting.words[..] == *sandbox.words())?;
+            list.remove(at)
+        };
+        let is_same_runtime = Handle::try_current().is_ok_and(|runtime| runtime.id() == waiting.runtime);
+        let is_fresh = waiting.made_for.is_some() && waiting.made_for == Snapshot::take(&waiting.policy);
+        if !is_same_runtime || !is_fresh {
+            return None;
+        }
+        waiting.use_for(sandbox, command).ok()
+    }
+}
+
+impl Waiting {
+    fn start(words: Arc<[OsString]>, policy: Policy) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?.id();
+        let made_for = Snapshot::take(&policy);
+        let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut launcher = tokio::process::Command::new(program);
+        launcher.args(arguments.iter().filter(|word| *word != END)).args([WAIT, END]).current_dir("/");
+        for name in Environment::Hooks.removed() {
+            launcher.env_remove(name);
+        }
+        let (socket, theirs) = UnixStream::pair()?;
+        launcher.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = launcher.kill_on_drop(true).spawn()?;
+        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(rustix::io::Errno::SRCH)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { words, policy, made_for, since: Instant::now(), runtime, group, child, socket })
+    }
+
+    /// Tells the sandbox which program to start.
+    ///
+    /// # Errors
+    /// If the sandbox is not ready, or the message does not fit into the socket. Nothing was started then.
+    fn use_for(self, sandbox: &Sandbox, command: &crate::Command) -> io::Result<Process> {
+        let Self { group, child, socket, .. } = self;
+        let mut said = [0];
+        if rustix::io::read(&socket, &mut said)? != 1 || said != [message::READY] {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let message = message::encode(command).ok_or(ErrorKind::InvalidInput)?;
+        let (stdin, writer) = if command.has_input {
+            let (reader, writer) = io::pipe()?;
+            (OwnedFd::from(reader), Some(pipe::Sender::from_owned_fd(writer.into())?))
+        } else {
+            (fs::File::open("/dev/null")?.into(), None)
+        };
+        let (reader, stdout) = io::pipe()?;
+        let reader = pipe::Receiver::from_owned_fd(reader.into())?;
+        let (errors, stderr) = if command.is_merged {
+            (None, stdout.try_clone()?)
+        } else {
+            let (errors, stderr) = io::pipe()?;
+            (Some(pipe::Receiver::from_owned_fd(errors.into())?), stderr)
+        };
+        let told = Arc::new(ToldExit { socket: tokio::net::UnixStream::from_std(socket)?, status: OnceLock::new() });
+        message::send(&told.socket, &message, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+        Ok(Process::new(group, child, Some(told), writer, reader, errors, sandbox.clone()))
+    }
+}
+
+/// How a program in a sandbox ended, as the sandbox says. It says so before its own processes have ended, which takes a while.
+#[derive(Debug)]
+pub(crate) struct ToldExit {
+    socket: tokio::net::UnixStream,
+    status: OnceLock<ExitStatus>,
+}
+
+impl ToldExit {
+    /// Waits until the sandbox says how the program ended; none if it cannot say that.
+    pub(crate) async fn wait(&self) -> Option<ExitStatus> {
+        if let Some(status) = self.status.get() {
+            return Some(*status);
+        }
+        loop {
+            self.socket.readable().await.ok()?;
+            let mut how = [0; 2];
+            match self.socket.try_read(&mut how) {
+                Ok(2) => return Some(self.keep(how)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// What was said so far.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        let mut how = [0; 2];
+        match self.status.get() {
+            Some(status) => Some(*status),
+            None if matches!(rustix::io::read(&self.socket, &mut how), Ok(2)) => Some(self.keep(how)),
+            None => None,
+        }
+    }
+
+    fn keep(&self, [how, value]: [u8; 2]) -> ExitStatus {
+        let value = i32::from(value);
+        *self.status.get_or_init(|| ExitStatus::from_raw(if how == message::KILLED { value } else { value << 8 }))
+    }
+}
+
+/// What a sandbox was made for: if nothing of this has changed, a new one would protect the same.
+#[derive(PartialEq)]
+struct Snapshot {
+    mounts: Vec<u8>,
+    files: Vec<Option<File>>,
+    /// When folders of which the program has a private view were last changed.
+    views: Vec<(i64, i64)>,
+}
+
+/// Which file there is at a path: a new file may get the number of a deleted one, but not its time.
+#[derive(PartialEq)]
+struct File {
+    device: u64,
+    inode: u64,
+    created: Option<SystemTime>,
+}
+
+impl Snapshot {
+    fn take(policy: &Policy) -> Option<Self> {
+        let paths = policy.read_only.iter().chain(&policy.hidden).chain(policy.writable.iter().flatten());
+        let files = paths.chain(&policy.temporary).map(|path| File::at(path)).collect();
+        let folders =
+            policy.pinned.iter().filter_map(|file| Some((file.path.parent()?, file.path.canonicalize().ok()?)));
+        let mut views = Vec::new();
+        for (named, path) in folders {
+            let above = named.ancestors().chain(path.ancestors().skip(1));
+            let is_protected =
+                |folder: &&Path| policy.read_only.iter().any(|place: &PathBuf| folder.starts_with(place));
+            for folder in above.filter(is_protected) {
+                let metadata = fs::metadata(folder).ok()?;
+                views.push((metadata.mtime(), metadata.mtime_nsec()));
+            }
+        }
+        Some(Self { mounts: fs::read("/proc/self/mountinfo").ok()?, files, views })
+    }
+}
+
+impl File {
+    fn at(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        Some(Self { device: metadata.dev(), inode: metadata.ino(), created: metadata.created().ok() })
+    }
+}
