@@ -14,7 +14,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { steps: 150, bytes: 256 << 10 }
+        Self { steps: 100, bytes: 256 << 10 }
     }
 }
 
