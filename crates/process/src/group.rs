@@ -82,9 +82,14 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// The processes that descend from another and are in another process group; none where the system does not tell.
+/// The processes that descend from another and are in another process group.
 fn strays(ancestor: Pid) -> Vec<Pid> {
-    let ancestor = ancestor.as_raw_nonzero().get();
+    let group = ancestor.as_raw_nonzero().get();
+    descendants(ancestor).into_iter().filter(|(_, in_group)| *in_group != group).map(|(stray, _)| stray).collect()
+}
+
+/// The processes that descend from another, with their process groups; none where the system does not tell.
+pub(crate) fn descendants(ancestor: Pid) -> Vec<(Pid, i32)> {
     let ids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut children: HashMap<i32, Vec<(i32, i32)>> = HashMap::new();
     for id in ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
@@ -92,15 +97,15 @@ fn strays(ancestor: Pid) -> Vec<Pid> {
             children.entry(parent).or_default().push((id, group));
         }
     }
-    let (mut strays, mut to_visit) = (Vec::new(), vec![ancestor]);
+    let (mut descendants, mut to_visit) = (Vec::new(), vec![ancestor.as_raw_nonzero().get()]);
     while let Some(parent) = to_visit.pop() {
         // Taken out, so that nobody is visited twice.
         for (id, group) in children.remove(&parent).unwrap_or_default() {
             to_visit.push(id);
-            strays.extend(Pid::from_raw(id).filter(|_| group != ancestor));
+            descendants.extend(Pid::from_raw(id).map(|id| (id, group)));
         }
     }
-    strays
+    descendants
 }
 
 fn parent_and_group(id: i32) -> Option<(i32, i32)> {

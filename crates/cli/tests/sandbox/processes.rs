@@ -250,3 +250,20 @@ fn shared_memory_and_sockets_without_files_of_others_are_out_of_reach() {
         assert_eq!(ran.fine(), "True 1\n");
     }
 }
+
+#[test]
+fn nothing_is_left_of_a_program_without_namespaces_either() {
+    let script =
+        "setsid bash -c 'echo $$ > free/stray; exec sleep 1000' & disown; until [ -s free/stray ]; do :; done; exit 3";
+    for options in [&["--session"][..], &["--landlock"]] {
+        if !is_possible(options) {
+            continue;
+        }
+        let place = Place::new();
+        let ran = Ran::new(place.command(options, script).output().unwrap());
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let stray = place.read("free/stray");
+        let process = format!("/proc/{}", stray.trim());
+        assert!(!std::path::Path::new(&process).exists(), "{options:?}: {process} is left");
+    }
+}

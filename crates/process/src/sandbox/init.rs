@@ -9,12 +9,15 @@ use nix::sys::signal::{SigSet, Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_dumpable_behavior,
-    set_parent_process_death_signal, wait, waitpid,
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
+    set_dumpable_behavior, set_parent_process_death_signal, wait, waitpid,
 };
 
 use super::message::{EXITED, KILLED};
-use super::{Context, LaunchError, NotConfined, Policy, descriptors, landlock, mounts, namespace, say_possible};
+use super::{
+    Context, LaunchError, NotConfined, Policy, descriptors, landlock, mounts, namespace, replace, say_possible,
+};
+use crate::group::descendants;
 
 /// Signals that are for the program. Who sends them to the process group reaches it; the launcher waits for what it does.
 const PASSED: [NixSignal; 7] = [
@@ -32,7 +35,6 @@ const PASSED: [NixSignal; 7] = [
 /// There are three processes. This one stays outside, and ends at once when it is told how the program ended: the second holds the namespaces, which take a while to be
 /// taken down, and the third is the first process inside.
 pub(super) fn start_now(policy: &Policy, program: Option<Command>) -> Result<u8, LaunchError> {
-    descriptors::close_inherited()?;
     block_passed()?;
     let mut writer = match split()? {
         Side::Parent(child, reader) => {
@@ -59,7 +61,6 @@ pub(super) fn start_later(
     policy: &Policy,
     receive: impl FnOnce(&OwnedFd) -> Result<Command, LaunchError>,
 ) -> Result<u8, LaunchError> {
-    descriptors::close_inherited()?;
     let socket = descriptors::take_stdin()?;
     block_passed()?;
     let copies = namespace::enter(policy)?;
@@ -67,10 +68,40 @@ pub(super) fn start_later(
         return Ok(code);
     }
     let program = receive(&socket)?;
-    let started = copies.check().and_then(|()| run_first(program));
-    let how = started.unwrap_or_else(|error| [EXITED, error.report()]);
-    rustix::io::write(&socket, &how).context("whoever uses the sandbox is gone")?;
+    tell(&socket, copies.check().and_then(|()| run_first(program)))
+}
+
+/// Tells whoever uses a sandbox how its program ended, or that it was not started.
+pub(super) fn tell(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Result<u8, LaunchError> {
+    let how = ended.unwrap_or_else(|error| [EXITED, error.report()]);
+    rustix::io::write(socket, &how).context("whoever uses the sandbox is gone")?;
     Ok(0)
+}
+
+/// Runs a program without namespaces, ends all that descends from it when it has ended, and gives how it ended. What it leaves behind becomes the child of this process.
+pub(super) fn run_with_descendants(program: Command) -> Result<[u8; 2], LaunchError> {
+    block_passed()?;
+    set_child_subreaper(Some(getpid())).context("what the program leaves behind")?;
+    let Side::Parent(child, _reader) = split()? else {
+        passed().thread_unblock().context("signals cannot be unblocked")?;
+        return Ok([EXITED, replace(program)?]);
+    };
+    descriptors::release_standard()?;
+    let status = wait_for(child)?;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            // Each that ends may leave children behind.
+            Ok(None) => {
+                for (descendant, _) in descendants(getpid()) {
+                    let _ = kill_process(descendant, Signal::KILL);
+                }
+                let _ = wait(WaitOptions::empty());
+            }
+            Err(_) => break,
+        }
+    }
+    Ok(how_ended(status))
 }
 
 fn passed() -> SigSet {
@@ -135,18 +166,32 @@ fn run_first(mut program: Command) -> Result<[u8; 2], LaunchError> {
     let started = started.map_err(|error| LaunchError::NotStarted(program.get_program().to_owned(), error))?;
     let started = Pid::from_child(&started);
     descriptors::release_standard()?;
-    let status = loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended == started => break status,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(NotConfined(format!("the program is gone: {error}")).into()),
-        }
-    };
+    let status = wait_for(started)?;
     end_all_others();
-    Ok(match status.terminating_signal() {
+    Ok(how_ended(status))
+}
+
+/// Waits for a child, and for others that have ended meanwhile.
+fn wait_for(child: Pid) -> Result<WaitStatus, NotConfined> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, status))) if ended == child => return Ok(status),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(NotConfined(format!("the program is gone: {error}"))),
+        }
+    }
+}
+
+fn how_ended(status: WaitStatus) -> [u8; 2] {
+    match status.terminating_signal() {
         Some(signal) => [KILLED, u8::try_from(signal).unwrap_or_default()],
         None => [EXITED, exit_code(status)],
-    })
+    }
+}
+
+/// Ends as a program did: gives the code to exit with, or ends by the same signal.
+pub(super) fn end_as(how: u8, value: u8) -> u8 {
+    if how == KILLED { end_by(value.into()) } else { value }
 }
 
 /// Ends all other processes of the namespace, so that none is left when the launcher says that the program has ended.
@@ -166,7 +211,7 @@ fn pass_on(child: Pid, mut reader: PipeReader) -> Result<u8, NotConfined> {
     match reader.read_exact(&mut told) {
         Ok(()) => {
             let [_, how, value] = told;
-            Ok(if how == KILLED { end_by(value.into()) } else { value })
+            Ok(end_as(how, value))
         }
         // All that could write to it have ended, or never will.
         Err(_) => {

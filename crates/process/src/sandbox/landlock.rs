@@ -18,7 +18,7 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use super::devices::{NEW_TERMINAL, TERMINALS, input_devices};
 use super::locations::Target;
 use super::mounts::MountTable;
-use super::{Context, NotConfined, Policy, descriptors, namespace};
+use super::{Context, NotConfined, Policy, namespace};
 
 /// The first version with which a protected file cannot be truncated.
 const NEEDED: ABI = ABI::V3;
@@ -31,7 +31,6 @@ pub(super) fn enter(policy: &Policy) -> Result<(), NotConfined> {
         let text = "Landlock can neither cut off the network nor make all but some folders read-only";
         return Err(NotConfined(text.to_owned()));
     }
-    descriptors::close_inherited()?;
     let table = MountTable::read()?;
     let places = |targets: Vec<Target>| targets.iter().flat_map(|target| table.places(&target.path)).collect();
     let read_only = places(Target::find(&policy.read_only)?);

@@ -131,6 +131,10 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
     if let Some(code) = session::start()? {
         return Ok(code);
     }
+    #[cfg(target_os = "linux")]
+    if method != Method::Session {
+        descriptors::close_inherited()?;
+    }
     if waits {
         return wait(&policy, method);
     }
@@ -145,9 +149,23 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
         Method::Namespaces => init::start_now(&policy, program),
         method => {
             enter_weaker(&policy, method)?;
-            replace(program)
+            let Some(program) = program else { return say_possible() };
+            run_weaker(program)
         }
     }
+}
+
+/// Runs a program without namespaces, and gives the code to exit with.
+#[cfg(target_os = "linux")]
+fn run_weaker(program: Command) -> Result<u8, LaunchError> {
+    let [how, value] = init::run_with_descendants(program)?;
+    Ok(init::end_as(how, value))
+}
+
+/// Becomes the program. What leaves its process group is not ended with it.
+#[cfg(not(target_os = "linux"))]
+fn run_weaker(program: Command) -> Result<u8, LaunchError> {
+    replace(program)
 }
 
 /// Does all but start a program, and waits for a [message](message) that names one.
@@ -162,9 +180,9 @@ fn wait(policy: &Policy, method: Method) -> Result<u8, LaunchError> {
     if method == Method::Namespaces {
         return init::start_later(policy, receive);
     }
-    let program = receive(&descriptors::take_stdin()?)?;
-    enter_weaker(policy, method)?;
-    replace(Some(program))
+    let socket = descriptors::take_stdin()?;
+    let program = receive(&socket)?;
+    init::tell(&socket, enter_weaker(policy, method).and_then(|()| init::run_with_descendants(program)))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -190,8 +208,7 @@ fn temporary(policy: &Policy) -> Option<(&'static str, &PathBuf)> {
 }
 
 /// Becomes the program.
-fn replace(program: Option<Command>) -> Result<u8, LaunchError> {
-    let Some(mut program) = program else { return say_possible() };
+fn replace(mut program: Command) -> Result<u8, LaunchError> {
     let error = program.exec();
     Err(LaunchError::NotStarted(program.get_program().to_owned(), error))
 }
