@@ -116,8 +116,10 @@ fn commands_that_send_or_change_something_elsewhere_say_why() {
         "scp x h@example.com:",
         "dig $x.example.com",
         "docker push x",
-        "docker run x",
-        "ssh h ls",
+        "docker run --privileged x",
+        "docker run -v /x:/x --device /dev/x x",
+        "ssh h",
+        "ssh h ./x",
     ];
     for command in commands {
         let analysis = is_consistent(command);

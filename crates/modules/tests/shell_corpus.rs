@@ -15,6 +15,8 @@ use tempfile::TempDir;
 
 const HARMLESS: &str = include_str!("shell/harmless.txt");
 const DESTRUCTIVE: &str = include_str!("shell/destructive.txt");
+/// Commands of certain classes, each with what becomes of it: `allow` or `ask`.
+const CLASSES: &str = include_str!("shell/classes.txt");
 
 /// A repository with sources, build outputs that it ignores, scripts and tools.
 fn workspace() -> TempDir {
@@ -42,6 +44,7 @@ fn workspace() -> TempDir {
     git(folder.path(), &["add", "--all"]);
     git(folder.path(), &["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "--message", "first"]);
     git(folder.path(), &["branch", "feature"]);
+    write("src/app.py", "a change that is not committed\n");
     folder
 }
 
@@ -67,6 +70,16 @@ async fn judged(collection: &str) -> (Vec<String>, Vec<String>) {
         }
     }
     (stopped, passed)
+}
+
+#[tokio::test]
+async fn each_class_of_commands_is_asked_about_as_its_rows_say() {
+    let rows = |verdict: &str| -> String {
+        let rows = CLASSES.lines().filter_map(|line| line.strip_prefix(verdict));
+        rows.map(str::trim_start).collect::<Vec<_>>().join("\n")
+    };
+    let ((asked, _), (_, allowed)) = (judged(&rows("allow ")).await, judged(&rows("ask ")).await);
+    assert_eq!((asked, allowed), (Vec::new(), Vec::new()), "asked and should not be; allowed and should not be");
 }
 
 #[tokio::test]

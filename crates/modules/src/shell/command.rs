@@ -4,13 +4,18 @@ use super::options::Arguments;
 use super::walk::{Simple, Walker};
 use super::word::Word;
 use super::{
-    ShellCommand, declarations, destructive, embedded, emptying, excuse, git, network, program_text, readonly, shells,
-    syntax, wrappers, writes,
+    ShellCommand, copies, declarations, destructive, dry_run, embedded, emptying, excuse, git, network, program_text,
+    readonly, shells, syntax, wrappers, writes,
 };
 
 /// Where programs are that are what their names say.
 const SYSTEM: [&str; 7] =
     ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+
+/// `true` if programs in a folder are what their names say.
+pub(super) fn is_system(folder: &str) -> bool {
+    SYSTEM.contains(&folder)
+}
 
 /// What a command reads from its standard input.
 #[derive(Clone, Debug, Default)]
@@ -135,6 +140,11 @@ impl Command {
         if is_elsewhere && let Some(file) = self.words.first() {
             walker.runs_file(file, None);
         }
+        if let Some(program) = walker.copied(path).filter(|program| program != name) {
+            walker.taint();
+            let words = std::iter::once(Word::known(&program)).chain(self.arguments().iter().cloned()).collect();
+            return Command { words, stdin: self.stdin.clone() }.inspect(walker);
+        }
         // File systems may not tell large letters from small ones.
         let lower = name.to_ascii_lowercase();
         let name = if readonly::is_known(&lower) { lower.as_str() } else { name };
@@ -143,13 +153,20 @@ impl Command {
         if readonly::evaluates(name, self, arguments) {
             walker.evaluates();
         }
+        if name == "read" {
+            arguments.operands().for_each(|word| walker.forget_listing(word.lead()));
+        }
         declarations::note(name, self, arguments, walker);
-        network::note(name, self, arguments, walker);
-        writes::note(name, self, arguments, walker);
-        emptying::note(name, self, arguments, walker);
-        if let Some(why) = destructive::why(name, self, arguments) {
-            let excuse = excuse::of(name, self, arguments, walker);
-            walker.loses(why, &self.written(), excuse);
+        copies::note(name, self, arguments, walker);
+        let is_dry_run = dry_run::is_one(name, self, arguments);
+        network::note(name, self, arguments, is_dry_run, walker);
+        if !is_dry_run {
+            writes::note(name, self, arguments, walker);
+            emptying::note(name, self, arguments, walker);
+            if let Some(why) = destructive::why(name, self, arguments) {
+                let excuse = excuse::of(name, self, arguments, walker);
+                walker.loses(why, &self.written(), excuse);
+            }
         }
         if name == "git" {
             git::note(self, walker);

@@ -50,6 +50,8 @@ pub(crate) enum Excuse {
     NoFile(Vec<Place>),
     /// If none of these is a file yet that holds something worth keeping.
     New(Vec<Place>),
+    /// If git keeps at most one of these files, and that one as it is.
+    Deleted(Vec<Place>),
     /// If the target is no file that holds something worth keeping, or the source is one that git does not keep, so that it was
     /// made to take the place of the target.
     Copied { from: Place, to: Place },
@@ -64,6 +66,9 @@ impl Walker {
             && let Some(found) = &self.found
         {
             return Place { written, paths: Some(found.clone()) };
+        }
+        if let Some(listed) = self.listing(word) {
+            return Place { written, paths: Some(listed.clone()) };
         }
         let text = match word.literal() {
             Some(text) => text.to_owned(),

@@ -42,8 +42,10 @@ impl Content {
             Some(":" | "true" | "false") => Self::Nothing,
             // Alone, it redirects the output of the shell itself.
             Some("exec") if arguments.is_empty() => Self::Nothing,
-            Some("echo") if texts.is_empty() => Self::Nothing,
-            Some("echo") if texts.first() == Some(&"-n") => Self::of_texts(texts.get(1..).unwrap_or_default()),
+            Some("echo") => {
+                let begin = usize::from(matches!(texts.first(), Some(&"-n" | &"-e" | &"-ne")));
+                Self::of_texts(texts.get(begin..).unwrap_or_default())
+            }
             Some("printf") => Self::of_texts(&texts),
             Some("git") if is_version(&texts) => Self::Version,
             Some("openssl") if texts.first() == Some(&"rand") => Self::Noise,
@@ -111,8 +113,57 @@ fn is_noise(text: &str) -> bool {
     matches!(file, "/dev/zero" | "/dev/random" | "/dev/urandom")
 }
 
+/// `true` if a command prints something that cannot stand for the file that it reads: ciphertext, or an archive.
+pub(super) fn encodes(words: &[Word]) -> bool {
+    let Some((name, arguments)) = words.split_first() else { return false };
+    let has = |options: &[&str]| arguments.iter().filter_map(Word::literal).any(|text| options.contains(&text));
+    match name.literal() {
+        Some("openssl") => has(&["enc", "rand"]) && !has(&["-d"]),
+        Some("gpg") => !has(&["-d", "--decrypt", "--export"]),
+        Some("gzip" | "bzip2" | "xz" | "zstd" | "lz4" | "base64" | "base32" | "xxd" | "age") => {
+            !has(&["-d", "-dc", "-cd", "--decode", "--decompress", "-r", "-rp", "-D", "--decrypt"])
+        }
+        Some("shuf" | "rev" | "tac" | "wc") => true,
+        _ => false,
+    }
+}
+
+/// Remembers the files that a program fills with what can stand for no other file.
+fn note_worthless(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    let files: Vec<Word> = match name {
+        "openssl" | "gpg" | "age" if encodes(&command.words) => values_after(command, &["-out", "-o", "--output"]),
+        // Of a file that is there, `touch` changes nothing; a command that moves it then would have no need of it.
+        "touch" | "truncate" | "shred" | "fallocate" => arguments.operands().cloned().collect(),
+        "split" | "csplit" => {
+            let prefix = arguments.operands().last().map_or("x", Word::lead);
+            vec![Word::known(&format!("{prefix}*"))]
+        }
+        _ => return,
+    };
+    files.iter().for_each(|file| walker.is_worthless(file.plain()));
+}
+
+impl Walker {
+    /// Remembers a file that holds nothing worth having.
+    pub(super) fn is_worthless(&mut self, file: &str) {
+        if self.worthless.len() < FILES {
+            self.worthless.push(file.trim_start_matches("./").to_owned());
+        }
+    }
+
+    /// `true` if the command has filled a file with what is worth nothing.
+    fn holds_nothing(&self, file: &Word) -> bool {
+        let text = file.plain().trim_start_matches("./");
+        self.worthless.iter().any(|known| match known.strip_suffix('*') {
+            Some(prefix) => text.starts_with(prefix),
+            None => known == text,
+        })
+    }
+}
+
 /// Notes the files of which a program leaves nothing.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    note_worthless(name, command, arguments, walker);
     let read = Content::read_from(&command.stdin, walker.fed_content);
     let (why, files): (_, Vec<Word>) = match name {
         "tee" | "sponge" if !arguments.surely_has("a", &["append"]) => {
@@ -127,6 +178,10 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
             (Some("writes over a file"), arguments.values("o", &["output"]).cloned().collect())
         }
         "cp" | "mv" | "install" | "ln" => return replaces(name, command, arguments, walker),
+        "rm" | "unlink" if !arguments.may_have("rRi", &["recursive", "interactive"]) => {
+            let places = walker.places(arguments.operands());
+            return walker.may_lose("deletes work that git keeps", &command.written(), Excuse::Deleted(places));
+        }
         "sort" => {
             let content = Content::printed_by(&command.words, &command.stdin, walker.fed_content);
             let written = arguments.values("o", &["output"]);
@@ -175,6 +230,10 @@ fn replaces(name: &str, command: &Command, arguments: &Arguments, walker: &mut W
         && !keeps
         && (name != "ln" || arguments.may_have("f", &["force"]))
     {
+        if walker.holds_nothing(from) {
+            let places = vec![walker.place(to)];
+            walker.may_lose("writes noise over a file", &command.written(), Excuse::New(places));
+        }
         let (from, to) = (walker.place(from), walker.place(to));
         walker.may_lose("writes a file over another one", &command.written(), Excuse::Copied { from, to });
     }

@@ -42,13 +42,14 @@ pub(super) fn of(name: &str, command: &Command, arguments: &Arguments, walker: &
     match name {
         "rm" => {
             let places = walker.places(arguments.operands());
-            let is_found = |word: &Word| matches!(word.raw.as_str(), "{}" | "…");
+            let is_found = |word: &Word| matches!(word.raw.as_str(), "{}" | "…") || walker.listing(word).is_some();
             if arguments.may_have("", &["no-preserve-root"]) || arguments.operands().count() == 0 {
                 return Excuse::Never;
             }
             let recursive = arguments.may_have("rR", &["recursive"]);
             let finds = arguments.operands().any(is_found);
-            let is_inside = if finds { walker.finds_litter && arguments.operands().all(is_found) } else { !recursive };
+            let is_litter = |word: &Word| is_found(word) && walker.listing(word).is_none();
+            let is_inside = if finds { walker.finds_litter && arguments.operands().all(is_litter) } else { !recursive };
             if is_inside { Excuse::Inside(places) } else { Excuse::Outputs(places) }
         }
         "find" => {

@@ -273,6 +273,19 @@ fn is_program_key(call: &Call) -> bool {
             let text = text.to_ascii_lowercase();
             keys.iter().any(|key| text.starts_with(key))
         })
+        && !is_plain_alias(call)
+}
+
+/// `true` if `git config` gives a command that only reads another name.
+fn is_plain_alias(call: &Call) -> bool {
+    let operands: Option<Vec<&str>> = call.arguments.operands().map(Word::literal).collect();
+    match operands.as_deref() {
+        Some([key, value]) if key.to_ascii_lowercase().starts_with("alias.") => {
+            let mut words = value.split_whitespace();
+            words.next().is_some_and(|name| READS.contains(&name)) && !value.contains("--output")
+        }
+        _ => false,
+    }
 }
 
 fn only_reads(call: &Call) -> bool {
@@ -323,11 +336,13 @@ fn loses(call: &Call) -> Option<&'static str> {
     if matches!(&*call.name, "restore" | "checkout") && call.words.len() == 1 && asks_for_help() {
         return None;
     }
+    let knows_dry_run = matches!(&*call.name, "clean" | "push" | "fetch" | "rm" | "filter-repo" | "prune");
+    if knows_dry_run && call.surely_has(if call.name == "fetch" { "" } else { "n" }, "dry-run") {
+        return None;
+    }
     match &*call.name {
         "reset" => call.may_have("", &["hard", "merge"]).then_some("discards changes"),
-        "clean" => {
-            (call.may_have("f", &["force"]) && !call.surely_has("n", "dry-run")).then_some("deletes untracked files")
-        }
+        "clean" => call.may_have("f", &["force"]).then_some("deletes untracked files"),
         "push" => {
             let forced = call.may_have("fd", &["force-with-lease", "force-if-includes", "mirror", "delete", "prune"]);
             let refspec = call.words.iter().any(|word| is_forced_refspec(word) || word.lead().starts_with(':'));

@@ -32,6 +32,8 @@ const PYTHON: &[&str] = &[
     "rmtree",
     "os.remove",
     "os.unlink",
+    "path.unlink",
+    "path.rmdir",
     "os.rmdir",
     "removedirs",
     ".unlink(",
@@ -44,6 +46,7 @@ const PYTHON: &[&str] = &[
     "ctypes",
     "os.kill",
     "globals()[",
+    "sys.modules",
     "socket.",
     "smtplib",
     "ftplib",
@@ -141,8 +144,8 @@ const PHP: &[&str] = &[
 ];
 const LUA: &[&str] = &["os.execute", "io.popen", "os.remove", "os.rename", "loadstring", "load("];
 const OTHERS: &[&str] = &[
-    "system", "exec", "shell", "spawn", "run(", "delete", "unlink", "remove", "rm(", "rmdir", "eval", "open ", "popen",
-    "`", "process", "file.", "erase", "truncate",
+    "system", "syscmd", "exec", "shell", "spawn", "run(", "delete", "unlink", "remove", "rm(", "rmdir", "eval",
+    "open ", "popen", "`", "process", "file.", "erase", "truncate",
 ];
 
 pub(super) const LANGUAGES: [Language; 7] = [

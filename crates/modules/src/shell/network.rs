@@ -4,7 +4,7 @@ use super::command::Command;
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{fetch, git, packages, services, syntax, verbs};
+use super::{containers, fetch, git, packages, services, syntax, verbs};
 
 const ALWAYS: [&str; 59] = [
     "curl",
@@ -91,13 +91,13 @@ const SUBCOMMANDS: [(&str, &[&str]); 18] = [
 ];
 
 /// Tells the walker whether a command uses the network, and whether it sends something.
-pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, is_dry_run: bool, walker: &mut Walker) {
     if matches!(name, "curl" | "wget" | "http" | "https" | "xh") {
         return note_fetch(name, command, arguments, walker);
     }
     let written = command.written();
     if !uses(name, command, arguments) {
-        if verbs::publishes(name, command) {
+        if !is_dry_run && verbs::publishes(name, command) {
             walker.sends("may publish something, by its words", &written);
         }
         return;
@@ -107,7 +107,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     let is_local = !hosts.is_empty() && hosts.iter().all(|host| fetch::is_loopback(host));
     walker.network(hosts);
     let stays = is_local && matches!(name, "nc" | "ping" | "nmap" | "telnet");
-    if !stays && !only_reads(name, command, arguments, walker) {
+    if !stays && !is_dry_run && !only_reads(name, command, arguments, walker) {
         walker.sends("sends something or changes it elsewhere", &written);
     }
 }
@@ -149,6 +149,9 @@ fn only_reads(name: &str, command: &Command, arguments: &Arguments, walker: &Wal
     }
     match name {
         "git" => git::calls(command).iter().all(git::Call::only_fetches),
+        // What runs on the other machine, or in the container, is judged when it is followed.
+        "ssh" => true,
+        "docker" | "podman" if containers::runs(command) => true,
         "npx" | "uvx" | "bunx" | "pnpx" => true,
         "psql" | "mysql" | "mariadb" | "redis-cli" | "mongo" | "mongosh" => {
             let mut hosts = arguments.values("h", &["host"]);

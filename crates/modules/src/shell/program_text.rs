@@ -6,12 +6,13 @@ use super::effects::Excuse;
 use super::languages::{LANGUAGES, Language};
 use super::walk::Walker;
 use super::word::Word;
-use super::{calls, emptying, scan};
+use super::{calls, emptying, python, scan};
 
 /// Looks into the program text that a command is given; true where the program is an interpreter.
 pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> bool {
     let lower = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let Some(language) = LANGUAGES.iter().find(|language| language.programs.contains(&lower)) else {
+    let is_one = |language: &&Language| language.programs.contains(&lower) || language.programs.contains(&name);
+    let Some(language) = LANGUAGES.iter().find(is_one) else {
         return tool(name, command, walker);
     };
     let mut words = command.arguments().iter().peekable();
@@ -69,7 +70,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
     }
     if !has_program && language.reads {
         match &command.stdin {
-            Stdin::Text(text) => check(name, language, text, walker),
+            Stdin::Text(text) => check_known(name, language, text, walker),
             Stdin::Inherited if !walker.is_fed() => {}
             _ => walker.runs_input(name),
         }
@@ -94,7 +95,7 @@ fn holds(text: &str, option: &str) -> bool {
 
 fn judge(name: &str, language: &Language, code: &Word, walker: &mut Walker) {
     match code.literal() {
-        Some(text) => check(name, language, text, walker),
+        Some(text) => check_known(name, language, text, walker),
         None if code.lead().is_empty() && code.raw.trim_start_matches('"').starts_with(['$', '`']) => {
             if walker.fetched_in_words {
                 walker.runs_download();
@@ -102,6 +103,19 @@ fn judge(name: &str, language: &Language, code: &Word, walker: &mut Walker) {
             walker.refuse(format!("`{name}` runs a program text that is not known before; write it out"));
         }
         None => check(name, language, &code.raw, walker),
+    }
+}
+
+/// Refuses a text of which all is known, if it runs programs or deletes files. What Python only searches for or prints is left out.
+fn check_known(name: &str, language: &Language, text: &str, walker: &mut Walker) {
+    let bare = language.programs.contains(&"python").then(|| python::without_strings(text)).flatten();
+    let is_harmless = |bare: String| {
+        let lower = bare.to_ascii_lowercase();
+        let runs = language.runs.iter().any(|pattern| contains(&lower, pattern));
+        !runs && !scan::deletes(&bare) && !calls::delete(&bare) && !calls::empty(text)
+    };
+    if !bare.is_some_and(is_harmless) {
+        check(name, language, text, walker);
     }
 }
 
@@ -165,12 +179,18 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
                 walker.refuse(format!("`{name}` runs rules that are not in a file; write them to one"));
             }
         }
-        "npm" | "yarn" | "pnpm" | "bun" => walker.runs_rules(&["package.json"]),
+        "npm" | "yarn" | "pnpm" | "bun" => {
+            walker.runs_project_scripts(command);
+            walker.runs_rules(&["package.json"]);
+        }
         "just" => walker.runs_rules(&["justfile", "Justfile", ".justfile"]),
         "rake" => walker.runs_rules(&["Rakefile"]),
         "tar" | "split" | "sort" | "man" => filters(name, command, walker),
         "less" | "more" | "most" if command.texts().any(|text| text.starts_with('+') && text.contains(['!', '|'])) => {
             walker.refuse(format!("`{name}` is told to run a program; do that by itself"));
+        }
+        "gcc" | "g++" | "cc" | "c++" | "clang" if command.texts().any(|text| text == "-wrapper") => {
+            walker.refuse(format!("`{name}` runs a program that its options name; leave them out"));
         }
         "zip" if command.texts().any(|text| text.starts_with("-TT") || text.starts_with("--unzip-c")) => {
             walker.refuse("`zip` runs a program that its options name; leave them out");

@@ -52,6 +52,15 @@ impl Walker {
         }
     }
 
+    /// Notes that a file gets another name, with what the command has written into it.
+    pub(super) fn renames(&mut self, from: &Word, to: &str) {
+        let Some(from) = self.expand_known(from).map(|path| normal(&path)) else { return };
+        let mut written = self.written.iter().filter(|written| written.path == from);
+        if let (Some(Written { text, is_download, .. }), None) = (written.next().cloned(), written.next()) {
+            self.wrote(&Word::known(to), text, is_download);
+        }
+    }
+
     /// Notes that a file is run, by an interpreter where one is named. What the same command has written is looked into.
     pub(super) fn runs_file(&mut self, file: &Word, interpreter: Option<&str>) {
         let Some(path) = file.literal() else { return };
@@ -92,6 +101,26 @@ impl Walker {
             rules.filter(|rules| rules.text.as_deref().is_some_and(scan::deletes)).map(|rules| rules.path.clone())
         {
             self.destroys("runs rules that delete", &path);
+        }
+        if self.hides_rules {
+            self.refuse("the rules that are run are written by the same command, and hidden; look at them in between");
+        }
+    }
+
+    /// Remembers the scripts that `npm pkg set` sets, and looks at them when a later command may run them.
+    pub(super) fn runs_project_scripts(&mut self, command: &Command) {
+        if !command.texts().take(2).eq(["pkg", "set"]) {
+            for script in std::mem::take(&mut self.scripts_set) {
+                match script {
+                    Some(text) => self.script(&text, Dialect::Sh),
+                    None => self.refuse("a script is set and run; look at it in between"),
+                }
+            }
+            return;
+        }
+        for word in command.arguments().iter().filter(|word| word.lead().starts_with("scripts.")).take(FILES) {
+            let text = word.literal().and_then(|text| text.split_once('=')).map(|(_, text)| text.to_owned());
+            self.scripts_set.push(text);
         }
     }
 
@@ -139,12 +168,25 @@ impl Walker {
     }
 }
 
+/// `true` if a command may print something else than its words say, or what nobody can read.
+pub(super) fn hides_text(words: &[Word]) -> bool {
+    const HIDES: [&str; 9] = ["echo", "printf", "base64", "base32", "xxd", "rev", "openssl", "gunzip", "uudecode"];
+    words.first().and_then(Word::literal).is_some_and(|name| HIDES.contains(&name))
+}
+
+/// `true` if a file holds rules that programs such as `make` run.
+pub(super) fn is_rules(file: &str) -> bool {
+    const RULES: [&str; 7] =
+        ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", "Rakefile", "package.json"];
+    RULES.contains(&file.rsplit('/').next().unwrap_or(file))
+}
+
 /// Whether the text of a file begins by naming an interpreter that is no shell.
 fn is_foreign(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with("#!") && !line.trim_end().ends_with("sh"))
 }
 
-fn normal(path: &str) -> String {
+pub(super) fn normal(path: &str) -> String {
     path.trim_start_matches("./").replace("/./", "/")
 }
 
@@ -191,6 +233,30 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     let paths: Option<Vec<Vec<String>>> =
         starts.iter().map(|start| start.literal().and_then(|_| walker.place(start).paths)).collect();
     Some(paths?.concat())
+}
+
+/// The variable into which the condition of a loop reads lines, if it does nothing else.
+pub(super) fn read_variable(condition: &ast::CompoundList) -> Option<String> {
+    let [ast::CompoundListItem(and_or, _)] = condition.0.as_slice() else { return None };
+    let [command] = and_or.first.seq.as_slice() else { return None };
+    let words = words(command);
+    let texts: Vec<&str> = words.iter().map(Word::literal).collect::<Option<_>>()?;
+    match texts.as_slice() {
+        ["read", name] | ["read", "-r", name] if and_or.additional.is_empty() => Some((*name).to_owned()),
+        ["read", "-r", "-d", "", name] if and_or.additional.is_empty() => Some((*name).to_owned()),
+        _ => None,
+    }
+}
+
+/// The commands whose output a group of commands reads, as in `done < <(git ls-files)`.
+pub(super) fn substituted_input(redirects: Option<&ast::RedirectList>) -> Option<&ast::CompoundList> {
+    use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target, IoRedirect};
+    match redirects.map(|list| list.0.as_slice()) {
+        Some([IoRedirect::File(None | Some(0), Kind::Read, Target::ProcessSubstitution(_, inner))]) => {
+            Some(&inner.list)
+        }
+        _ => None,
+    }
 }
 
 /// The words of a command that may be files it reads.

@@ -4,7 +4,8 @@ use super::command::Command;
 use super::word::Word;
 
 /// A service: its program, the options before a command that take a value, and the commands that only read. `*` stands for any
-/// word, a word that ends in `-` for what begins so, and `**` for any words up to the first verb.
+/// word, a word that ends in `-` for what begins so, `**` for words of which all verbs only read, and `***` for the same after groups
+/// of commands whose names look like verbs, as in `gcloud run services list`.
 struct Service {
     program: &'static str,
     valued: &'static [&'static str],
@@ -233,10 +234,23 @@ const SERVICES: [Service; 26] = [
     },
     Service {
         program: "gcloud",
-        valued: &["--project", "--account", "--format", "--region", "--zone"],
-        reads: &["**"],
+        valued: &[
+            "--project",
+            "--account",
+            "--format",
+            "--region",
+            "--zone",
+            "--location",
+            "--filter",
+            "--limit",
+            "--sort-by",
+            "--service",
+            "--cluster",
+            "--instance",
+        ],
+        reads: &["***"],
     },
-    Service { program: "az", valued: &["--subscription", "-o", "--output"], reads: &["**"] },
+    Service { program: "az", valued: AZ, reads: &["***"] },
     Service { program: "gsutil", valued: &["-o"], reads: &["ls", "stat", "hash", "version", "cat", "du", "help"] },
     Service { program: "doctl", valued: &["--context", "-c"], reads: &["**"] },
     Service { program: "heroku", valued: &[], reads: &["**", "logs", "ps", "info", "apps", "config", "releases"] },
@@ -247,6 +261,19 @@ const SERVICES: [Service; 26] = [
     Service { program: "ansible", valued: &[], reads: &[] },
 ];
 
+const AZ: &[&str] = &[
+    "--subscription",
+    "-o",
+    "--output",
+    "-n",
+    "--name",
+    "-g",
+    "--resource-group",
+    "--query",
+    "--command-id",
+    "--vault-name",
+    "--account-name",
+];
 const TERRAFORM: &[&str] = &[
     "fmt",
     "validate",
@@ -327,7 +354,7 @@ pub(super) fn only_reads(name: &str, command: &Command) -> Option<bool> {
     if words.iter().any(|word| sends_files(&word) || word.contains("=@")) {
         return Some(false);
     }
-    if words.contains(&"--help") || name == "rclone" && words.contains(&"--dry-run") {
+    if words.contains(&"--help") {
         return Some(true);
     }
     let operands = operands(service, &words);
@@ -349,7 +376,7 @@ fn operands<'a>(service: &Service, words: &[&'a str]) -> Vec<&'a str> {
             words.next();
         } else if operands.is_empty()
             && !word.contains('=')
-            && !matches!(*word, "-y" | "-q" | "-v" | "--yes" | "--quiet")
+            && !matches!(*word, "-y" | "-q" | "-v" | "--yes" | "--quiet" | "--no-cli-pager" | "--debug")
         {
             return Vec::new();
         }
@@ -358,9 +385,10 @@ fn operands<'a>(service: &Service, words: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn fits(pattern: &str, operands: &[&str]) -> bool {
-    if pattern == "**" {
-        let verb = operands.iter().find(|word| is_verb(word));
-        return verb.is_some_and(|verb| is_reading(verb));
+    if matches!(pattern, "**" | "***") {
+        let operands = if pattern == "***" { without_groups(operands) } else { operands.to_vec() };
+        let mut verbs = operands.into_iter().filter(|word| is_verb(word)).peekable();
+        return verbs.peek().is_some() && verbs.all(is_reading);
     }
     let mut operands = operands.iter();
     pattern.split(' ').all(|part| {
@@ -370,6 +398,15 @@ fn fits(pattern: &str, operands: &[&str]) -> bool {
             part => *word == part,
         })
     })
+}
+
+/// The words without groups of commands whose names look like verbs.
+fn without_groups<'a>(operands: &[&'a str]) -> Vec<&'a str> {
+    const FIRST: [&str; 2] = ["run", "deploy"];
+    let is_preview = |word: &&&str| matches!(**word, "alpha" | "beta");
+    let words = operands.iter().skip_while(is_preview).copied().enumerate();
+    let words = words.filter(|(at, word)| !(*at == 0 && FIRST.contains(word) || *word == "run-command"));
+    words.map(|(_, word)| word).collect()
 }
 
 fn is_reading(word: &str) -> bool {

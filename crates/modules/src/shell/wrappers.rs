@@ -7,7 +7,7 @@ use super::options::{Arguments, Syntax};
 use super::shells::{is_shell, joined};
 use super::walk::Walker;
 use super::word::Word;
-use super::{excuse, packages, variables};
+use super::{containers, excuse, packages, remote, variables};
 
 /// How a wrapper's own arguments are told from the command that it runs.
 struct Wrapper {
@@ -130,6 +130,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
         "find" => find(command, walker),
         "watch" => watch(command, walker),
         "ssh" => ssh(command, walker),
+        "docker" | "podman" if containers::runs(command) => containers::run(command, walker),
         "sg" => sg(command, walker),
         // `cmake -E rm`: its own versions of small programs.
         "cmake" if command.texts().next() == Some("-E") => {
@@ -392,7 +393,7 @@ fn watch(command: &Command, walker: &mut Walker) {
     }
 }
 
-/// What runs on another machine is looked at as if it ran here.
+/// Finds the command that runs on another machine.
 fn ssh(command: &Command, walker: &mut Walker) {
     if command.texts().any(|text| matches!(text, "-V" | "-h" | "--version" | "--help"))
         && command.arguments().len() == 1
@@ -406,16 +407,14 @@ fn ssh(command: &Command, walker: &mut Walker) {
             .any(|o| text.contains(o))
     };
     if command.texts().any(runs) {
+        walker.sends("sends something or changes it elsewhere", &command.written());
         return walker.refuse("`ssh` runs a program that its options name; leave them out");
     }
     let syntax = "46aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY";
     let wrapper = Wrapper { operands: 1, ..wrapper("ssh", syntax, "") };
     let Some(begin) = begin(command, &wrapper, walker) else {
+        walker.sends("sends something or changes it elsewhere", &command.written());
         return walker.refuse("what `ssh` runs is not known before; write the command itself");
     };
-    match joined(command.words.get(begin..).unwrap_or_default()) {
-        Some(text) if text.is_empty() => {}
-        Some(text) => walker.script(&text, Dialect::Bash),
-        None => walker.refuse("what `ssh` runs is not known before; write the command itself"),
-    }
+    remote::follow(command, begin, walker);
 }

@@ -47,6 +47,16 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, sandbox: &Sandbox) -> bool {
         }
         Excuse::Workspace(places) => places.iter().all(|place| locate(place, scope) == Where::Inside),
         Excuse::NoFile(places) => are_few(places) && places.iter().all(|place| is_no_file(place, scope)),
+        Excuse::Deleted(places) => {
+            let mut files = Vec::new();
+            for path in places.iter().flat_map(paths).filter_map(|path| plain(path)).take(FILES) {
+                let is_file = scope.workspace().join(path).is_file() && !is_below_temporary(path, scope);
+                if is_file && !outputs::is_output(path, scope, sandbox).await {
+                    files.push(path.to_owned());
+                }
+            }
+            files.is_empty() || !outputs::is_work(&files, scope, sandbox).await
+        }
         Excuse::Copied { from, to } => {
             let is_file = |place: &Place| {
                 paths(place).iter().any(|path| plain(path).is_some_and(|path| scope.workspace().join(path).is_file()))

@@ -149,6 +149,23 @@ pub(super) async fn is_kept(paths: &[String], scope: &Scope, sandbox: &Sandbox) 
     lists_any(paths, workspace, sandbox).await.unwrap_or_else(|| has_repository(workspace))
 }
 
+/// `true` if git keeps several of these files, or one with changes that are not committed.
+pub(super) async fn is_work(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
+    let list = async |arguments: &[&str]| {
+        let listing = git(scope.workspace(), sandbox).args(arguments.iter().copied()).args(["--"]).args(paths);
+        let listed = listing.run(&[], PATIENCE, MOST_LISTED).await.ok()?;
+        let is_answer = listed.in_time && listed.status.is_some_and(|status| status.success());
+        is_answer.then(|| listed.stdout.bytes.iter().filter(|byte| **byte == b'\n').count())
+    };
+    match list(&["ls-files", "--cached"]).await {
+        Some(0) => false,
+        // The index is compared by the times of the files: no filter of the repository runs.
+        Some(1) => list(&["diff-index", "--name-only", "HEAD"]).await != Some(0),
+        Some(_) => true,
+        None => has_repository(scope.workspace()),
+    }
+}
+
 fn has_repository(workspace: &Path) -> bool {
     workspace.ancestors().any(|folder| folder.join(".git").exists())
 }

@@ -61,6 +61,7 @@ impl Walker {
 
     /// Notes that a variable gets another value.
     pub(in crate::shell) fn assigned(&mut self, name: &str) {
+        self.forget_listing(name);
         if !readonly::is_harmless_variable(name) {
             self.taint();
         }

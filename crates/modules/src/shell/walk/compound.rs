@@ -84,7 +84,12 @@ impl Walker {
         match command {
             ast::Command::Simple(simple) => self.simple(simple, timed),
             ast::Command::Compound(compound, redirects) => {
+                let found = self.found.clone();
+                if let Some(list) = running::substituted_input(redirects.as_ref()) {
+                    self.found = self.listed_by(list);
+                }
                 self.compound(compound);
+                self.found = found;
                 self.redirects(redirects.as_ref());
             }
             ast::Command::Function(function) => self.function(function),
@@ -122,6 +127,9 @@ impl Walker {
                 // One number leads where another one leads.
                 let number = words.first().and_then(Word::literal).filter(|_| words.iter().all(is_number));
                 self.variables.assign(&clause.variable_name, number.map(str::to_owned));
+                if number.is_none() {
+                    self.lists_by_variable(&clause.variable_name, &words);
+                }
                 self.repeated(|walker| walker.list(&clause.body.list));
             }
             Compound::CaseClause(clause) => {
@@ -146,8 +154,12 @@ impl Walker {
                 }
             }
             Compound::WhileClause(clause) | Compound::UntilClause(clause) => {
+                let read = self.found.clone().zip(running::read_variable(&clause.0));
                 self.repeated(|walker| {
                     walker.list(&clause.0);
+                    if let Some((paths, name)) = read {
+                        walker.lists_at(&name, &paths);
+                    }
                     walker.list(&clause.1.list);
                 });
             }

@@ -6,13 +6,14 @@ mod notes;
 mod redirect;
 mod simple;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::copies::CopiedProgram;
 use super::dialect::Dialect;
 use super::effects::Effects;
 use super::emptying::Content;
 use super::folders::Folders;
-use super::running::Written;
+use super::running::{self, Written};
 use super::variables::Variables;
 use super::word::Word;
 use super::{Analysis, limits, parse};
@@ -58,6 +59,18 @@ pub(super) struct Walker {
     pub(super) finds_litter: bool,
     /// The files that the command has written so far.
     pub(super) written: Vec<Written>,
+    /// The programs that the command has put under other names.
+    pub(super) copies: Vec<CopiedProgram>,
+    /// The words that stand for listed files, as they are written, and where those files are.
+    pub(super) listings: HashMap<String, Vec<String>>,
+    /// Where the files are that the text walked last lists.
+    listed: Option<Vec<String>>,
+    /// Files that the command has filled with what replaces no work: noise, nothing, ciphertext.
+    pub(super) worthless: Vec<String>,
+    /// Whether the command has written rules, as those of `make`, in a way that hides what they are.
+    pub(super) hides_rules: bool,
+    /// Scripts of a project that the command has set; `None` where a text is not known.
+    pub(super) scripts_set: Vec<Option<String>>,
     /// Whether the command at hand reads what another one writes, and whether that one downloads.
     pub(super) fed: bool,
     pub(super) fed_by_download: bool,
@@ -74,7 +87,7 @@ pub(super) struct Walker {
     pub(super) sets_remote: bool,
     pub(super) pushes: bool,
     /// Whether the text as a whole changes folders anywhere.
-    moves_later: bool,
+    pub(super) moves_later: bool,
     /// Whether the shell at hand has changed its folder.
     has_moved: bool,
     /// The functions that are defined, and whether one of them changes the folder of its caller.
@@ -151,7 +164,10 @@ impl Walker {
     /// Walks a text that runs as part of the one at hand: the grammars saw its commands there, too.
     fn substitution(&mut self, text: &str) {
         let outer = std::mem::take(&mut self.names);
+        self.listed = None;
         self.apart(|walker| walker.source(text));
+        let listed = self.listed.take();
+        self.lists(text, listed);
         self.names.extend(outer);
     }
 
@@ -211,13 +227,30 @@ impl Walker {
     }
 
     fn parsed(&mut self, parsed: &parse::Parsed) {
+        let listed = match parsed.program.complete_commands.as_slice() {
+            [list] => self.listed_by(list),
+            _ => None,
+        };
         for list in &parsed.program.complete_commands {
             self.list(list);
         }
+        self.listed = listed;
         self.names.sort_unstable();
         if self.names != parsed.names {
             self.refuse("two readings of the command differ in what it runs; write it more simply");
         }
+    }
+
+    /// Where the files are that a text lists, if it is one short pipeline.
+    fn listed_by(&mut self, list: &brush_parser::ast::CompoundList) -> Option<Vec<String>> {
+        let [brush_parser::ast::CompoundListItem(and_or, _)] = list.0.as_slice() else { return None };
+        if !and_or.additional.is_empty() || and_or.first.seq.len() > 8 {
+            return None;
+        }
+        let litter = self.finds_litter;
+        let listed = running::listed(&and_or.first.seq, self);
+        self.finds_litter = litter;
+        listed
     }
 
     /// Takes a word apart and walks the commands in it.

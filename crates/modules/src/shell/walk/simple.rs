@@ -65,12 +65,18 @@ impl Walker {
             let note = if content == Content::Nothing { Self::loses } else { Self::may_lose };
             note(self, why, &format!("> {file}"), Excuse::New(places));
         }
+        if redirected && (content.loss().is_some() || emptying::encodes(&words)) {
+            let files: Vec<String> =
+                self.effects.writes.iter().skip(written).map(|place| place.written.clone()).collect();
+            files.iter().for_each(|file| self.is_worthless(file));
+        }
         let fetched = std::mem::replace(&mut self.fetched_in_words, self.downloads > downloads);
         if !words.is_empty() {
             // What is written by redirection, before options name more files.
             let files: Vec<String> =
                 self.effects.writes.iter().skip(written).map(|place| place.written.clone()).collect();
             let text = if redirected { running::printed(&words, &stdin) } else { None };
+            let is_hidden = text.is_none() && running::hides_text(&words);
             let downloads = self.downloads;
             let is_copied = matches!(words.first().and_then(Word::literal), Some("tee" | "dd" | "sponge"));
             let outputs = self.effects.writes.len();
@@ -78,6 +84,7 @@ impl Walker {
             let is_download = self.downloads > downloads || self.fed_by_download;
             for file in files {
                 self.wrote(&Word::known(&file), text.clone(), is_download);
+                self.hides_rules |= is_hidden && running::is_rules(&file);
             }
             if self.downloads > downloads || is_copied {
                 let is_download = self.downloads > downloads || self.fed_by_download;

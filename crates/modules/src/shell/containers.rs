@@ -1,0 +1,174 @@
+//! `docker run`: what a container may reach, and what runs in it.
+
+use super::command::Command;
+use super::effects::Excuse;
+use super::walk::Walker;
+use super::word::Word;
+
+/// Options without a value that leave the container closed.
+const FLAGS: &[&str] = &[
+    "--rm",
+    "-i",
+    "-t",
+    "-it",
+    "-ti",
+    "-d",
+    "-dit",
+    "-itd",
+    "-P",
+    "--init",
+    "--interactive",
+    "--tty",
+    "--detach",
+    "--read-only",
+    "--no-healthcheck",
+    "--publish-all",
+    "-q",
+    "--quiet",
+    "--sig-proxy=false",
+    "--oom-kill-disable",
+];
+
+/// Options with a value that leave the container closed.
+const VALUED: &[&str] = &[
+    "-w",
+    "--workdir",
+    "-e",
+    "--env",
+    "--env-file",
+    "-u",
+    "--user",
+    "--name",
+    "-p",
+    "--publish",
+    "--platform",
+    "-h",
+    "--hostname",
+    "-l",
+    "--label",
+    "-m",
+    "--memory",
+    "--cpus",
+    "--entrypoint",
+    "--pull",
+    "--gpus",
+    "--shm-size",
+    "--tmpfs",
+    "--restart",
+    "--stop-timeout",
+    "--ulimit",
+    "--add-host",
+    "--expose",
+    "--memory-swap",
+    "--dns",
+    "--health-cmd",
+    "--log-driver",
+    "--log-opt",
+    "--cidfile",
+    "--network-alias",
+    "-a",
+    "--attach",
+    "--pids-limit",
+];
+
+/// Options that join a part of the machine, unless their value is another one than `host`.
+const NAMESPACES: &[&str] = &["--network", "--net", "--pid", "--ipc", "--uts", "--userns", "--cgroupns"];
+
+/// `true` if a container is made and run.
+pub(super) fn runs(command: &Command) -> bool {
+    matches!(command.texts().next(), Some("run")) || command.texts().take(2).eq(["container", "run"])
+}
+
+/// What a container is given.
+struct Container {
+    mounts: Vec<Word>,
+    entry: Option<Word>,
+    /// Where the name of the image stands.
+    image: usize,
+}
+
+/// Judges a container by what it may reach and what runs in it; it sends something where that is not plain.
+pub(super) fn run(command: &Command, walker: &mut Walker) {
+    walker.taint();
+    let words: Vec<Word> = command.words.iter().map(|word| known(word, walker)).collect();
+    let Some(container) = read(&words) else {
+        return walker.sends("starts a container that may reach more than the workspace", &command.written());
+    };
+    let (writes, scripts, losses) =
+        (walker.effects.writes.len(), walker.effects.scripts.len(), walker.effects.losses.len());
+    let rest = words.iter().skip(container.image + 1).cloned();
+    let inner: Vec<Word> = container.entry.into_iter().chain(rest).collect();
+    let folders = walker.folders.clone();
+    if inner.first().is_some_and(|word| !word.lead().starts_with('-')) {
+        walker.moves();
+        Command { words: inner, stdin: command.stdin.clone() }.inspect(walker);
+    }
+    walker.folders = folders;
+    // Files in the container are those of the image, or those that are mounted.
+    walker.effects.writes.truncate(writes);
+    walker.effects.scripts.truncate(scripts);
+    for loss in walker.effects.losses.iter_mut().skip(losses).filter(|_| !container.mounts.is_empty()) {
+        loss.excuse = Excuse::Never;
+    }
+    let places = walker.places(&container.mounts);
+    walker.effects.writes.extend(places);
+}
+
+/// A word with its variables in place, where they are known.
+fn known(word: &Word, walker: &Walker) -> Word {
+    match (word.literal(), walker.expand_known(word)) {
+        (None, Some(text)) => Word::known(&text),
+        _ => word.clone(),
+    }
+}
+
+/// Reads the options up to the image; `None` where one of them opens the container, or is not known.
+fn read(words: &[Word]) -> Option<Container> {
+    let mut container = Container { mounts: Vec::new(), entry: None, image: 0 };
+    let mut at = words.iter().position(|word| word.literal() == Some("run"))? + 1;
+    loop {
+        let word = words.get(at)?;
+        if !word.lead().starts_with('-') {
+            let is_image = word.is_operand() && !word.is_many();
+            container.image = at;
+            return is_image.then_some(container);
+        }
+        at += 1;
+        if word.literal().is_some_and(|text| FLAGS.contains(&text)) {
+            continue;
+        }
+        let option = word.lead().split('=').next().unwrap_or_default();
+        let value = if word.lead().contains('=') && option.starts_with("--") {
+            word.tail(option.len() + 1)
+        } else {
+            at += 1;
+            words.get(at - 1)?.clone()
+        };
+        match option {
+            "-v" | "--volume" | "--mount" => container.mounts.extend(mount(option, &value)?),
+            "--entrypoint" => container.entry = Some(value),
+            // Values are text for the container, but may not become more words.
+            _ if VALUED.contains(&option) => (!value.is_many()).then_some(())?,
+            _ if NAMESPACES.contains(&option) => value.literal().filter(|value| *value != "host").map(drop)?,
+            _ => return None,
+        }
+    }
+}
+
+/// The folder of the machine that is mounted, none for a volume; `None` where that cannot be said.
+fn mount(option: &str, value: &Word) -> Option<Option<Word>> {
+    let text = value.literal()?;
+    if option != "--mount" {
+        let (from, _) = text.split_once(':').unwrap_or(("", text));
+        let is_path = from.starts_with(['.', '/', '~']);
+        return Some(is_path.then(|| Word::known(from)));
+    }
+    let fields = || text.split(',').filter_map(|field| field.split_once('='));
+    let source = fields().find(|(key, _)| matches!(*key, "source" | "src")).map(|(_, value)| value);
+    match fields().find(|(key, _)| *key == "type").map_or("volume", |(_, kind)| kind) {
+        "bind" => source.map(|source| Some(Word::known(source))),
+        "volume" if !source.is_some_and(|source| source.contains('/')) => Some(None),
+        "tmpfs" => Some(None),
+        _ => None,
+    }
+}

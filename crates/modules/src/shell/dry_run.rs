@@ -1,0 +1,74 @@
+//! Dry runs: commands that only say what they would do.
+
+use super::command::Command;
+use super::options::Arguments;
+
+/// Programs that know `--dry-run`, the letters that mean the same, and other long options for it.
+const PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("ansible-playbook", "C", &["check"]),
+    ("apt", "s", APT),
+    ("apt-get", "s", APT),
+    ("argocd", "", &[]),
+    ("aws", "", &["dryrun"]),
+    ("brew", "n", &[]),
+    ("cargo", "n", &[]),
+    ("certbot", "", &[]),
+    ("dnf", "", &["assumeno"]),
+    ("docker-compose", "", &[]),
+    ("firebase", "", &[]),
+    ("flux", "", &[]),
+    ("gcloud", "", &[]),
+    ("gmake", "n", MAKE),
+    ("gradle", "m", &[]),
+    ("gradlew", "m", &[]),
+    ("helm", "", &[]),
+    ("kubectl", "", &[]),
+    ("make", "n", MAKE),
+    ("ninja", "n", &[]),
+    ("npm", "", &[]),
+    ("oc", "", &[]),
+    ("patch", "", &[]),
+    ("pip", "", &[]),
+    ("pip3", "", &[]),
+    ("pnpm", "", &[]),
+    ("poetry", "", &[]),
+    ("rclone", "n", &[]),
+    ("release-it", "", &[]),
+    ("rename", "n", &["just-print", "no-act"]),
+    ("rsync", "n", &[]),
+    ("semantic-release", "d", &[]),
+    ("stow", "n", &["no", "simulate"]),
+    ("uv", "", &[]),
+    ("wrangler", "", &[]),
+    ("yarn", "", &[]),
+    ("yum", "", &["assumeno"]),
+];
+const APT: &[&str] = &["simulate", "just-print", "recon", "no-act"];
+const MAKE: &[&str] = &["just-print", "recon"];
+
+/// Subcommands that hand their arguments to a program which may not know the option.
+const RUNS: &[&str] = &["exec", "run", "x", "dlx", "create", "debug", "test", "start"];
+
+/// `true` if a command certainly only says what it would do.
+pub(super) fn is_one(name: &str, command: &Command, arguments: &Arguments) -> bool {
+    if matches!(name, "docker" | "podman") {
+        return command.texts().take(2).eq(["compose", "--dry-run"]);
+    }
+    let Some((_, letters, names)) = PROGRAMS.iter().find(|(program, ..)| *program == name) else { return false };
+    let texts: Vec<&str> = command.texts().take_while(|text| *text != "--").collect();
+    let is_flag = |text: &str| {
+        let (option, value) = text.split_once('=').unwrap_or((text, "true"));
+        let name = option.strip_prefix("--").unwrap_or_default();
+        (name == "dry-run" || names.contains(&name)) && matches!(value, "true" | "client" | "server")
+    };
+    let is_off = |text: &str| matches!(text, "false" | "none" | "no" | "0");
+    let takes_back = |text: &str| text.starts_with("--no-dry") || text.strip_prefix("--dry-run=").is_some_and(is_off);
+    // kubectl makes a manifest of `run`; other programs run something else.
+    let runs = texts.first().is_some_and(|first| RUNS.contains(first) && !(name == "kubectl" && *first != "exec"));
+    let by_name =
+        texts.iter().enumerate().any(|(at, text)| is_flag(text) && !texts.get(at + 1).is_some_and(|next| is_off(next)));
+    !runs
+        && command.is_certain()
+        && !texts.iter().any(|text| takes_back(text))
+        && (by_name || !letters.is_empty() && arguments.surely_has(letters, &[]))
+}

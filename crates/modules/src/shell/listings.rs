@@ -1,0 +1,54 @@
+//! Words that stand for listed files: `$(git ls-files '*.py')`, and the variable of a loop over such words.
+
+use super::walk::Walker;
+use super::word::Word;
+
+/// So many listings are remembered, none of which is longer than this.
+const MOST: usize = 64;
+const LONGEST: usize = 1_000;
+
+impl Walker {
+    /// Remembers where the files are that a substitution lists.
+    pub(super) fn lists(&mut self, text: &str, paths: Option<Vec<String>>) {
+        if let Some(paths) = paths.filter(|_| text.len() <= LONGEST && self.listings.len() < MOST) {
+            self.listings.insert(format!("$({text})"), paths.clone());
+            self.listings.insert(format!("`{text}`"), paths);
+        }
+    }
+
+    /// Remembers that the variable of a loop stands for the files that these words name.
+    pub(super) fn lists_by_variable(&mut self, name: &str, words: &[Word]) {
+        let paths: Option<Vec<Vec<String>>> = words.iter().take(MOST + 1).map(|word| self.place(word).paths).collect();
+        let paths = paths.unwrap_or_default().concat();
+        let is_plain = !words.is_empty() && paths.iter().all(|path| !path.contains(['$', '`', '…']));
+        if is_plain {
+            self.lists_at(name, &paths);
+        }
+    }
+
+    /// Remembers that a variable stands for files at these places.
+    pub(super) fn lists_at(&mut self, name: &str, paths: &[String]) {
+        if !self.moves_later && paths.len() <= MOST && self.listings.len() < MOST {
+            for raw in forms(name) {
+                self.listings.insert(raw, paths.to_vec());
+            }
+        }
+    }
+
+    /// Forgets what a variable stood for.
+    pub(super) fn forget_listing(&mut self, name: &str) {
+        for raw in forms(name) {
+            self.listings.remove(&raw);
+        }
+    }
+
+    /// Where the files are that a word stands for, if it is a listing.
+    pub(super) fn listing(&self, word: &Word) -> Option<&Vec<String>> {
+        if word.literal().is_some() || word.raw.len() > LONGEST + 3 { None } else { self.listings.get(&word.raw) }
+    }
+}
+
+/// The ways to write a variable alone in a word.
+fn forms(name: &str) -> [String; 4] {
+    [format!("${name}"), format!("\"${name}\""), format!("${{{name}}}"), format!("\"${{{name}}}\"")]
+}
