@@ -72,7 +72,7 @@ impl Summary {
             decision: outcome.decision.clone(),
             data: bag(outcome.data.object()),
             ran,
-            approvals: said_by(outcome.approvals()),
+            approvals: outcome.approvals().iter().map(|one| (one.hook.to_string(), one.approval.clone())).collect(),
             injections: said_by(outcome.injections()),
             messages: said_by(outcome.messages()),
             responses: responses.into_iter().map(|(hook, object)| (hook, bag(object))).collect(),

@@ -226,7 +226,7 @@ async fn hooks_of_all_kinds_answer_where_their_conditions_hold() {
     let write = |path: &str| data! { "tool_name": "Write", "tool_input": { "file_path": path } };
     let outcome = hooks.emit("tool:pre", write("./docs/../production/a")).await.unwrap();
     assert_eq!(outcome.decision.as_str(), "ask_user");
-    assert_eq!(outcome.approvals()[0].said.prompt, "Write to ./docs/../production/a?");
+    assert_eq!(outcome.approvals()[0].prompt, "Write to ./docs/../production/a?");
     assert_eq!(outcome.injections()[0].said.text, "line 1");
     assert_eq!(outcome.messages()[0].said.text, "seen");
 

@@ -126,7 +126,7 @@ async fn a_provider_that_tells_nothing_is_asked_about() {
         assert_eq!(hooks.emit(PROVIDER_REQUEST, request()).await.approvals().len(), 0);
         hooks.emit(PROVIDER_RESPONSE, data! { "session_id": "s", "provider": "mine", "usage": usage }).await;
         let outcome = hooks.emit(PROVIDER_REQUEST, request()).await;
-        let questions: Vec<&str> = outcome.approvals().iter().map(|one| one.said.prompt.as_str()).collect();
+        let questions: Vec<&str> = outcome.approvals().iter().map(|one| one.prompt.as_str()).collect();
         let expected = "The provider does not tell how many tokens it uses, so the budget cannot be kept. Go on?";
         assert_eq!(questions, [expected]);
     }

@@ -10,7 +10,6 @@ use tracing::Instrument;
 
 use super::approve::{Question, Ruling};
 use super::record::Recording;
-use super::route::HookApproval;
 use super::{Coordinator, Standing, Verdict};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
@@ -24,7 +23,7 @@ use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settl
 use crate::ports::audit::AuditEntry;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
 use crate::ports::rules::{ApprovalRules, ToolDefinition};
-use crate::registry;
+use crate::registry::{self, HookApproval};
 use crate::result::{Approval, DefaultDecision, Level};
 use crate::sync::lock;
 

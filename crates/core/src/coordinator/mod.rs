@@ -30,7 +30,7 @@ use self::approve::{Ledger, Question};
 use self::channels::Channels;
 use self::failures::ShownFailures;
 use self::inject::{Budget, Fate};
-use self::route::{HookApproval, Routing, TOOL_CALL_ID};
+use self::route::{Routing, TOOL_CALL_ID};
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::BoxFuture;
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
@@ -39,7 +39,7 @@ use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
 use crate::ports::preview::{AnyPreviewSource, PreviewSource};
 use crate::ports::rules::{AnyRuleSource, ApprovalRules, RuleSource, ToolDefinition};
-use crate::registry::{Denial, Emission, FromHook, HookRegistry, Outcome};
+use crate::registry::{Denial, Emission, FromHook, HookApproval, HookRegistry, Outcome};
 use crate::result::{Action, HookResult, Injection};
 use crate::sync::{Mutex, lock};
 

@@ -1,6 +1,5 @@
 //! The order in which an outcome is routed.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::ask::OnDrop;
@@ -8,13 +7,13 @@ use super::failures::failures;
 use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
-use crate::event::{Answers, Data, Digest, EventData, EventName};
+use crate::event::{Answers, Data, EventData, EventName};
 use crate::guard;
 use crate::ports::audit::AuditEntry;
 use crate::ports::display::DisplayMessage;
 use crate::ports::rules::ToolDefinition;
-use crate::registry::{Answered, Denial, FromHook, Outcome};
-use crate::result::{Approval, Injection, Level, UserMessage};
+use crate::registry::{Denial, FromHook, HookApproval, Outcome};
+use crate::result::{Injection, Level, UserMessage};
 use crate::sync::lock;
 
 pub(super) const TOOL_CALL_ID: &str = "tool_call_id";
@@ -37,16 +36,6 @@ pub(super) struct Routing<'a> {
     pub(super) outputs: Vec<FromHook<Box<str>>>,
     /// What the record says about the emission itself.
     pub(super) reports: Vec<AuditEntry>,
-}
-
-/// The approval that a hook asks for.
-pub(super) struct HookApproval {
-    pub(super) hook: Arc<str>,
-    pub(super) approval: Approval,
-    /// The reason that the hook gave.
-    pub(super) reason: Option<String>,
-    /// The digest of the data that the hook saw; `None` if that data has none.
-    pub(super) asked_about: Option<Digest>,
 }
 
 impl<'a> Routing<'a> {
@@ -76,15 +65,10 @@ impl<'a> Routing<'a> {
     pub(super) fn over<D: Data>(outcome: &'a Outcome<D>, data: EventData, recorded: bool) -> Self {
         let event = outcome.event();
         let observed = event.answers() == Answers::Observed;
-        let asks = outcome.reports().filter(|report| report.answer == Answered::AskUser);
-        let gates = asks.zip(outcome.approvals()).zip(outcome.asked_about()).map(|((report, approval), digest)| {
-            let FromHook { hook, said: approval } = approval.clone();
-            HookApproval { hook, approval, reason: report.reason.map(str::to_owned), asked_about: *digest }
-        });
         Self {
             definition: if outcome.approvals().is_empty() { None } else { ToolDefinition::from_data(&data) },
             denial: outcome.denial().filter(|_| !observed).cloned(),
-            approvals: if event.answers() == Answers::All { gates.collect() } else { Vec::new() },
+            approvals: if event.answers() == Answers::All { outcome.approvals().to_vec() } else { Vec::new() },
             injections: outcome.injections().to_vec(),
             messages: outcome.messages().to_vec(),
             failures: failures(outcome),

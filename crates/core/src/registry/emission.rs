@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::book::{ListedHook, Listeners};
-use super::outcome::{Answered, Decision, Denial, FromHook, Outcome, Said, Why};
+use super::outcome::{Answered, Decision, Denial, FromHook, HookApproval, Outcome, Said, Why};
 use super::progress::Progress;
 use super::settings::{HookRole, OnError};
 use crate::event::{Data, EventData, EventName, Map};
@@ -206,10 +206,9 @@ impl<D: Data> Emission<D> {
             }
             Action::AskUser(approval) => {
                 if counts {
-                    let approval = self.attribute(index, *approval);
-                    let digest = self.outcome.data.digest();
-                    self.said().approvals.push(approval);
-                    self.said().asked_about.push(digest);
+                    let hook = self.hook(index).info().name.clone();
+                    let (reason, asked_about) = (reason.clone(), self.outcome.data.digest());
+                    self.said().approvals.push(HookApproval { hook, approval: *approval, reason, asked_about });
                     self.decide(Decision::AskUser);
                 }
                 Answered::AskUser

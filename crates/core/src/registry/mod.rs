@@ -15,7 +15,7 @@ mod trace;
 pub use book::{ListedHook, Listeners};
 pub use emission::Emission;
 pub use hook::{Hook, HookAnswer, Later, Now};
-pub use outcome::{Answered, Decision, Denial, FromHook, Outcome, Report};
+pub use outcome::{Answered, Decision, Denial, FromHook, HookApproval, Outcome, Report};
 pub use registration::{HookBuilder, Registration, ScopedRegistration};
 pub use settings::{HookInfo, HookRole, OnError};
 

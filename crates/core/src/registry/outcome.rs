@@ -24,9 +24,7 @@ pub struct Outcome<D: Data = EventData> {
 
 /// What hooks said beyond their answers, each list in running order.
 pub(super) struct Said<D: Data> {
-    pub(super) approvals: Vec<FromHook<Approval>>,
-    /// The digest of the data that each approval was asked for; `None` if that data has none.
-    pub(super) asked_about: Vec<Option<Digest>>,
+    pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<FromHook<Injection>>,
     pub(super) messages: Vec<FromHook<UserMessage>>,
     pub(super) outputs: Vec<FromHook<Box<str>>>,
@@ -44,7 +42,6 @@ impl<D: Data> Default for Said<D> {
     fn default() -> Self {
         Self {
             approvals: Vec::new(),
-            asked_about: Vec::new(),
             injections: Vec::new(),
             messages: Vec::new(),
             outputs: Vec::new(),
@@ -141,6 +138,27 @@ impl<T> Deref for FromHook<T> {
     }
 }
 
+/// An approval that a hook asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HookApproval {
+    /// The hook's name.
+    pub hook: Arc<str>,
+    /// What it asks.
+    pub approval: Approval,
+    /// Why it asks.
+    pub reason: Option<String>,
+    /// The digest of the data that the hook saw; `None` if that data has none.
+    pub(crate) asked_about: Option<Digest>,
+}
+
+impl Deref for HookApproval {
+    type Target = Approval;
+
+    fn deref(&self) -> &Approval {
+        &self.approval
+    }
+}
+
 /// What one hook answered, how long it took, and how it failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report<'a> {
@@ -216,13 +234,8 @@ impl<D: Data> Outcome<D> {
     }
 
     /// Every approval that was asked for, in running order.
-    pub fn approvals(&self) -> &[FromHook<Approval>] {
+    pub fn approvals(&self) -> &[HookApproval] {
         self.said.as_ref().map_or(&[], |said| &said.approvals)
-    }
-
-    /// The digest of the data that each approval was asked for, in the order of [`approvals`](Self::approvals).
-    pub(crate) fn asked_about(&self) -> &[Option<Digest>] {
-        self.said.as_ref().map_or(&[], |said| &said.asked_about)
     }
 
     /// Every injection, in running order.
@@ -292,7 +305,7 @@ impl<D: Data> Outcome<D> {
             flat.set_injection(Injection { text: texts.join("\n\n"), ..first.said });
         }
         if let Some(first) = self.approvals().first() {
-            flat.set_approval(first.said.clone());
+            flat.set_approval(first.approval.clone());
         }
         if let Some(level) = self.messages().iter().map(|message| message.level).max() {
             let texts: Vec<_> = self.messages().iter().map(|message| message.text.as_str()).collect();

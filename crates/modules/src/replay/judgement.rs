@@ -31,7 +31,7 @@ impl Judgement {
             Decision::Continue => Default::default(),
             Decision::Modify => (answered(Answered::Modify), None),
             Decision::InjectContext => said(outcome.injections().iter().map(|told| (&*told.hook, &*told.said.text))),
-            Decision::AskUser => said(outcome.approvals().iter().map(|asked| (&*asked.hook, &*asked.said.prompt))),
+            Decision::AskUser => said(outcome.approvals().iter().map(|asked| (&*asked.hook, &*asked.prompt))),
             Decision::Deny(denial) => (vec![denial.by.to_string()], denial.reason.clone()),
         };
         let is_changed = outcome.denial().is_none() && outcome.reports().any(|one| one.answer == Answered::Modify);

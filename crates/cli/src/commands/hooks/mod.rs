@@ -274,11 +274,9 @@ fn unknown(event: &str) -> Option<String> {
 fn said(outcome: &Outcome) -> (String, String) {
     match &outcome.decision {
         Decision::Deny(denial) => (denial.by.to_string(), denial.reason().to_owned()),
-        Decision::AskUser => outcome
-            .approvals()
-            .first()
-            .map(|asked| (asked.hook.to_string(), asked.said.prompt.clone()))
-            .unwrap_or_default(),
+        Decision::AskUser => {
+            outcome.approvals().first().map(|asked| (asked.hook.to_string(), asked.prompt.clone())).unwrap_or_default()
+        }
         Decision::InjectContext => {
             outcome.injections().first().map(|told| (told.hook.to_string(), told.said.text.clone())).unwrap_or_default()
         }

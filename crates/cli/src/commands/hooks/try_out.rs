@@ -84,10 +84,10 @@ fn told(outcome: &Outcome) -> Tried {
         reason: report.reason.map(str::to_owned),
         error: report.error.map(ToString::to_string),
     });
-    let approvals = outcome.approvals().iter().map(|FromHook { hook, said }| TriedApproval {
-        hook: hook.to_string(),
-        prompt: said.prompt.clone(),
-        options: said.offered().into_iter().map(|option| option.label).collect(),
+    let approvals = outcome.approvals().iter().map(|asked| TriedApproval {
+        hook: asked.hook.to_string(),
+        prompt: asked.prompt.clone(),
+        options: asked.offered().into_iter().map(|option| option.label).collect(),
     });
     let injections = outcome.injections().iter().map(|FromHook { hook, said }| TriedInjection {
         hook: hook.to_string(),
@@ -129,9 +129,9 @@ fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
         let row = format!("{hook} {:<15} {took:>9}  {}", report.answer_or_failure(), exact(&why));
         writeln!(out, "{}", row.trim_end())?;
     }
-    for FromHook { hook, said } in outcome.approvals() {
-        let options: Vec<_> = said.offered().into_iter().map(|option| option.label).collect();
-        writeln!(out, "\n{} asks: {} [{}]", exact(hook), exact(&said.prompt), exact(&options.join(" / ")))?;
+    for asked in outcome.approvals() {
+        let options: Vec<_> = asked.offered().into_iter().map(|option| option.label).collect();
+        writeln!(out, "\n{} asks: {} [{}]", exact(&asked.hook), exact(&asked.prompt), exact(&options.join(" / ")))?;
     }
     for FromHook { hook, said } in outcome.injections() {
         let place = format!("as {}, {}", word(&said.role), counted(said.text.len(), "byte"));
