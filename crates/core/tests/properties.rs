@@ -1,4 +1,4 @@
-//! The rules of an emission as laws, checked against a small model written from the contract, sections 1 to 4.
+//! The rules of an emission as laws, checked against a small model written from the specification, sections 1 to 4.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl Summary {
             flat: FlatResult {
                 action: flat.action,
                 data: flat.data.map(bag),
-                // The contract fixes the reason of a denial only.
+                // The specification fixes the reason of a denial only.
                 reason: flat.reason.filter(|_| outcome.denial().is_some()),
                 context_injection: flat.context_injection,
                 context_injection_role: flat.context_injection_role,
@@ -107,7 +107,7 @@ fn said_by<T: Clone>(all: &[FromHook<T>]) -> Vec<(String, T)> {
 
 // ---- the model -------------------------------------------------------------------------------------------------
 
-/// What the contract says comes of these hooks.
+/// What the specification says comes of these hooks.
 fn model(specs: &[Spec], data: &Bag) -> Summary {
     let mut order: Vec<&Spec> = specs.iter().collect();
     order.sort_by_key(|spec| (spec.role == HookRole::Observer, spec.priority)); // stable: then by registration
@@ -475,14 +475,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_registry_does_what_the_contract_says(specs in any_specs(), data in any_bag()) {
+    fn the_registry_does_what_the_specification_says(specs in any_specs(), data in any_bag()) {
         let (came, outcome) = Registry::new(&specs).emit(&data);
         prop_assert_eq!(came, model(&specs, &data));
         prop_assert_eq!(outcome.data.timestamp().is_some(), !specs.is_empty());
     }
 
     #[test]
-    fn the_machine_does_what_the_contract_says_without_json(specs in any_specs(), data in any_bag()) {
+    fn the_machine_does_what_the_specification_says_without_json(specs in any_specs(), data in any_bag()) {
         prop_assert_eq!(drive(&specs, &data), model(&specs, &data));
     }
 

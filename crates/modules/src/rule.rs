@@ -23,7 +23,7 @@ use crate::template::Template;
 /// A hook that was written as a condition and an answer. It is made once, with everything checked.
 ///
 /// An expression that cannot be evaluated is a failure of the hook: register rules with
-/// [`OnError::Deny`](amplifier_core::OnError::Deny), as the contract has it.
+/// [`OnError::Deny`](amplifier_core::OnError::Deny), as the specification says.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import json
 import pathlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,9 @@ from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 
 FOLDER = pathlib.Path(__file__).parents[3] / "conformance"
+SPECIFICATION = FOLDER.parent / "docs" / "specification.md"
 
-CASE = {"name", "rule", "defaults", "reserved", "parallel_observers", "session", "hooks", "steps"}
+CASE = {"name", "section", "rule", "defaults", "reserved", "parallel_observers", "session", "hooks", "steps"}
 HOOK = {"name", "on", "priority", "role", "on_error", "timeout", "answer", "answers"}
 SESSION = {
     "injection_size_limit",
@@ -54,6 +56,12 @@ def cases() -> list[dict[str, Any]]:
         known(file, {"about", "cases"})
         found.extend(file["cases"])
     return found
+
+
+def sections() -> set[str]:
+    """The numbers of the headings of the specification: ``1``, ``5.1``."""
+    headings = re.findall(r"^#{2,3} ([0-9.]+) ", SPECIFICATION.read_text(), re.MULTILINE)
+    return {number.rstrip(".") for number in headings}
 
 
 def known(fields: dict[str, Any], keys: set[str]) -> None:

@@ -15,6 +15,8 @@ pub struct File {
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
+    /// The section of `docs/specification.md` that the case checks.
+    pub section: String,
     pub rule: String,
     #[serde(default)]
     pub defaults: Map<String, Value>,

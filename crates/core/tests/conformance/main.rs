@@ -37,6 +37,31 @@ fn there_are_enough_cases_and_each_has_its_own_name() {
     assert!(cases.len() >= 150, "{}", cases.len());
 }
 
+/// The numbers of the headings of `docs/specification.md`: `1`, `5.1`.
+fn sections() -> HashSet<String> {
+    let text = include_str!("../../../../docs/specification.md");
+    let headings = text.lines().filter(|line| line.starts_with("## ") || line.starts_with("### "));
+    let number = |line: &str| Some(line.split(' ').nth(1)?.trim_end_matches('.').to_owned());
+    headings.filter_map(number).collect()
+}
+
+#[test]
+fn every_case_cites_a_section_of_the_specification() {
+    let sections = sections();
+    let unknown = |case: &Case| format!("{} cites section {}", case.name, case.section);
+    let wrong: Vec<_> = cases().iter().filter(|case| !sections.contains(&case.section)).map(unknown).collect();
+    assert!(wrong.is_empty(), "not in docs/specification.md: {wrong:#?}");
+}
+
+#[test]
+fn every_section_about_the_kernel_is_cited() {
+    let cited: HashSet<_> = cases().into_iter().map(|case| case.section).collect();
+    // Other tests check agents and machines.
+    let kernel = sections().into_iter().filter(|section| !matches!(section.as_str(), "9" | "10"));
+    let missing: Vec<_> = kernel.filter(|section| !cited.contains(section)).collect();
+    assert!(missing.is_empty(), "no case cites {missing:?}");
+}
+
 #[test]
 fn every_case_holds() {
     // Cases that panic on purpose should not litter the output.
@@ -47,7 +72,8 @@ fn every_case_holds() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let different = runtime.block_on(run(case));
         if !different.is_empty() {
-            failed.push(format!("{} ({})\n    {}", case.name, case.rule, different.join("\n    ")));
+            let Case { name, section, rule, .. } = case;
+            failed.push(format!("{name} (section {section}: {rule})\n    {}", different.join("\n    ")));
         }
     }
     let _ = std::panic::take_hook();
@@ -137,7 +163,7 @@ async fn take<'a>(step: &'a Step, world: &World) -> Option<(Came, &'a Expect)> {
 #[tokio::test(start_paused = true)]
 async fn a_wrong_expectation_is_noticed() {
     let case = r#"{
-        "name": "wrong", "rule": "none",
+        "name": "wrong", "section": "4", "rule": "none",
         "hooks": [{ "name": "a", "answer": { "action": "deny", "reason": "no" } }],
         "steps": [{ "emit": "tool:pre", "data": {}, "expect": { "decision": "continue", "ran": [], "by": "b" } }]
     }"#;
