@@ -77,8 +77,9 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
         "Edit" | "MultiEdit" => format!("Edit `{}`?", file()),
         other => format!("Use the tool `{other}`?"),
     };
-    let approval = Approval::new(question).options(["Allow once", "Allow always", "Deny"]);
-    Some(HookResult::ask(approval.timeout(timeout)))
+    let approval = Approval::new(question).options(["Allow once", "Allow always", "Deny"]).timeout(timeout);
+    // A hook that asks about the same action has a better reason to.
+    Some(HookResult::ask(approval.fallback()))
 }
 
 /// Denies every question without asking anyone, because that is what the person has configured.

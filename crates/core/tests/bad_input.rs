@@ -154,6 +154,7 @@ fn a_field_of_the_wrong_type_is_named() {
         ("approval_timeout", json!(null)),
         ("approval_timeout", json!(-1)),
         ("approval_default", json!("maybe")),
+        ("approval_fallback", json!("yes")),
         ("suppress_output", json!(null)),
         ("user_message", json!(1)),
         ("user_message_level", json!("loud")),

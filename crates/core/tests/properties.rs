@@ -93,6 +93,7 @@ impl Summary {
                 approval_options: flat.approval_options,
                 approval_timeout: flat.approval_timeout,
                 approval_default: flat.approval_default,
+                approval_fallback: flat.approval_fallback,
                 suppress_output: flat.suppress_output,
                 user_message: flat.user_message,
                 user_message_level: flat.user_message_level,
@@ -197,6 +198,7 @@ fn flatten(come: &mut Summary, denial: Option<Denial>) {
         flat.approval_options = (!options.is_empty()).then_some(options);
         flat.approval_timeout = first.timeout.as_secs_f64();
         flat.approval_default = first.default;
+        flat.approval_fallback = first.fallback;
     }
     if let Some(level) = come.messages.iter().map(|(_, message)| message.level).max() {
         let texts: Vec<_> = come.messages.iter().map(|(_, message)| message.text.clone()).collect();
@@ -345,12 +347,9 @@ fn any_approval() -> impl Strategy<Value = Approval> {
     });
     let timeouts = (0..1_000_000_u64, 0..1_000_000_000_u32).prop_map(|(secs, nanos)| Duration::new(secs, nanos));
     let defaults = select(vec![DefaultDecision::Allow, DefaultDecision::Deny]);
-    (any::<String>(), options, timeouts, defaults).prop_map(|(prompt, options, timeout, default)| Approval {
-        prompt,
-        options,
-        timeout,
-        default,
-    })
+    (any::<String>(), options, timeouts, defaults, any::<bool>()).prop_map(
+        |(prompt, options, timeout, default, fallback)| Approval { fallback, prompt, options, timeout, default },
+    )
 }
 
 fn any_message() -> impl Strategy<Value = UserMessage> {

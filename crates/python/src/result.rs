@@ -28,6 +28,7 @@ pub(crate) struct HookResult {
     pub(crate) approval_options: Option<Py<PyList>>,
     pub(crate) approval_timeout: f64,
     pub(crate) approval_default: DefaultDecision,
+    pub(crate) approval_fallback: bool,
     pub(crate) suppress_output: bool,
     pub(crate) user_message: Option<Py<PyString>>,
     pub(crate) user_message_level: Level,
@@ -50,6 +51,7 @@ impl Default for HookResult {
             approval_options: None,
             approval_timeout: flat.approval_timeout,
             approval_default: flat.approval_default,
+            approval_fallback: flat.approval_fallback,
             suppress_output: flat.suppress_output,
             user_message: None,
             user_message_level: flat.user_message_level,
@@ -75,6 +77,7 @@ impl HookResult {
             "approval_options" => self.approval_options = read_options(field, value)?,
             "approval_timeout" => self.approval_timeout = read_seconds(field, value)?,
             "approval_default" => self.approval_default = read_default(field, value)?,
+            "approval_fallback" => self.approval_fallback = read_flag(field, value)?,
             "suppress_output" => self.suppress_output = read_flag(field, value)?,
             "user_message" => self.user_message = read_text(field, value)?,
             "user_message_level" => self.user_message_level = read_level(field, value)?,
@@ -107,6 +110,7 @@ impl HookResult {
             "approval_options" => optional(py, &self.approval_options),
             "approval_timeout" => PyFloat::new(py, self.approval_timeout).into_any(),
             "approval_default" => default_word(py, self.approval_default).clone().into_any(),
+            "approval_fallback" => flag(self.approval_fallback),
             "suppress_output" => flag(self.suppress_output),
             "user_message" => optional(py, &self.user_message),
             _ => level_word(py, self.user_message_level).clone().into_any(),
@@ -159,7 +163,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'a, 'py> {
 macro_rules! properties {
     ($($get:ident, $set:ident, $field:literal;)+) => {
         /// The fields in their documented order.
-        pub(crate) const FIELDS: [&str; 14] = [$($field),+];
+        pub(crate) const FIELDS: [&str; 15] = [$($field),+];
 
         #[pymethods]
         impl HookResult {
@@ -168,7 +172,7 @@ macro_rules! properties {
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(
                 signature = (*, $($get=Given(None)),+),
-                text_signature = "(*, action='continue', data=None, reason=None, context_injection=None, context_injection_role='system', ephemeral=False, append_to_last_tool_result=False, approval_prompt=None, approval_options=None, approval_timeout=300.0, approval_default='deny', suppress_output=False, user_message=None, user_message_level='info')"
+                text_signature = "(*, action='continue', data=None, reason=None, context_injection=None, context_injection_role='system', ephemeral=False, append_to_last_tool_result=False, approval_prompt=None, approval_options=None, approval_timeout=300.0, approval_default='deny', approval_fallback=False, suppress_output=False, user_message=None, user_message_level='info')"
             )]
             fn new($($get: Given<'_, '_>),+) -> PyResult<Self> {
                 let mut result = Self::default();
@@ -390,16 +394,17 @@ properties! {
     approval_options, set_approval_options, "approval_options";
     approval_timeout, set_approval_timeout, "approval_timeout";
     approval_default, set_approval_default, "approval_default";
+    approval_fallback, set_approval_fallback, "approval_fallback";
     suppress_output, set_suppress_output, "suppress_output";
     user_message, set_user_message, "user_message";
     user_message_level, set_user_message_level, "user_message_level";
 }
 
 impl HookResult {
-    /// Every field, as it is.
+    /// Every field, as it is. Other implementations do not have `approval_fallback`, so it is left out where it says nothing.
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
-        for field in FIELDS {
+        for field in FIELDS.into_iter().filter(|field| self.approval_fallback || *field != "approval_fallback") {
             fields.set_item(field, self.get(py, field))?;
         }
         Ok(fields)

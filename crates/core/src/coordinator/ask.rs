@@ -69,6 +69,8 @@ struct Asked<'a> {
     operation: &'a mut Operation,
     /// The definition of the tool, if it is defined elsewhere.
     definition: Option<&'a ToolDefinition>,
+    /// `true` if it is a fallback and another hook asks: nobody is asked then, but a denial given in advance counts.
+    is_needless: bool,
     /// `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
     is_current: bool,
 }
@@ -93,6 +95,7 @@ impl Coordinator {
         let mut operation = Operation { data: data.clone(), preview: None };
         // A digest reads all of the data, so it is made only if a hook asks.
         let digest = if approvals.is_empty() { None } else { data.digest().ok() };
+        let has_other = approvals.iter().any(|asked| !asked.approval.fallback);
         for HookApproval { hook, approval, reason, asked_about } in approvals {
             let question = Question { hook, event: recording.event().clone(), prompt: approval.prompt.clone() };
             let span = tracing::info_span!(
@@ -110,9 +113,10 @@ impl Coordinator {
                 reason,
                 operation: &mut operation,
                 definition,
+                is_needless: approval.fallback && has_other,
                 is_current,
             };
-            let ruling = self.rule(recording, asked).instrument(span.clone()).await;
+            let Some(ruling) = self.rule(recording, asked).instrument(span.clone()).await else { continue };
             span.record("approval.granted", ruling.granted);
             span.record("approval.basis", ruling.basis);
             self.announce(&question, &ruling).await;
@@ -123,8 +127,8 @@ impl Coordinator {
         Verdict::Proceed(operation.data)
     }
 
-    /// What becomes of one approval: by the person's rules, by an answer that lasts, or by asking.
-    async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Ruling {
+    /// Decides one approval: by the person's rules, by an answer that lasts, or by asking. `None` if there is no need to.
+    async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Option<Ruling> {
         let question = asked.question;
         let (rules, are_read) = self.rules(recording).await;
         let is_known = self.knows(recording, asked.definition).await;
@@ -134,12 +138,15 @@ impl Coordinator {
         let by_rules = Ruling::by_rules(&rules, question).filter(|ruling| is_known || !ruling.granted);
         let known = by_rules.filter(counts);
         let known = known.or_else(|| lock(&self.shared.ledger).recall(question, asked.definition).filter(counts));
+        if asked.is_needless && known.as_ref().is_none_or(|ruling| ruling.granted) {
+            return None;
+        }
         let (id, ruling) = match known {
             Some(ruling) => (None, ruling),
             None => self.ask(recording, asked, Doubts { are_read, is_known }).await,
         };
         recording.record(decision(id, question, &ruling));
-        ruling
+        Some(ruling)
     }
 
     /// The person's rules, as they are now, and whether they could be read. If not, what they denied before.
@@ -189,7 +196,7 @@ impl Coordinator {
     }
 
     async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, doubts: Doubts) -> (Option<u64>, Ruling) {
-        let Asked { question, approval, reason, operation, definition, is_current } = asked;
+        let Asked { question, approval, reason, operation, definition, is_current, .. } = asked;
         let Doubts { are_read, is_known } = doubts;
         let Some(system) = &self.shared.approvals else {
             return (None, Ruling::no_system(&question.prompt));

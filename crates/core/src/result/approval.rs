@@ -25,6 +25,8 @@ pub struct Approval {
     pub timeout: Duration,
     /// What counts when nobody answered in time.
     pub default: DefaultDecision,
+    /// `true` if the question is asked only when no other hook of the emission asks.
+    pub fallback: bool,
 }
 
 /// An answer that is offered, and what it does.
@@ -135,7 +137,13 @@ impl Approval {
 
     /// A question with the options "Allow" and "Deny", open for five minutes, then denied.
     pub fn new(prompt: impl Into<String>) -> Self {
-        Self { prompt: prompt.into(), options: Vec::new(), timeout: Self::TIMEOUT, default: DefaultDecision::default() }
+        Self {
+            prompt: prompt.into(),
+            options: Vec::new(),
+            timeout: Self::TIMEOUT,
+            default: DefaultDecision::default(),
+            fallback: false,
+        }
     }
 
     /// What the person can answer.
@@ -156,6 +164,13 @@ impl Approval {
     #[must_use]
     pub fn allow_by_default(mut self) -> Self {
         self.default = DefaultDecision::Allow;
+        self
+    }
+
+    /// Asks only if no other hook of the emission asks.
+    #[must_use]
+    pub fn fallback(mut self) -> Self {
+        self.fallback = true;
         self
     }
 

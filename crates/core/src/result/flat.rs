@@ -40,6 +40,8 @@ pub struct FlatResult<T = Map> {
     pub approval_timeout: f64,
     /// What counts when nobody answered in time.
     pub approval_default: DefaultDecision,
+    /// Whether the person is asked only if no other hook of the emission asks.
+    pub approval_fallback: bool,
     /// Whether the hook's own output is kept out of the transcript.
     pub suppress_output: bool,
     /// A message for the person.
@@ -92,6 +94,7 @@ impl<T> Default for FlatResult<T> {
             approval_options: None,
             approval_timeout: Approval::TIMEOUT.as_secs_f64(),
             approval_default: DefaultDecision::default(),
+            approval_fallback: false,
             suppress_output: false,
             user_message: None,
             user_message_level: Level::default(),
@@ -133,6 +136,7 @@ impl<T> FlatResult<T> {
             approval_options: self.approval_options,
             approval_timeout: self.approval_timeout,
             approval_default: self.approval_default,
+            approval_fallback: self.approval_fallback,
             suppress_output: self.suppress_output,
             user_message: self.user_message,
             user_message_level: self.user_message_level,
@@ -164,6 +168,7 @@ impl<T> FlatResult<T> {
         }
         self.approval_timeout = approval.timeout.as_secs_f64();
         self.approval_default = approval.default;
+        self.approval_fallback = approval.fallback;
     }
 
     pub(crate) fn set_message(&mut self, message: UserMessage) {
@@ -208,6 +213,7 @@ impl<O> HookResult<O> {
                 options: flat.approval_options.into_iter().flatten().map(Into::into).collect(),
                 timeout,
                 default: flat.approval_default,
+                fallback: flat.approval_fallback,
             })),
         };
         let level = flat.user_message_level;

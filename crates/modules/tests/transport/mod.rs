@@ -38,12 +38,13 @@ pub(crate) fn answers() -> Vec<(Value, HookResult)> {
             HookResult::inject(Injection::new("ünïcode ✓").role(Role::User).ephemeral()),
         ),
         (
-            json!({"action": "ask_user", "approval_prompt": "Sure?", "approval_options": ["Allow", "Deny"], "approval_timeout": 5.0, "approval_default": "allow"}),
+            json!({"action": "ask_user", "approval_prompt": "Sure?", "approval_options": ["Allow", "Deny"], "approval_timeout": 5.0, "approval_default": "allow", "approval_fallback": true}),
             HookResult::ask(Approval {
                 prompt: "Sure?".into(),
                 options: vec!["Allow".into(), "Deny".into()],
                 timeout: Duration::from_secs(5),
                 default: DefaultDecision::Allow,
+                fallback: true,
             }),
         ),
         (

@@ -73,6 +73,7 @@ class HookResult:
     approval_options: list[Any] | None
     approval_timeout: float
     approval_default: _Default
+    approval_fallback: bool
     suppress_output: bool
     user_message: str | None
     user_message_level: _Level
@@ -90,6 +91,7 @@ class HookResult:
         approval_options: list[Any] | None = None,
         approval_timeout: float = 300.0,
         approval_default: _Default = "deny",
+        approval_fallback: bool = False,
         suppress_output: bool = False,
         user_message: str | None = None,
         user_message_level: _Level = "info",
