@@ -23,6 +23,25 @@ const QUESTION: f64 = 0.9;
 /// No message is cut to less than this for the summary.
 const SHORT: usize = 256;
 
+/// How the conversation is shortened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Strategy {
+    /// The model summarises the older messages.
+    #[default]
+    Summarize,
+    /// The older messages are removed.
+    Truncate,
+}
+
+impl Strategy {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Summarize => "summarize",
+            Self::Truncate => "truncate",
+        }
+    }
+}
+
 /// Who wants the conversation to be shorter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trigger {
@@ -59,14 +78,18 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
         };
     }
     let tokens = count_messages(&history);
+    let strategy = strategy(session, tokens).await?;
     let Some(target) = target(session, &history, tokens, trigger).await? else { return Ok(()) };
 
     session.watch.note("the conversation is being shortened");
-    let (summarised, kept) = rest.split_at(cut(rest, target / 2));
-    let summary = summary(session, system, summarised).await?;
+    let (older, kept) = rest.split_at(cut(rest, target / 2));
+    let replacement = match strategy {
+        Strategy::Summarize => summary(session, system, older).await?,
+        Strategy::Truncate => compacted("Older messages of the conversation were removed.".to_owned()),
+    };
 
     let mut shortened = system.to_vec();
-    shortened.push(summary);
+    shortened.push(replacement);
     // What hooks injected since then.
     shortened.extend(session.context.conversation.history_since(history.len()));
     shortened.extend_from_slice(kept);
@@ -78,11 +101,29 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     Ok(())
 }
 
+/// Lets the hooks choose the strategy. If they refuse or name an unknown one, it is the default.
+async fn strategy(session: &Core, tokens: usize) -> Result<Strategy, Stop> {
+    let (default, limit) = (Strategy::default(), session.provider.context_limit());
+    let decision =
+        DecisionContextResolution::new(default.as_str()).with("reason", format!("{tokens} of {limit} tokens are used"));
+    let chosen = match session.gate(DECISION_CONTEXT_RESOLUTION, decision).await {
+        Ok(data) => data.get("strategy").cloned().unwrap_or_default(),
+        Err(Stop::Refused(refusal)) => {
+            session.watch.note(&format!("the conversation is shortened by the default strategy: {refusal}"));
+            return Ok(default);
+        }
+        Err(stop) => return Err(stop),
+    };
+    let known = [Strategy::Summarize, Strategy::Truncate].into_iter().find(|known| chosen == known.as_str());
+    Ok(known.unwrap_or_else(|| {
+        session.watch.note(&format!("unknown context strategy {chosen}; using `{}`", default.as_str()));
+        default
+    }))
+}
+
 /// Puts it to the hooks: what to aim for, or nothing if it is put off.
 async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Trigger) -> Result<Option<usize>, Stop> {
     let limit = session.provider.context_limit();
-    let decision =
-        DecisionContextResolution::new("summarize").with("reason", format!("{tokens} of {limit} tokens are used"));
     let (word, full) = match trigger {
         Trigger::Auto => ("auto", limit),
         // A person wants it shorter than it is, however short that is.
@@ -90,11 +131,7 @@ async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Tri
     };
     let target = (full as f64 * session.options.compact_to) as u64;
     let pre = ContextPreCompact::new(word, tokens as u64, target, history.len() as u64);
-    let allowed = match session.gate(DECISION_CONTEXT_RESOLUTION, decision).await {
-        Ok(_) => session.gate(CONTEXT_PRE_COMPACT, pre).await,
-        refused => refused,
-    };
-    let target = match allowed {
+    let target = match session.gate(CONTEXT_PRE_COMPACT, pre).await {
         Ok(data) => data.get("target_tokens").and_then(Value::as_u64).unwrap_or(target),
         // It can be put off once; a conversation that never gets shorter stops for good.
         Err(Stop::Refused(refusal)) if !session.put_off.swap(true, Ordering::Relaxed) => {
@@ -140,8 +177,13 @@ async fn summary(session: &Core, system: &[Message], summarised: &[Message]) -> 
     if answer.text.trim().is_empty() {
         return Err(Stop::Failed("the model gave no summary; the conversation stays as it is".to_owned()));
     }
+    Ok(compacted(format!("Summary of the conversation so far:\n\n{}", answer.text)))
+}
+
+/// The message in the place of the older ones.
+fn compacted(text: String) -> Message {
     let metadata = Map::from_iter([("source".to_owned(), Value::from("compaction"))]);
-    Ok(Message { metadata, ..Message::user(format!("Summary of the conversation so far:\n\n{}", answer.text)) })
+    Message { metadata, ..Message::user(text) }
 }
 
 /// The message in words: no tools can be used in a summary, and providers take no calls where there are no tools.

@@ -154,14 +154,14 @@ async fn no_calls_are_shown_to_a_model_that_has_no_tools_to_summarise() {
 async fn what_hooks_inject_meanwhile_is_carried_over() {
     let model = small(talk());
     let hooks = HookRegistry::new();
+    // Nothing is injected when the strategy is chosen.
     hooks.hook(DECISION_CONTEXT_RESOLUTION).named("first").run(|_| HookResult::inject("keep one"));
     hooks.hook(CONTEXT_PRE_COMPACT).named("second").run(|_| HookResult::inject("keep two"));
     hooks.hook(CONTEXT_PRE_COMPACT).named("third").run(|_| HookResult::inject(Injection::new("just once").ephemeral()));
     let session = builder(&model).hooks(hooks).start().await.unwrap();
     session.prompt("tell me").await;
     session.prompt("and now?").await;
-    let mut expected =
-        vec!["system: Be brief.", SUMMARY, "system (first): keep one", "system (second): keep two", "user: and now?"];
+    let mut expected = vec!["system: Be brief.", SUMMARY, "system (second): keep two", "user: and now?"];
     expected.push("system (third): just once");
     assert_eq!(said(&model.asked()[2].messages), expected);
     expected.pop();

@@ -1,4 +1,4 @@
-//! `context:pre_compact`.
+//! `context:pre_compact` and `decision:context_resolution`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,6 +10,7 @@ use crate::common::{Run, World};
 use crate::gate;
 
 const EVENT: &str = "context:pre_compact";
+const DECISION: &str = "decision:context_resolution";
 
 /// A model that can read 200 tokens.
 fn world() -> World {
@@ -140,8 +141,8 @@ async fn injected_meanwhile(event: &'static str) -> Run {
     let world = world();
     let (recorder, spoke) = (world.recorder.clone(), AtomicBool::new(false));
     let inject = move |_| {
-        let is_shortening = recorder.names().iter().any(|name| name == "decision:context_resolution" || name == EVENT);
-        let speaks = (is_shortening || event == "decision:context_resolution") && !spoke.swap(true, Ordering::Relaxed);
+        let is_shortening = recorder.names().iter().any(|name| name == DECISION || name == EVENT);
+        let speaks = (is_shortening || event == DECISION) && !spoke.swap(true, Ordering::Relaxed);
         speaks.then(|| HookResult::inject("mind this"))
     };
     world.hooks.hook(event).named("gate").run(inject).unwrap();
@@ -149,9 +150,54 @@ async fn injected_meanwhile(event: &'static str) -> Run {
 }
 
 #[tokio::test]
-async fn what_is_injected_when_shortening_is_decided_is_not_lost() {
-    let saw = injected_meanwhile("decision:context_resolution").await.saw(EVENT);
-    assert!(saw.model[2].contains(&"system: mind this".to_owned()), "{:?}", saw.model[2]);
+async fn inject_when_the_strategy_is_chosen_has_no_effect() {
+    let run = injected_meanwhile(DECISION).await;
+    let saw = run.saw(DECISION);
+    assert!(!saw.model.iter().chain([&saw.history]).any(|lines| lines.contains(&"system: mind this".to_owned())));
+    assert_eq!(saw.audit, ["inject_context"]);
+    assert_eq!(run.events("context:post_compact").len(), 1);
+}
+
+/// Three turns in which `gate` answers so when the strategy is chosen.
+async fn decided(answer: HookResult) -> Run {
+    let world = world().person(&["Deny"]);
+    gate(&world.hooks, DECISION, answer);
+    three_turns(world).await
+}
+
+#[tokio::test]
+async fn deny_of_the_strategy_means_the_default_one() {
+    let run = decided(HookResult::deny("not this way")).await;
+    // As without an answer: the second turn begins with a summary.
+    assert_eq!(requests(&run)[..2], [(false, 1), (true, 2)]);
+    assert_eq!(run.saw(DECISION).audit, ["deny by gate: not this way"]);
+    assert_eq!(run.events(EVENT).len(), 1);
+    assert_eq!(run.events("context:post_compact").len(), 1);
+}
+
+#[tokio::test]
+async fn modify_changes_the_strategy() {
+    let run = decided(HookResult::set("strategy", "truncate")).await;
+    // No summary is asked for.
+    assert!(requests(&run).iter().all(|(asks_for_summary, _)| !asks_for_summary), "{:?}", requests(&run));
+    assert_eq!(run.saw(DECISION).ends, ["answered: A.", "answered: B.", "answered: C."]);
+    assert_eq!(run.history[0].content, "Older messages of the conversation were removed.");
+    assert_eq!(run.events("context:post_compact").len(), 1);
+}
+
+#[tokio::test]
+async fn modify_to_an_unknown_strategy_means_the_default_one() {
+    for unknown in [json!("forget everything"), json!(7), json!(null)] {
+        let run = decided(HookResult::set("strategy", unknown)).await;
+        assert_eq!(requests(&run)[..2], [(false, 1), (true, 2)]);
+    }
+}
+
+#[tokio::test]
+async fn ask_about_the_strategy_asks_nobody() {
+    let run = decided(HookResult::ask("Really?")).await;
+    assert_eq!(run.questions.len(), 0);
+    assert_eq!(requests(&run)[..2], [(false, 1), (true, 2)]);
 }
 
 #[tokio::test]

@@ -164,7 +164,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("provider:response", all("the response is withheld", "its text, before display and history", "next call")),
     ("decision:tool_resolution", all("the choice is refused, as at `tool:pre`", "the selected tool", "next call")),
     ("decision:agent_resolution", all("the choice is refused, as at `agent:spawn`", "the selected agent", "next call")),
-    ("decision:context_resolution", all("the choice is refused", "the strategy", "next call")),
+    ("decision:context_resolution", Meaning { ask: false, ..all("the default strategy is used", "the strategy: `summarize` or `truncate`", "no effect") }),
     ("tool:pre", all("the tool does not run; the model reads `Denied by hook <name>: <reason>` as its result", "`tool_input`", "after this tool's result")),
     ("tool:post", all("the model gets the reason instead of the result", "`tool_result`, for the model, the transcript and the audit log alike", "after the result")),
     ("agent:spawn", all("not spawned", "task, configuration", "into the child's context")),
@@ -183,6 +183,7 @@ fn meaning(spec: &EventSpec) -> Meaning {
         Answers::Observed => OBSERVED,
         Answers::All => all("it does not happen", "its data", "next call"),
         Answers::NoQuestions => Meaning { ask: false, ..all("it does not happen", "its data", "next call") },
+        Answers::DenyOrModify => Meaning { ask: false, ..all("it does not happen", "its data", "no effect") },
     })
 }
 
@@ -216,14 +217,15 @@ mod tests {
     #[test]
     fn meanings_agree_with_the_answers_that_the_kernel_heeds() {
         for spec in catalog() {
-            let Meaning { deny, modify, ask, .. } = meaning(spec);
+            let Meaning { deny, modify, inject, ask } = meaning(spec);
             let expected = match spec.answers {
-                Answers::All => (true, true, true),
-                Answers::NoQuestions => (true, true, false),
-                Answers::Observed => (false, false, false),
+                Answers::All => (true, true, true, true),
+                Answers::NoQuestions => (true, true, true, false),
+                Answers::DenyOrModify => (true, true, false, false),
+                Answers::Observed => (false, false, true, false),
             };
             let has_effect = |means: &str| !means.starts_with("no effect");
-            assert_eq!((has_effect(deny), has_effect(modify), ask), expected, "{}", spec.name);
+            assert_eq!((has_effect(deny), has_effect(modify), has_effect(inject), ask), expected, "{}", spec.name);
         }
     }
 

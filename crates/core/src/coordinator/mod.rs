@@ -458,7 +458,7 @@ impl Coordinator {
                 routing.approvals.push(HookApproval { hook: hook.clone(), approval: *approval, reason, asked_about });
             }
         }
-        if let Some(said) = injection {
+        if let Some(said) = injection.filter(|_| answers.can_inject()) {
             let injection = FromHook { hook: hook.clone(), said };
             let admitted = self.admit_alone(injection.clone());
             if let Fate::Refused(too_large) = &admitted.fate {

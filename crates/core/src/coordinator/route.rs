@@ -69,7 +69,7 @@ impl<'a> Routing<'a> {
             definition: if outcome.approvals().is_empty() { None } else { ToolDefinition::from_data(&data) },
             denial: outcome.denial().filter(|_| !observed).cloned(),
             approvals: if event.answers() == Answers::All { outcome.approvals().to_vec() } else { Vec::new() },
-            injections: outcome.injections().to_vec(),
+            injections: if event.answers().can_inject() { outcome.injections().to_vec() } else { Vec::new() },
             messages: outcome.messages().to_vec(),
             failures: failures(outcome),
             outputs: outcome.outputs().to_vec(),

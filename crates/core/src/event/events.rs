@@ -192,8 +192,8 @@ events! {
     }
 
     /// The orchestrator selects how to manage the context.
-    DECISION_CONTEXT_RESOLUTION = "decision:context_resolution", All, DecisionContextResolution {
-        /// The strategy chosen.
+    DECISION_CONTEXT_RESOLUTION = "decision:context_resolution", DenyOrModify, DecisionContextResolution {
+        /// The strategy chosen: `summarize` or `truncate`.
         strategy: Text,
         optional
         /// Why this one.

@@ -118,10 +118,19 @@ pub struct FieldSpec {
 pub enum Answers {
     /// All of them: a hook can block the operation, change it, and ask a person.
     All,
-    /// A hook can block and change, but nobody is asked.
+    /// A hook can block, change and inject, but nobody is asked.
     NoQuestions,
+    /// A hook can block and change. Nobody is asked, and nothing is injected.
+    DenyOrModify,
     /// What happened, happened: hooks see it, may inject and show messages, but block and change nothing.
     Observed,
+}
+
+impl Answers {
+    /// `true` if an injection at the event reaches the conversation.
+    pub(crate) fn can_inject(self) -> bool {
+        self != Self::DenyOrModify
+    }
 }
 
 impl EventSpec {
