@@ -10,6 +10,9 @@ from amplifier_core.session import Session
 
 T = TypeVar("T")
 
+#: The settings of a session with a bundle that keeps no record.
+UNRECORDED = {"audit_required": False}
+
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(main, 60))

@@ -24,7 +24,7 @@ from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, Tool
-from sessions import run
+from sessions import UNRECORDED, run
 
 
 def emit(bundle: str, event: str, data: dict[str, Any], folder: pathlib.Path | str = ".") -> HookResult:
@@ -337,7 +337,7 @@ def test_every_built_in_module_can_be_mounted_and_hears_a_session(tmp_path: path
     async def main() -> Session:
         script = [{"text": "Let me look.", "tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, "Done."]
         bundle = parse(json.dumps({"hooks": hooks}), tmp_path / "bundle.yaml")
-        async with Session(ScriptedProvider(script), workspace=tmp_path, bundle=bundle) as session:
+        async with Session(ScriptedProvider(script), workspace=tmp_path, bundle=bundle, config=UNRECORDED) as session:
             assert str(await session.prompt("look around")) == "Done."
             assert {name for names in session.hooks.list_handlers().values() for name in names} == set(names)
             await asyncio.sleep(0)
@@ -355,7 +355,7 @@ def test_the_bash_guard_asks_in_a_session_before_a_dangerous_command() -> None:
 
     async def main() -> None:
         bundle = parse("hooks: [{module: hooks-bash-guard}]")
-        async with Session(ScriptedProvider([]), workspace=".", bundle=bundle, approval_system=person) as session:
+        async with Session(ScriptedProvider([]), workspace=".", bundle=bundle, approval_system=person, config=UNRECORDED) as session:
             assert not (await session.execute_tool("Bash", {"command": "rm -rf /"})).success
             assert (await session.execute_tool("Bash", {"command": "echo hi"})).output == "hi"
 
@@ -448,7 +448,7 @@ def test_a_module_of_python_is_found_by_its_import_path_and_the_bundle_has_the_l
         ran: list[Any] = []
         parsed = parse(textwrap.dedent(bundle))
         assert (parsed.hooks, parsed.foreign) == (["allow-all", "mine"], ["word_guard_module"])
-        async with Session(ScriptedProvider([]), tools=[Tool("Bash", ran.append)], bundle=parsed) as session:
+        async with Session(ScriptedProvider([]), tools=[Tool("Bash", ran.append)], bundle=parsed, config=UNRECORDED) as session:
             assert session.hooks.list_handlers() == {"tool:pre": ["mine", "allow-all"]}
             denied = await session.execute_tool("Bash", {"command": "sudo ls"})
             assert denied.error == "Denied by hook mine: no sudo"
@@ -514,7 +514,7 @@ def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: path
     person = ScriptedApprovals("Allow")
 
     async def main() -> None:
-        async with Session(bundle=tmp_path / "bundle.yaml", workspace=tmp_path, approval_system=person) as session:
+        async with Session(bundle=tmp_path / "bundle.yaml", workspace=tmp_path, approval_system=person, config=UNRECORDED) as session:
             assert session.tools == ["Read"]
             assert str(await session.prompt("hello")) == "From the script."
             assert session.context.get_messages()[0] == {"role": "system", "content": "Be brief."}
@@ -526,7 +526,7 @@ def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: path
 
 def test_what_a_session_and_its_bundle_leave_is_left_and_has_to_be_there(tmp_path: pathlib.Path) -> None:
     async def left(bundle: str, only: list[str]) -> list[str]:
-        async with Session(ScriptedProvider([]), bundle=parse(bundle), workspace=tmp_path, only=only) as session:
+        async with Session(ScriptedProvider([]), bundle=parse(bundle), workspace=tmp_path, only=only, config=UNRECORDED) as session:
             return session.tools
 
     assert run(left("tools: {only: [Read, Grep]}", ["Grep", "Bash"])) == ["Grep"]
@@ -541,14 +541,14 @@ def test_a_bundle_brings_the_tools_of_a_server(tmp_path: pathlib.Path) -> None:
     bundle = parse(json.dumps({"tools": {"mcp": {"local": {"command": sys.executable, "args": [str(server)]}}}}))
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), bundle=bundle) as session:
+        async with Session(ScriptedProvider([]), bundle=bundle, config=UNRECORDED) as session:
             assert "mcp__local__echo" in session.tools
             assert (await session.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
             failed = await session.execute_tool("mcp__local__fail")
             assert (failed.success, failed.error) == (False, "Error: the disk is full")
         missing = parse("tools: {mcp: {none: {command: no-such-program-here}}}")
         with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started"):
-            await Session(ScriptedProvider([]), bundle=missing).start()
+            await Session(ScriptedProvider([]), bundle=missing, config=UNRECORDED).start()
 
     run(main())
 
@@ -567,11 +567,11 @@ def test_a_server_of_tools_may_stand_beside_the_bundle(
     monkeypatch.chdir("elsewhere")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), bundle=bundle, confine=confine) as session:
+        async with Session(ScriptedProvider([]), bundle=bundle, confine=confine, config=UNRECORDED) as session:
             assert (await session.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
         missing = parse("tools: {mcp: {none: {command: ./no-such-program}}}", tmp_path / "bundle.yaml")
         with pytest.raises(RuntimeError, match=rf"the MCP server `none` cannot be started: `{tmp_path}/no-such-program`: .*[Nn]o such file"):
-            await Session(ScriptedProvider([]), bundle=missing, confine=confine).start()
+            await Session(ScriptedProvider([]), bundle=missing, confine=confine, config=UNRECORDED).start()
 
     run(main())
 
@@ -579,7 +579,7 @@ def test_a_server_of_tools_may_stand_beside_the_bundle(
 def test_a_bundle_that_fails_leaves_a_session_that_did_not_start() -> None:
     async def main() -> None:
         hooks = HookRegistry()
-        session = Session(ScriptedProvider(["ok"]), hooks=hooks, bundle=parse("hooks: [{module: no_such_module_here}]"))
+        session = Session(ScriptedProvider(["ok"]), hooks=hooks, bundle=parse("hooks: [{module: no_such_module_here}]"), config=UNRECORDED)
         with pytest.raises(ValueError, match="there is no module `no_such_module_here`"):
             await session.prompt("hello")
         assert hooks.list_handlers() == {}
@@ -647,6 +647,30 @@ def test_the_display_is_told_once_about_each_cause_of_a_failing_hook() -> None:
     assert shown == [("warning", "hook:fails", f"failed at tool:pre: ValueError: {cause}; {went_on}") for cause in ("one", "two")]
 
 
+def test_a_session_of_a_bundle_needs_an_audit_log_or_says_that_it_keeps_no_record(tmp_path: pathlib.Path) -> None:
+    bundle = parse("hooks: []", tmp_path / "bundle.yaml")
+    for config in (None, {"injection_size_limit": 10}, {"session": None}):
+        with pytest.raises(ValueError, match="needs an audit log"):
+            Session(ScriptedProvider([]), bundle=bundle, config=config)
+    Session(ScriptedProvider([]), bundle=bundle, config={"session": UNRECORDED})
+    Session(ScriptedProvider([]))
+
+
+def test_a_session_of_a_bundle_denies_what_cannot_be_recorded(tmp_path: pathlib.Path) -> None:
+    class Broken:
+        def record(self, record: object) -> None:
+            raise OSError("the disk is full")
+
+    async def main() -> str:
+        bundle = parse("hooks: []", tmp_path / "bundle.yaml")
+        session = Session(ScriptedProvider(["Done."]), bundle=bundle, audit=Broken())
+        with pytest.raises(Exception, match="the disk is full") as refused:
+            await session.start()
+        return type(refused.value).__name__
+
+    assert run(main()) == "SessionRefusedError"
+
+
 def test_a_session_of_a_bundle_takes_no_silence_for_consent(tmp_path: pathlib.Path) -> None:
     asks = "hooks:\n  - { rule: ask, on: tool:pre, ask: Go?, ask_timeout: 0.05, default: allow }\n"
 
@@ -659,7 +683,7 @@ def test_a_session_of_a_bundle_takes_no_silence_for_consent(tmp_path: pathlib.Pa
         tool = Tool("go", lambda input: "done", "Goes.")
         provider = ScriptedProvider([{"tools": [{"name": "go", "input": {}}]}, "Done."])
         bundle = parse(asks, tmp_path / "bundle.yaml")
-        async with Session(provider, tools=[tool], bundle=bundle, approval_system=Nobody()) as session:
+        async with Session(provider, tools=[tool], bundle=bundle, approval_system=Nobody(), config=UNRECORDED) as session:
             await session.prompt("Go")
             return next(message["content"] for message in session.context.get_messages() if message["role"] == "tool")
 

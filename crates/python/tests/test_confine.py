@@ -24,7 +24,7 @@ from amplifier_core.bundles import mount, parse
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
-from sessions import run
+from sessions import UNRECORDED, run
 
 
 def is_possible() -> bool:
@@ -323,7 +323,7 @@ def test_nor_the_code_of_a_module_wherever_it_is(
     bundle = parse(f"hooks: [{{ module: '{name}' }}]", tmp_path / "bundle.yaml")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command) as running:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command, config=UNRECORDED) as running:
             for file in MODULES[name]:
                 attack = f"mkdir -p {os.path.dirname(file) or '.'}; echo x > {file}"
                 write = ("Bash", {"command": attack}) if is_command else ("Write", {"file_path": file, "content": "x"})
@@ -355,7 +355,7 @@ def test_nor_bytecode_that_is_kept_elsewhere(
     )
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command) as running:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command, config=UNRECORDED) as running:
             assert not (await running.execute_tool(*write)).success
 
     try:
@@ -382,7 +382,7 @@ def test_nor_can_file_tools_put_another_module_before_one(
     bundle = parse(f"hooks: [{{ module: {name} }}]")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=False) as running:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=False, config=UNRECORDED) as running:
             for file in before:
                 assert not (await running.execute_tool("Write", {"file_path": file, "content": "x"})).success, file
             for file in ("found_lone/notes.txt", "found_lone.txt", "found_spaces.py"):
@@ -433,12 +433,12 @@ def test_a_server_of_tools_is_confined_as_commands_are(place: pathlib.Path) -> N
     missing = parse("tools: {mcp: {none: {command: no-such-program-here}}}")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), bundle=good, store=place / "store") as running:
+        async with Session(ScriptedProvider([]), bundle=good, store=place / "store", config=UNRECORDED) as running:
             assert (await running.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
         with pytest.raises(RuntimeError, match="the MCP server `bad` did not introduce itself"):
-            await Session(ScriptedProvider([]), bundle=bad, store=place / "store").start()
+            await Session(ScriptedProvider([]), bundle=bad, store=place / "store", config=UNRECORDED).start()
         with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started: `no-such-program-here`: it is not in `PATH`"):
-            await Session(ScriptedProvider([]), bundle=missing, store=place / "store").start()
+            await Session(ScriptedProvider([]), bundle=missing, store=place / "store", config=UNRECORDED).start()
 
     run(main())
     assert not (place / "store" / "made").exists()
@@ -492,8 +492,8 @@ def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, 
     (workspace / "bundle.yaml").write_text("hooks: [{command: ./guard.sh, on: 'tool:pre'}]")
     why = f"`{workspace}/guard.sh` is a link, .*name what it leads to: `{tmp_path}/real/guard.sh`"
     with pytest.raises(RuntimeError, match=why):
-        Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True)
-    Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml")
+        Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True, config=UNRECORDED)
+    Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", config=UNRECORDED)
     assert re.search(why, caplog.text)
 
 
@@ -541,7 +541,7 @@ def test_the_program_of_a_server_of_tools_cannot_be_changed(
     monkeypatch.chdir(tmp_path)
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=".", bundle="bundle.yaml", confine=is_command) as running:
+        async with Session(ScriptedProvider([]), workspace=".", bundle="bundle.yaml", confine=is_command, config=UNRECORDED) as running:
             for file in ("own.sh", "server.py"):
                 write = ("Bash", {"command": f"echo x > {file}"}) if is_command else ("Write", {"file_path": file, "content": "x"})
                 assert not (await running.execute_tool(*write)).success, file

@@ -11,7 +11,7 @@ from amplifier_core.bundles import parse
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
-from sessions import contents, run
+from sessions import UNRECORDED, contents, run
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_guards_judge_the_workspace_in_which_tools_work(
     (here / "workspace").mkdir()
 
     async def main() -> None:
-        session = Session(ScriptedProvider([]), workspace="workspace", bundle=parse(GUARD), confine=False)
+        session = Session(ScriptedProvider([]), workspace="workspace", bundle=parse(GUARD), confine=False, config=UNRECORDED)
         monkeypatch.chdir(there)
         async with session:
             for file in (here / "workspace" / "production" / "x", pathlib.Path("production/x")):

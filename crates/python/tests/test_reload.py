@@ -16,7 +16,7 @@ from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.session import ScriptedProvider, Session
 from amplifier_core.testing import CollectingDisplay
-from sessions import run
+from sessions import UNRECORDED, run
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_a_session_follows_its_bundle_and_the_person_is_told(file: pathlib.Path,
 def test_a_session_need_not_follow_its_bundle(file: pathlib.Path) -> None:
     async def main() -> None:
         file.write_text("hooks:\n" + rule("guard", "no"))
-        async with Session(ScriptedProvider(["one"]), bundle=load(file), follow=False) as session:
+        async with Session(ScriptedProvider(["one"]), bundle=load(file), follow=False, config=UNRECORDED) as session:
             assert session.hooks.list_handlers() == {"tool:pre": ["guard"]}
             file.write_text("hooks: []\n")
             await session.prompt("one")

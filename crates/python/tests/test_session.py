@@ -15,7 +15,7 @@ from amplifier_core.bundles import parse
 from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, Tool
-from sessions import calling, contents, run
+from sessions import UNRECORDED, calling, contents, run
 
 
 def test_a_session_answers() -> None:
@@ -290,7 +290,7 @@ def test_failures_are_logged_once_whoever_wrote_the_hook(caplog: pytest.LogCaptu
             raise LookupError("lost")
 
         bundle = parse("hooks: [{command: 'exit 3', on: 'tool:pre', name: sick, on_error: continue}]")
-        async with Session(ScriptedProvider([]), hooks=hooks, tools=[Tool("work", lambda input: "done")], bundle=bundle) as session:
+        async with Session(ScriptedProvider([]), hooks=hooks, tools=[Tool("work", lambda input: "done")], bundle=bundle, config=UNRECORDED) as session:
             assert (await session.execute_tool("work")).success
 
     run(main())

@@ -20,7 +20,7 @@ from amplifier_core.bundles import parse
 from amplifier_core.hooks import ChangedInPlaceError, HookRegistry
 from amplifier_core.models import HookResult
 from amplifier_core.session import ScriptedProvider, Session, SessionRefusedError, Tool
-from sessions import calling, contents, run
+from sessions import UNRECORDED, calling, contents, run
 
 GUARD = "hooks: [{ rule: no-rm, on: tool:pre, when: tool_name == 'rm', deny: no rm }]"
 
@@ -35,7 +35,7 @@ def test_what_waits_for_its_turn_does_not_run_after_the_end() -> None:
 
         tools = [Tool("slow", slow), Tool("rm", lambda input: ran.append("rm"))]
         provider = ScriptedProvider([calling("slow"), "one", calling("rm"), "two"])
-        async with Session(provider, tools=tools, bundle=parse(GUARD)) as session:
+        async with Session(provider, tools=tools, bundle=parse(GUARD), config=UNRECORDED) as session:
             running = asyncio.ensure_future(session.prompt("a"))
             await asyncio.sleep(0.01)
             waiting = [asyncio.ensure_future(session.prompt("b")), asyncio.ensure_future(session.execute_tool("rm"))]
@@ -59,7 +59,7 @@ def test_a_turn_keeps_its_guards_when_the_loop_of_the_end_is_closed() -> None:
         return "ok"
 
     tools = [Tool("slow", slow), Tool("rm", lambda input: ran.append("rm"))]
-    session = Session(ScriptedProvider([calling("slow"), calling("rm"), "done"]), tools=tools, bundle=parse(GUARD))
+    session = Session(ScriptedProvider([calling("slow"), calling("rm"), "done"]), tools=tools, bundle=parse(GUARD), config=UNRECORDED)
     run(session.start())
     turn = threading.Thread(target=lambda: run(session.prompt("go")))
     turn.start()
@@ -178,7 +178,7 @@ def test_a_turn_keeps_its_guards_when_whoever_ends_the_session_stops_waiting() -
         tools = [Tool("slow", slow), Tool("danger", lambda input: ran.append("danger"))]
         hooks = HookRegistry()
         ended: list[str] = []
-        session = Session(ScriptedProvider(script), hooks=hooks, bundle=bundle, tools=tools)
+        session = Session(ScriptedProvider(script), hooks=hooks, bundle=bundle, tools=tools, config=UNRECORDED)
 
         @hooks.register("session:end")
         async def ends(event: str, data: dict[str, Any]) -> None:
@@ -247,7 +247,7 @@ def test_a_session_whose_end_fails_a_strict_test_keeps_its_guards() -> None:
         hooks, ran = HookRegistry(strict=True), list[str]()
         unregister = hooks.register("session:end", lambda event, data: data["stats"].update(x=1))
         session = Session(
-            ScriptedProvider([calling("rm"), "b"]), hooks=hooks, tools=[Tool("rm", lambda input: ran.append("rm"))], bundle=parse(GUARD)
+            ScriptedProvider([calling("rm"), "b"]), hooks=hooks, tools=[Tool("rm", lambda input: ran.append("rm"))], bundle=parse(GUARD), config=UNRECORDED
         )
         await session.start()
         with pytest.raises(ChangedInPlaceError):
@@ -310,7 +310,7 @@ from amplifier_core.session import ScriptedProvider, Session
 
 async def work():
     while True:
-        async with Session(ScriptedProvider(["done"] * 3), bundle=parse('hooks: [{command: "sleep 0.01", on: "prompt:submit"}]')) as session:
+        async with Session(ScriptedProvider(["done"] * 3), bundle=parse('hooks: [{command: "sleep 0.01", on: "prompt:submit"}]'), config=UNRECORDED) as session:
             for _ in range(3):
                 await session.prompt("a")
 

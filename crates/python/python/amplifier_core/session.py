@@ -288,8 +288,10 @@ class Session:
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
         # A session that is built from configuration is strict unless the program says otherwise.
-        strict = {} if bundle is None else {"forbid_default_allow": True, "audit_required": audit is not None}
+        strict = {} if bundle is None else {"forbid_default_allow": True, "audit_required": True}
         limits = {**strict, **settings.get("config", {}), **settings_of(config)}
+        if bundle is not None and audit is None and limits["audit_required"]:
+            raise ValueError('a session with a bundle needs an audit log: give `audit`, or `config={"audit_required": False}` to keep no record')
         approvals = _approvals(approval_system)
         self._protection = Protection(bundle, audit, store, self._place)
         self._protection.check_workspace()
