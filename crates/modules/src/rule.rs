@@ -22,8 +22,8 @@ use crate::template::Template;
 
 /// A hook that was written as a condition and an answer. It is made once, with everything checked.
 ///
-/// An expression that cannot be evaluated is a failure of the hook: register rules with
-/// [`OnError::Deny`](amplifier_core::OnError::Deny), as the specification says.
+/// An expression that cannot be evaluated is a failure of the hook. Register a rule that guards something with
+/// [`OnError::Deny`](amplifier_core::OnError::Deny).
 ///
 /// ```
 /// use std::sync::Arc;
