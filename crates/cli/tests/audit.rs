@@ -190,12 +190,35 @@ fn records_are_chosen_by_session_event_kind_hook_time_and_number() {
 }
 
 #[test]
+fn an_event_pattern_finds_the_records_that_a_hook_with_that_pattern_receives() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    for (second, name) in ["error:tool", "context:pre-compact", "prompt:submit"].into_iter().enumerate() {
+        let entry = AuditEntry::Event { data: data! {}, decision: "continue", denied_by: None, reason: None };
+        log.take(&record(second as u64, "s-1", name.parse().unwrap(), entry)).unwrap();
+    }
+    log.close().unwrap();
+    for (pattern, expected) in [
+        ("tool:*", &[2][..]),
+        ("tool:error", &[2]),
+        ("error:*", &[2]),
+        ("context:pre_*", &[3]),
+        ("*:submit", &[4]),
+        ("*", &[2, 3, 4]),
+    ] {
+        assert_eq!(numbers(&place.audit("show", &["--event", pattern]).fine()), expected, "{pattern}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_told_apart_and_says_what_there_is() {
     let place = sample();
     for (arguments, said) in [
         (&["--kind", "nonsense"][..], "approval_request"),
         (&["--since", "yesterday"], "yesterday"),
         (&["--event", "tool:{"], "tool:{"),
+        (&["--event", "tool:{pre,post}"], "the only wildcard of a filter is `*`"),
+        (&["--event", "tool:pr?"], "the only wildcard of a filter is `*`"),
     ] {
         let Ran { code, error, .. } = place.audit("show", arguments);
         assert_eq!(code, 2, "{error}");

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
-    Approval, AuditEntry, Coordinator, EventData, EventName, EventType, FlatAction, FlatResult, Hook, HookBuilder,
-    HookError, HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, Registration, TOOL_PRE, TooDeep, ToolPre,
-    Verdict, data,
+    Approval, AuditEntry, Coordinator, EventData, EventName, EventPattern, EventType, FlatAction, FlatResult, Hook,
+    HookBuilder, HookError, HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, Registration, TOOL_PRE,
+    TooDeep, ToolPre, Verdict, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -74,6 +74,13 @@ fn malformed_patterns_are_refused() {
     }
     for pattern in ["*", "*:*", "tool:*", "*:pre", "t*l:p*e"] {
         assert!(hooks.on(pattern, |_| ()).is_ok(), "{pattern}");
+        assert!(EventPattern::filter(pattern).is_ok(), "{pattern}");
+    }
+    // A hook takes them literally; a filter that found nothing for them would mislead.
+    for pattern in ["my:pr?", "my:[a-z]", "my:{one,two}", "my:\\*"] {
+        assert!(hooks.on(pattern, |_| ()).is_ok(), "{pattern}");
+        let error = EventPattern::filter(pattern).unwrap_err().to_string();
+        assert!(error.contains("the only wildcard of a filter is `*`"), "{error}");
     }
 }
 

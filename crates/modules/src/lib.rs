@@ -5,7 +5,6 @@ pub mod bundle;
 mod condition;
 mod counts;
 mod host;
-mod patterns;
 pub mod replay;
 mod rule;
 pub mod shell;

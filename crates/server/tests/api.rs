@@ -326,7 +326,7 @@ async fn records_are_waited_for_and_paged() {
     assert_eq!((&last["events"][0]["body"]["text"], last["events"].as_array().unwrap().len()), (&json!("this one"), 1));
     let earlier = served.get(&format!("/api/events?before={}&kind=message&limit=1", last["cursor"])).await;
     assert_eq!(earlier["events"][0]["body"]["text"], "another session");
-    for wrong in ["wait=31", "wait=-1", "kind=dance", "before=1&after=1"] {
+    for wrong in ["wait=31", "wait=-1", "kind=dance", "before=1&after=1", "event=tool", "event=tool:%7Bpre,post%7D"] {
         assert_eq!(served.request("GET", &format!("/api/events?{wrong}"), None).await.0, 422, "{wrong}");
     }
 }

@@ -163,6 +163,8 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     (0..600).for_each(|n| _ = log.take(&message("s-3", &format!("caf\u{e9} {n}"))).unwrap());
     log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "x".repeat(20_000) }))).unwrap();
     log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "y".repeat(100_000) }))).unwrap();
+    // An alias of `tool:error`, which hooks on `tool:*` receive.
+    log.take(&event("s-4", "error:tool", json!({ "tool_name": "Write" }))).unwrap();
     log.checkpoint().unwrap();
     let feed = place.feed();
     read_to(&feed, log.status().size);
@@ -188,8 +190,9 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     check(of_session("s-2"), &|record| record.session.as_deref() == Some("s-2"), 5);
     check(of_session("s"), &|_| false, 0);
     check(of_kind(Kind::HookReport), &|record| record.kind == "hook_report", 5);
-    let event = |pattern: &str| Filter { event: Some(pattern.to_owned()), ..Filter::default() };
-    check(event("tool:*"), &|record| record.event.as_deref().is_some_and(|event| event.starts_with("tool:")), 8);
+    let event = |pattern: &str| Filter { event: Some(pattern.parse().unwrap()), ..Filter::default() };
+    check(event("tool:*"), &|record| record.event.as_deref().is_some_and(|event| event.contains("tool")), 9);
+    check(event("tool:error"), &|record| record.event.as_deref() == Some("error:tool"), 1);
     check(event("prompt:submit"), &|record| record.event.as_deref() == Some("prompt:submit"), 2);
     let hook = Filter { hook: Some("guard".to_owned()), ..Filter::default() };
     check(hook, &|record| record.body["hook"] == "guard" || record.body["denied_by"] == "guard", 6);
@@ -491,7 +494,7 @@ fn requests_to_a_model_are_shown_whole_although_they_are_kept_as_what_they_add()
     let segment = std::fs::read_to_string(place.segment(1)).unwrap();
     assert_eq!(segment.matches("\"body\":{\"base\":").count(), 19);
     let feed = place.feed();
-    let filter = Filter { event: Some("provider:request".to_owned()), ..Filter::default() };
+    let filter = Filter { event: Some("provider:request".parse().unwrap()), ..Filter::default() };
     let counts = |bodies: Vec<&serde_json::Value>| -> Vec<usize> {
         bodies.into_iter().map(|body| body["messages"].as_array().unwrap().len()).collect()
     };

@@ -7,6 +7,7 @@ mod digest;
 pub mod events;
 mod kind;
 mod name;
+mod pattern;
 mod payload;
 pub(crate) mod stamp;
 
@@ -15,8 +16,8 @@ pub(crate) use data::{Base, SESSION_ID};
 pub use data::{Change, Data, EventData, Map};
 pub use digest::{Digest, TooDeep};
 pub(crate) use events::CATALOG;
-pub(crate) use name::told;
 pub use name::{EventKey, EventName, EventType, InvalidEventName};
+pub use pattern::EventPattern;
 pub use payload::{Answers, EventSpec, FieldSpec, InvalidPayload, Payload};
 pub(crate) use stamp::rfc3339;
 

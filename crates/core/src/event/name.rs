@@ -8,8 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::events::CATALOG;
-use super::{EventData, Payload, catalog};
-use crate::wildcard;
+use super::{EventData, EventPattern, Payload, catalog};
 
 /// The longest event name, in bytes.
 const LONGEST: usize = 128;
@@ -68,7 +67,7 @@ impl EventName {
     }
 }
 
-fn aliases_of(name: &str) -> Option<&'static [&'static str; 2]> {
+pub(super) fn aliases_of(name: &str) -> Option<&'static [&'static str; 2]> {
     ALIASES.iter().find(|names| names.contains(&name))
 }
 
@@ -80,7 +79,7 @@ pub struct InvalidEventName {
     problem: &'static str,
 }
 
-fn check(name: &str, stars: bool) -> Result<(), InvalidEventName> {
+pub(super) fn check(name: &str, stars: bool) -> Result<(), InvalidEventName> {
     let problem = if name.len() > LONGEST {
         "it is longer than 128 bytes"
     } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
@@ -97,8 +96,13 @@ fn check(name: &str, stars: bool) -> Result<(), InvalidEventName> {
             Some(_) => return Ok(()),
         }
     };
-    let name = name.chars().take(LONGEST).collect();
-    Err(InvalidEventName { name, problem })
+    Err(InvalidEventName::new(name, problem))
+}
+
+impl InvalidEventName {
+    pub(super) fn new(name: &str, problem: &'static str) -> Self {
+        Self { name: name.chars().take(LONGEST).collect(), problem }
+    }
 }
 
 /// [`check`] for constants: printable ASCII without `*`, one colon, neither side empty.
@@ -150,7 +154,7 @@ impl std::str::FromStr for EventName {
 }
 
 /// Known names need no allocation.
-fn intern(name: &str) -> EventName {
+pub(super) fn intern(name: &str) -> EventName {
     let known = catalog().iter().map(|spec| spec.name).chain(ALIASES.into_iter().flatten());
     EventName(match known.into_iter().find(|known| *known == name) {
         Some(known) => Text::Known(known),
@@ -204,16 +208,6 @@ impl fmt::Debug for EventName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
     }
-}
-
-/// The name to tell a hook registered under `pattern` when `emitted` happens; `None` if it does not listen to it.
-pub(crate) fn told(pattern: &EventName, emitted: &EventName) -> Option<EventName> {
-    let hears = |name: &str| wildcard::matches(pattern.as_str(), name);
-    if hears(emitted.as_str()) {
-        return Some(emitted.clone());
-    }
-    let alias = aliases_of(emitted.as_str())?.iter().find(|alias| hears(alias))?;
-    Some(EventName::known(alias))
 }
 
 /// A typed event name: a constant that knows what its event carries.
@@ -302,7 +296,7 @@ pub trait EventKey: Send + Sync {
     fn event_name(&self) -> Result<EventName, Self::Error>;
     /// The pattern, if hooks can be registered under it.
     #[doc(hidden)]
-    fn event_pattern(&self) -> Result<EventName, Self::Error>;
+    fn event_pattern(&self) -> Result<EventPattern, Self::Error>;
     /// A value as callers with this kind of key see it.
     fn valid<T>(value: T) -> Self::Checked<T>;
     /// The error as callers with this kind of key see it.
@@ -340,8 +334,8 @@ impl<P: Payload> EventKey for EventType<P> {
         Ok(EventName::known(self.name))
     }
 
-    fn event_pattern(&self) -> Result<EventName, Infallible> {
-        self.event_name()
+    fn event_pattern(&self) -> Result<EventPattern, Infallible> {
+        self.event_name().map(EventPattern::from)
     }
 
     #[inline(always)]
@@ -370,8 +364,8 @@ macro_rules! keys {
                 Ok(Clone::clone(self).into())
             }
 
-            fn event_pattern(&self) -> Result<EventName, Infallible> {
-                self.event_name()
+            fn event_pattern(&self) -> Result<EventPattern, Infallible> {
+                self.event_name().map(EventPattern::from)
             }
 
             #[inline(always)]
@@ -396,9 +390,8 @@ macro_rules! keys {
                 str::parse(self)
             }
 
-            fn event_pattern(&self) -> Result<EventName, InvalidEventName> {
-                check(self, true)?;
-                Ok(intern(self))
+            fn event_pattern(&self) -> Result<EventPattern, InvalidEventName> {
+                str::parse(self)
             }
 
             fn valid<T>(value: T) -> Result<T, InvalidEventName> {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use super::hook::{AnyHook, Gone, Reply, Running};
 use super::settings::{HookInfo, HookRole};
-use crate::event::{Base, CATALOG, EventData, EventKey, EventName, told};
+use crate::event::{Base, CATALOG, EventData, EventKey, EventName, EventPattern};
 use crate::guard;
 use crate::sync::{Loaded, Mutex, Published, lock};
 
@@ -28,7 +28,7 @@ pub(super) struct Place {
 #[repr(align(64))]
 struct Registered {
     info: HookInfo,
-    pattern: EventName,
+    pattern: EventPattern,
     hook: Box<dyn AnyHook>,
 }
 
@@ -173,7 +173,7 @@ impl Book {
     pub(super) fn add(
         &self,
         mut info: HookInfo,
-        pattern: EventName,
+        pattern: EventPattern,
         has_default_name: bool,
         hook: Box<dyn AnyHook>,
     ) -> Place {
@@ -247,7 +247,7 @@ impl Book {
             Snapshot::without_lists(current.base.clone())
         };
         let listening = entries.hooks.values().filter_map(|registered| {
-            let told = told(&registered.pattern, &event)?;
+            let told = registered.pattern.matching_name(&event)?;
             Some(ListedHook { told, registered: registered.clone() })
         });
         let hooks: Arc<[ListedHook]> = listening.collect();

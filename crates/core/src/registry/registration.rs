@@ -95,9 +95,9 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
                 on_error: match (self.on_error, self.role) {
                     // An observer's failure stops nothing.
                     (OnError::DenyGating, HookRole::Observer) => OnError::Continue,
-                    // A pattern hears events of both kinds.
-                    (OnError::DenyGating, HookRole::Gate) if !pattern.as_str().contains('*') => {
-                        OnError::DenyGating.at(&pattern)
+                    // A pattern matches events of both kinds.
+                    (OnError::DenyGating, HookRole::Gate) => {
+                        pattern.as_name().map_or(OnError::DenyGating, |name| OnError::DenyGating.at(name))
                     }
                     (on_error, _) => on_error,
                 },

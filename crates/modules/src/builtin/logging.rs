@@ -5,7 +5,7 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult, InvalidEventName, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use self::file::LogFile;
 use super::{Part, Place, options};
 use crate::condition::Scope;
-use crate::patterns::Patterns;
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,13 +83,14 @@ fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
     home.map(|home| home.join(rest)).ok_or_else(|| format!("`path` is `{path}`, but there is no home folder: set HOME"))
 }
 
-fn patterns(option: &str, patterns: &[String]) -> Result<Patterns, String> {
-    Patterns::new(patterns).map_err(|error| format!("`{option}`: {error}; `amplifier events` lists all events"))
+fn patterns(option: &str, patterns: &[String]) -> Result<Vec<EventPattern>, String> {
+    let patterns = patterns.iter().map(|pattern| pattern.parse()).collect::<Result<_, InvalidEventName>>();
+    patterns.map_err(|error| format!("`{option}`: {error}; `amplifier events` lists all events"))
 }
 
 struct Logger {
-    chosen: Patterns,
-    except: Patterns,
+    chosen: Vec<EventPattern>,
+    except: Vec<EventPattern>,
     /// What knows the secrets, if they are replaced.
     scope: Option<Arc<Scope>>,
     file: Arc<LogFile>,
@@ -100,7 +100,8 @@ struct Logger {
 
 impl Logger {
     fn is_chosen(&self, event: &str) -> bool {
-        self.chosen.hears(event) && !self.except.hears(event)
+        let matches = |patterns: &[EventPattern]| patterns.iter().any(|pattern| pattern.matches(event));
+        matches(&self.chosen) && !matches(&self.except)
     }
 
     fn line(&self, event: &str, data: &EventData) -> Vec<u8> {

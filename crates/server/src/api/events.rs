@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use amplifier_audit::Kind;
+use amplifier_core::{EventPattern, InvalidEventName};
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -54,12 +55,16 @@ impl Wanted {
         let kinds = some(self.kind).map(|kinds| kinds.split(',').map(kind).collect::<Result<Vec<Kind>, ApiError>>());
         Ok(Filter {
             session: some(self.session),
-            event: some(self.event),
+            event: some(self.event).map(|event| EventPattern::filter(&event)).transpose().map_err(invalid_event)?,
             kinds: kinds.transpose()?.unwrap_or_default(),
             hook: some(self.hook),
             text: some(self.text),
         })
     }
+}
+
+fn invalid_event(error: InvalidEventName) -> ApiError {
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", error.to_string())
 }
 
 fn kind(word: &str) -> Result<Kind, ApiError> {

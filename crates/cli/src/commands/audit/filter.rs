@@ -3,9 +3,8 @@
 use std::str::FromStr;
 
 use amplifier_audit::{Kind, Record};
-use amplifier_core::EventName;
+use amplifier_core::EventPattern;
 use clap::Args;
-use globset::{Glob, GlobMatcher};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
@@ -18,7 +17,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Only records at this event; `*` stands for any text, as in `tool:*`.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
     /// Only records of this kind, such as `intent`; several are separated by commas.
     #[arg(long, value_name = "KIND", value_parser = kind, value_delimiter = ',')]
@@ -45,7 +44,7 @@ impl Filter {
             && self.until.as_ref().is_none_or(|until| !until.is_before(&record.time))
             && (self.kind.is_empty() || self.kind.contains(&record.kind))
             && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
-            && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.fits(name)))
+            && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.matches(name)))
             && self.hook.as_deref().is_none_or(|hook| is_of_hook(record, hook))
     }
 }
@@ -63,34 +62,6 @@ fn kind(word: &str) -> Result<Kind, String> {
         let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
         format!("there is no such kind; there are {}", words.join(", "))
     })
-}
-
-/// A name of an event, or a pattern for such names. Aliases count.
-#[derive(Clone, Debug)]
-pub(crate) struct EventPattern {
-    written: GlobMatcher,
-    canonical: GlobMatcher,
-}
-
-impl EventPattern {
-    /// Whether that event is meant.
-    pub(crate) fn fits(&self, event: &str) -> bool {
-        let canonical = canonical(event);
-        [&self.written, &self.canonical].into_iter().any(|glob| glob.is_match(event) || glob.is_match(&canonical))
-    }
-}
-
-impl FromStr for EventPattern {
-    type Err = globset::Error;
-
-    fn from_str(pattern: &str) -> Result<Self, Self::Err> {
-        let glob = |pattern: &str| Glob::new(pattern).map(|glob| glob.compile_matcher());
-        Ok(Self { written: glob(pattern)?, canonical: glob(&canonical(pattern))? })
-    }
-}
-
-fn canonical(event: &str) -> String {
-    event.parse::<EventName>().map_or_else(|_| event.to_owned(), |name| name.canonical().to_owned())
 }
 
 /// A point in time, in the form that records have.

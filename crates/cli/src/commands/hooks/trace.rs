@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amplifier_audit::{Emissions, Folder, Kept, Kind, RecordedApproval, RecordedEmission, StrayRecord, Traced};
-use amplifier_core::{Answers, EventName};
+use amplifier_core::{Answers, EventName, EventPattern};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use clap::Args;
@@ -15,7 +15,6 @@ use unicode_width::UnicodeWidthStr;
 use super::session::Sessions;
 use super::subject::subject;
 use crate::agent::excerpt;
-use crate::commands::audit::filter::EventPattern;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::text::{cut, harmless, padded};
 use crate::commands::output::{columns, stdout};
@@ -37,7 +36,7 @@ pub(super) struct Trace {
     /// The session: its id, the beginning of it, or `last`
     session: String,
     /// Only this event; `*` stands for any text, as in `tool:*`
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
     /// Only events that this hook had a part in
     #[arg(long, value_name = "NAME")]
@@ -71,7 +70,7 @@ impl Trace {
         }
         let mut emissions = Emissions::new();
         Reader::open(log)?.read(|record| {
-            let is_meant = |event: &str| self.event.as_ref().is_none_or(|pattern| pattern.fits(event));
+            let is_meant = |event: &str| self.event.as_ref().is_none_or(|pattern| pattern.matches(event));
             if record.session.as_deref() != Some(&*session) || !record.event.as_deref().is_none_or(is_meant) {
                 return Ok(());
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
+use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,6 @@ use super::settings::{cut, own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
-use crate::patterns::Patterns;
 use crate::transport::{Post, Program};
 
 /// So many characters of a text are sent.
@@ -105,7 +104,8 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if !desktop && !bell && command.is_none() && webhook.is_none() {
         return Err("nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
     }
-    let tells_questions = Patterns::new(&events).is_ok_and(|events| events.hears("approval:required"));
+    let tells_questions =
+        events.iter().any(|event| event.parse().is_ok_and(|event: EventPattern| event.matches("approval:required")));
     let desktop = desktop.then(|| send::desktop(place.host)).transpose()?;
     let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
     let notifier = Arc::new(Notifier {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::{Kept, RecordedEmission, Verifier};
-use amplifier_core::{Approval, EventData, SESSION_END, SESSION_START};
+use amplifier_core::{Approval, EventData, EventPattern, SESSION_END, SESSION_START};
 use amplifier_modules::Scope;
 use amplifier_modules::replay::{Comparison, Policy, Uncompared, compare};
 use anyhow::{Context, Result, bail};
@@ -20,7 +20,7 @@ use clap::Args;
 use self::read::Reading;
 use self::show::{Form, Listing};
 use super::session::Sessions;
-use crate::commands::audit::filter::{EventPattern, Moment};
+use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::verified;
 use crate::commands::output::Coded;
@@ -60,7 +60,7 @@ pub(super) struct Replay {
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Only this event; `*` stands for any text, as in `tool:*`
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
     /// List so many changes at most; all are counted
     #[arg(long, value_name = "COUNT")]

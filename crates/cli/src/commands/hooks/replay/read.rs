@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use amplifier_audit::{Emissions, Folder, Kind, Record, RecordedEmission, Traced};
+use amplifier_core::EventPattern;
 use anyhow::Result;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::commands::audit::filter::{EventPattern, Moment};
+use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::bar;
 use crate::words::counted;
@@ -79,7 +80,7 @@ impl Reading {
     /// Whether an event of a session that is meant is meant itself, by its name and its time.
     pub(super) fn is_meant(&self, event: &str, time: &str) -> bool {
         self.since.as_ref().is_none_or(|since| since.is_before(time))
-            && self.event.as_ref().is_none_or(|pattern| pattern.fits(event))
+            && self.event.as_ref().is_none_or(|pattern| pattern.matches(event))
     }
 
     /// Whether a record says something about an event that is meant, or counted.
