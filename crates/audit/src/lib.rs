@@ -10,6 +10,7 @@ mod body;
 mod emission;
 mod emissions;
 mod error;
+mod filter;
 mod hash;
 mod keys;
 mod log;
@@ -40,6 +41,7 @@ pub use emission::{
 };
 pub use emissions::{Emissions, Traced};
 pub use error::AuditError;
+pub use filter::{LineFilter, RecordFilter};
 pub use hash::Hash;
 pub use keys::{KeyError, PublicKey, SigningKey};
 pub use log::{Log, Status};

@@ -211,6 +211,29 @@ fn an_event_pattern_finds_the_records_that_a_hook_with_that_pattern_receives() {
 }
 
 #[test]
+fn the_hook_that_denied_a_large_operation_is_found() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    for (second, by) in [(1, "guard"), (2, "other")] {
+        let entry = AuditEntry::Event {
+            data: data! { "tool_name": "Write", "tool_input": { "content": "x".repeat(100_000) } },
+            decision: "deny",
+            denied_by: Some(by.to_owned()),
+            reason: Some("too large".to_owned()),
+        };
+        log.take(&record(second, "s-1", TOOL_PRE.name(), entry)).unwrap();
+    }
+    log.close().unwrap();
+    for command in ["show", "tail"] {
+        assert_eq!(numbers(&place.audit(command, &["--hook", "guard"]).fine()), [2], "{command}");
+        assert_eq!(numbers(&place.audit(command, &["--hook", "nobody"]).fine()), [0; 0], "{command}");
+    }
+    // A body that was erased names nobody, and is no reason to fail.
+    fs::remove_dir_all(place.at("audit").join("blobs")).unwrap();
+    assert_eq!(numbers(&place.audit("show", &["--hook", "guard"]).fine()), [0; 0]);
+}
+
+#[test]
 fn wrong_usage_is_told_apart_and_says_what_there_is() {
     let place = sample();
     for (arguments, said) in [

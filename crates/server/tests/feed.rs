@@ -9,18 +9,19 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use amplifier_audit::{Durability, Kind, Proof};
-use amplifier_server::feed::{Feed, Filter};
+use amplifier_audit::{Durability, Kind, Proof, RecordFilter};
+use amplifier_core::AuditEntry;
+use amplifier_server::feed::Feed;
 use amplifier_server::wire::AuditStatus;
 use common::{Place, all, event, message, read_to, turn, until};
 use serde_json::json;
 
-fn of_session(session: &str) -> Filter {
-    Filter { session: Some(session.to_owned()), ..Filter::default() }
+fn of_session(session: &str) -> RecordFilter {
+    RecordFilter { session: Some(session.to_owned()), ..RecordFilter::default() }
 }
 
-fn of_kind(kind: Kind) -> Filter {
-    Filter { kinds: vec![kind], ..Filter::default() }
+fn of_kind(kind: Kind) -> RecordFilter {
+    RecordFilter { kinds: vec![kind], ..RecordFilter::default() }
 }
 
 /// The status when nothing more is to be verified, up to so many records.
@@ -35,7 +36,7 @@ fn verified(feed: &Feed, size: u64) -> AuditStatus {
 fn records_of_several_writers_come_in_order_without_holes() {
     let place = Place::new();
     let feed = place.feed();
-    assert_eq!((feed.cursor(), feed.records(&Filter::default(), 0, 10).unwrap().records.len()), (0, 0));
+    assert_eq!((feed.cursor(), feed.records(&RecordFilter::default(), 0, 10).unwrap().records.len()), (0, 0));
     let writers: Vec<_> = (0..4)
         .map(|writer| {
             let log = place.options().segment_bytes(40_000).durability(Durability::Async).open().unwrap();
@@ -54,7 +55,7 @@ fn records_of_several_writers_come_in_order_without_holes() {
     let mut seen = Vec::new();
     let mut after = 0;
     until("all records", || {
-        let page = feed.records(&Filter::default(), after, 7).unwrap();
+        let page = feed.records(&RecordFilter::default(), after, 7).unwrap();
         seen.extend(page.records);
         after = page.cursor;
         (seen.iter().filter(|record| record.kind == "message").count() == 1000).then_some(())
@@ -83,18 +84,18 @@ fn another_feed_goes_on_from_a_cursor() {
     let size = log.status().size;
     let feed = place.feed();
     read_to(&feed, size);
-    let page = feed.records(&Filter::default(), 0, 100).unwrap();
+    let page = feed.records(&RecordFilter::default(), 0, 100).unwrap();
     assert_eq!((page.records.len(), page.cursor, page.first), (100, 100, 0));
     drop(feed);
     log.take(&message("s", "after the restart")).unwrap();
     log.close().unwrap();
     let feed = place.feed();
     read_to(&feed, size + 1);
-    let rest = feed.records(&Filter::default(), page.cursor, 1000).unwrap();
+    let rest = feed.records(&RecordFilter::default(), page.cursor, 1000).unwrap();
     assert_eq!(rest.records.first().unwrap().seq, 100);
     assert!(rest.records.iter().any(|record| record.body["text"] == "after the restart"));
     assert_eq!(rest.cursor, feed.cursor());
-    let beyond = feed.records(&Filter::default(), rest.cursor + 50, 10).unwrap();
+    let beyond = feed.records(&RecordFilter::default(), rest.cursor + 50, 10).unwrap();
     assert_eq!((beyond.records.len(), beyond.cursor), (0, rest.cursor));
 }
 
@@ -134,7 +135,7 @@ async fn what_retention_removes_is_gone_and_the_rest_is_still_found() {
     fill("new");
     let feed = place.feed();
     read_to(&feed, log.status().size);
-    assert_eq!(feed.records(&Filter::default(), 0, 1).unwrap().first, 0);
+    assert_eq!(feed.records(&RecordFilter::default(), 0, 1).unwrap().first, 0);
     log.retain(2).unwrap();
     let size = log.status().size;
     // Segments go one after another, and the last two stay.
@@ -144,9 +145,9 @@ async fn what_retention_removes_is_gone_and_the_rest_is_still_found() {
     let first =
         serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()["seq"].as_u64().unwrap();
     assert!(first > 0);
-    until("the removal", || (feed.records(&Filter::default(), 0, 1).unwrap().first == first).then_some(()));
+    until("the removal", || (feed.records(&RecordFilter::default(), 0, 1).unwrap().first == first).then_some(()));
     read_to(&feed, size);
-    let left = all(&feed, &Filter::default(), 50);
+    let left = all(&feed, &RecordFilter::default(), 50);
     assert_eq!(left.iter().map(|record| record.seq).collect::<Vec<_>>(), (first..feed.cursor()).collect::<Vec<_>>());
     assert!(verified(&feed, size).sound, "{:?}", feed.status());
     // What was verified before it was removed counts until all of it is read again.
@@ -163,13 +164,20 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     (0..600).for_each(|n| _ = log.take(&message("s-3", &format!("caf\u{e9} {n}"))).unwrap());
     log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "x".repeat(20_000) }))).unwrap();
     log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "y".repeat(100_000) }))).unwrap();
+    for (by, size) in [("guard", 20_000), ("other", 100_000)] {
+        let mut denied = event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "z".repeat(size) }));
+        if let AuditEntry::Event { decision, denied_by, .. } = &mut denied.entry {
+            (*decision, *denied_by) = ("deny", Some(by.to_owned()));
+        }
+        log.take(&denied).unwrap();
+    }
     // An alias of `tool:error`, which hooks on `tool:*` receive.
     log.take(&event("s-4", "error:tool", json!({ "tool_name": "Write" }))).unwrap();
     log.checkpoint().unwrap();
     let feed = place.feed();
     read_to(&feed, log.status().size);
-    let everything = all(&feed, &Filter::default(), 1000);
-    let check = |filter: Filter, expected: &dyn Fn(&amplifier_server::wire::Record) -> bool, least: usize| {
+    let everything = all(&feed, &RecordFilter::default(), 1000);
+    let check = |filter: RecordFilter, expected: &dyn Fn(&amplifier_server::wire::Record) -> bool, least: usize| {
         let wanted: Vec<u64> = everything.iter().filter(|record| expected(record)).map(|record| record.seq).collect();
         assert!(wanted.len() >= least, "{filter:?}");
         let forward: Vec<u64> = all(&feed, &filter, 9).iter().map(|record| record.seq).collect();
@@ -186,20 +194,23 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
         }
         assert_eq!(backward, wanted, "{filter:?}");
     };
-    check(Filter::default(), &|_| true, 600);
+    check(RecordFilter::default(), &|_| true, 600);
     check(of_session("s-2"), &|record| record.session.as_deref() == Some("s-2"), 5);
     check(of_session("s"), &|_| false, 0);
     check(of_kind(Kind::HookReport), &|record| record.kind == "hook_report", 5);
-    let event = |pattern: &str| Filter { event: Some(pattern.parse().unwrap()), ..Filter::default() };
+    let event = |pattern: &str| RecordFilter { event: Some(pattern.parse().unwrap()), ..RecordFilter::default() };
     check(event("tool:*"), &|record| record.event.as_deref().is_some_and(|event| event.contains("tool")), 9);
     check(event("tool:error"), &|record| record.event.as_deref() == Some("error:tool"), 1);
     check(event("prompt:submit"), &|record| record.event.as_deref() == Some("prompt:submit"), 2);
-    let hook = Filter { hook: Some("guard".to_owned()), ..Filter::default() };
-    check(hook, &|record| record.body["hook"] == "guard" || record.body["denied_by"] == "guard", 6);
-    let text = Filter { text: Some("caf\u{e9} 59".to_owned()), ..Filter::default() };
+    let hook = RecordFilter { hook: Some("guard".to_owned()), ..RecordFilter::default() };
+    check(hook, &|record| record.body["hook"] == "guard" || record.body["denied_by"] == "guard", 7);
+    let other = RecordFilter { hook: Some("other".to_owned()), ..RecordFilter::default() };
+    let denied = everything.iter().rfind(|record| record.session.as_deref() == Some("s-3")).unwrap().seq;
+    check(other, &|record| record.seq == denied, 1);
+    let text = RecordFilter { text: Some("caf\u{e9} 59".to_owned()), ..RecordFilter::default() };
     check(text, &|record| record.body["text"].as_str().is_some_and(|text| text.starts_with("caf\u{e9} 59")), 11);
     // Large bodies are put in up to a size, and referred to beyond.
-    let large = all(&feed, &Filter { kinds: vec![Kind::Event], ..of_session("s-3") }, 10);
+    let large = all(&feed, &RecordFilter { kinds: vec![Kind::Event], ..of_session("s-3") }, 10);
     assert_eq!(large[0].body["data"]["text"].as_str().unwrap().len(), 20_000);
     assert!(large[1].body["blob"].as_str().unwrap().starts_with("sha256:"), "{:?}", large[1]);
 }
@@ -386,7 +397,7 @@ fn a_broken_log_goes_on_and_what_happens_from_then_on_is_seen() {
         assert_eq!(feed.records_before(&of_session("after"), u64::MAX, 100).unwrap().records, page.records);
         assert_eq!(feed.session("after").unwrap().last_seq, numbers[4]);
         assert_eq!(feed.timeline("after", 0, 10).unwrap().cursor, feed.cursor());
-        let all = feed.records(&Filter::default(), 0, 1000).unwrap().records;
+        let all = feed.records(&RecordFilter::default(), 0, 1000).unwrap().records;
         assert!(all.is_sorted_by_key(|record| record.seq) && all.iter().any(|record| record.kind == "breach"));
         // The records before the break are those that were written, whatever does not fit after it.
         let status = until("the place of the break", || {
@@ -494,7 +505,7 @@ fn requests_to_a_model_are_shown_whole_although_they_are_kept_as_what_they_add()
     let segment = std::fs::read_to_string(place.segment(1)).unwrap();
     assert_eq!(segment.matches("\"body\":{\"base\":").count(), 19);
     let feed = place.feed();
-    let filter = Filter { event: Some("provider:request".parse().unwrap()), ..Filter::default() };
+    let filter = RecordFilter { event: Some("provider:request".parse().unwrap()), ..RecordFilter::default() };
     let counts = |bodies: Vec<&serde_json::Value>| -> Vec<usize> {
         bodies.into_iter().map(|body| body["messages"].as_array().unwrap().len()).collect()
     };

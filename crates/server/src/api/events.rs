@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amplifier_audit::Kind;
+use amplifier_audit::{Kind, RecordFilter};
 use amplifier_core::{EventPattern, InvalidEventName};
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -19,7 +19,7 @@ use super::reading::Reading;
 use crate::App;
 use crate::access::Viewer;
 use crate::access::guard::{Connection, Refusal};
-use crate::feed::{FeedError, Filter, Page, Timeline};
+use crate::feed::{FeedError, Page, Timeline};
 use crate::wire::Failure;
 
 /// How long a request may wait for the first record.
@@ -50,10 +50,10 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn filter(self) -> Result<Filter, ApiError> {
+    pub(super) fn filter(self) -> Result<RecordFilter, ApiError> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let kinds = some(self.kind).map(|kinds| kinds.split(',').map(kind).collect::<Result<Vec<Kind>, ApiError>>());
-        Ok(Filter {
+        Ok(RecordFilter {
             session: some(self.session),
             event: some(self.event).map(|event| EventPattern::filter(&event)).transpose().map_err(invalid_event)?,
             kinds: kinds.transpose()?.unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Who is asking, who is in, and how others get in.
 
+use amplifier_audit::RecordFilter;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -18,7 +19,6 @@ use super::reading::Reading;
 use crate::App;
 use crate::access::guard::{Connection, Refusal, Site};
 use crate::access::{AccessError, Admin, Anyone, Role, Viewer};
-use crate::feed::Filter;
 use crate::wire::{Browsers, Ended, Failure, Health, Link, LinkWanted, Me, Proof};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -139,7 +139,7 @@ async fn proof(
 async fn health(_: Anyone, reading: Reading, State(app): State<App>) -> Result<Answer<Health>, Refusal> {
     let read = reading.read(move || {
         let newest = app.feed.cursor().saturating_sub(1);
-        Ok(app.feed.records(&Filter::default(), newest, 1).map(|_| ()).map_err(|error| error.to_string()))
+        Ok(app.feed.records(&RecordFilter::default(), newest, 1).map(|_| ()).map_err(|error| error.to_string()))
     });
     if let Err(error) = read.await? {
         tracing::error!(error, "the audit log cannot be read");

@@ -1,12 +1,12 @@
 //! What was asked and decided.
 
-use amplifier_audit::{Body, Folder, Kind, Record};
+use amplifier_audit::{Body, Folder, Kind, Record, RecordFilter};
 use amplifier_core::{Answerer, EventName};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 
 use super::index::{Block, Index, Position};
-use super::query::{Files, Filter, Ready};
+use super::query::{Files, Ready};
 use super::{FeedError, Shared};
 use crate::wire::{Decided, question_id};
 
@@ -98,8 +98,11 @@ impl Shared {
         run: &str,
         number: u64,
     ) -> Result<Option<(Position, Option<Block>, Option<Block>)>, FeedError> {
-        let filter =
-            Filter { session: Some(session.to_owned()), kinds: vec![Kind::ApprovalDecision], ..Filter::default() };
+        let filter = RecordFilter {
+            session: Some(session.to_owned()),
+            kinds: vec![Kind::ApprovalDecision],
+            ..RecordFilter::default()
+        };
         let (ready, mut at, end) = {
             let index = self.index();
             (Ready::new(&filter, &index), index.first(), index.cursor)

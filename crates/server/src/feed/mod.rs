@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use amplifier_audit::{AuditError, Folder, Proof, PublicKey};
+use amplifier_audit::{AuditError, Folder, Proof, PublicKey, RecordFilter};
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -31,7 +31,6 @@ pub(crate) use self::decisions::Past;
 pub use self::forms::{Ended, HookSaid, Injected, OpenQuestion, Page, SessionFacts, Timeline, TimelineItem, Told};
 use self::index::Index;
 use self::proven::{Known, Waiting};
-pub use self::query::Filter;
 use crate::turns::Turns;
 use crate::wire::{AuditStatus, Decided, HookStats};
 
@@ -88,7 +87,7 @@ struct Shared {
     awake: Condvar,
     watching: AtomicUsize,
     /// The newest messages of the stream, for others who watch the same.
-    frames: Mutex<VecDeque<(Filter, u64, Frame)>>,
+    frames: Mutex<VecDeque<(RecordFilter, u64, Frame)>>,
     searches: Turns,
 }
 
@@ -205,7 +204,7 @@ impl Feed {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn records(&self, filter: &Filter, after: u64, limit: usize) -> Result<Page, FeedError> {
+    pub fn records(&self, filter: &RecordFilter, after: u64, limit: usize) -> Result<Page, FeedError> {
         self.shared.lines_after(filter, after, limit)?.page()
     }
 
@@ -214,13 +213,13 @@ impl Feed {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn records_before(&self, filter: &Filter, before: u64, limit: usize) -> Result<Page, FeedError> {
+    pub fn records_before(&self, filter: &RecordFilter, before: u64, limit: usize) -> Result<Page, FeedError> {
         self.shared.lines_before(filter, before, limit)?.page()
     }
 
     /// The same as [`records`](Feed::records), as the text that is sent: records with commas between them, how many there are, and where
     /// to go on. Blocks while it reads.
-    pub(crate) fn batch(&self, filter: &Filter, after: u64, limit: usize) -> Result<Batch, FeedError> {
+    pub(crate) fn batch(&self, filter: &RecordFilter, after: u64, limit: usize) -> Result<Batch, FeedError> {
         let lines = self.shared.lines_after(filter, after, limit)?;
         Ok(Batch { events: lines.lines.join(","), count: lines.lines.len(), cursor: lines.cursor, first: lines.first })
     }
@@ -231,7 +230,7 @@ impl Feed {
     /// All who watch the same, in the same steps, get the same message, which is made once.
     pub(crate) fn frame(
         &self,
-        filter: &Filter,
+        filter: &RecordFilter,
         after: u64,
         until: u64,
         blocking: bool,

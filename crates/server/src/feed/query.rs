@@ -8,10 +8,8 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use amplifier_audit::{Bodies, Body, Folder, Kind, Record};
-use amplifier_core::EventPattern;
+use amplifier_audit::{Bodies, Body, Folder, LineFilter, Record, RecordFilter};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::forms::Page;
@@ -27,38 +25,19 @@ const READ_AT_ONCE: u64 = 64 << 20;
 /// One answer has at most so many bytes of records, and at least one record.
 const SENT_AT_ONCE: usize = 1 << 20;
 
-/// Which records are meant: those that all of these fit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Filter {
-    /// Of this session.
-    pub session: Option<String>,
-    /// At this event, by any of its names.
-    pub event: Option<EventPattern>,
-    /// Of one of these kinds; any if there are none.
-    pub kinds: Vec<Kind>,
-    /// What this hook answered, asked for, said or denied.
-    pub hook: Option<String>,
-    /// Those whose line has this text, as it is written there. Large bodies are not searched.
-    pub text: Option<String>,
-}
-
 /// A filter that is ready for many records.
 pub(super) struct Ready<'a> {
-    filter: &'a Filter,
-    /// What the line must have, whatever else it is about.
-    needles: Vec<String>,
+    filter: &'a RecordFilter,
+    lines: LineFilter,
     kinds: u32,
     session: Option<u64>,
 }
 
 impl<'a> Ready<'a> {
-    pub(super) fn new(filter: &'a Filter, index: &Index) -> Self {
-        let needle = |text: &String| as_written(text);
-        let session = filter.session.iter().map(|session| format!("\"session\":\"{}\"", as_written(session)));
-        let needles = session.chain(filter.hook.iter().map(needle)).chain(filter.text.iter().map(needle));
+    pub(super) fn new(filter: &'a RecordFilter, index: &Index) -> Self {
         Self {
             filter,
-            needles: needles.collect(),
+            lines: filter.lines(),
             kinds: if filter.kinds.is_empty() {
                 u32::MAX
             } else {
@@ -68,17 +47,15 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// Whether the line may be of a record that fits. Cheap.
-    fn may_fit(&self, line: &[u8]) -> bool {
-        self.needles.iter().all(|needle| memchr::memmem::find(line, needle.as_bytes()).is_some())
+    /// A body that cannot be read matches no hook; the verification reports it.
+    fn fits(&self, record: &Record<'_>, folder: &Folder) -> bool {
+        self.filter.matches(record, folder).unwrap_or(false)
     }
 
-    fn fits(&self, record: &Record<'_>) -> bool {
-        let event = record.event.as_deref();
-        self.kinds & kind_bit(record.kind) != 0
-            && self.filter.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
-            && self.filter.event.as_ref().is_none_or(|pattern| event.is_some_and(|event| pattern.matches(event)))
-            && self.filter.hook.as_deref().is_none_or(|hook| is_of_hook(record, hook))
+    /// How many bytes of a body in a file of its own are read to match it.
+    fn body_bytes(&self, record: &Record<'_>) -> u64 {
+        let (body, line) = (record.body_bytes(), record.line().len() as u64);
+        if self.filter.hook.is_some() { body.saturating_sub(line) } else { 0 }
     }
 }
 
@@ -98,7 +75,7 @@ impl Lines {
 
 impl Shared {
     /// Up to so many records that fit, from that number on.
-    pub(super) fn lines_after(&self, filter: &Filter, after: u64, limit: usize) -> Result<Lines, FeedError> {
+    pub(super) fn lines_after(&self, filter: &RecordFilter, after: u64, limit: usize) -> Result<Lines, FeedError> {
         if let Some(lines) = self.fresh_lines(filter, after, u64::MAX, limit) {
             return Ok(lines);
         }
@@ -124,7 +101,7 @@ impl Shared {
     }
 
     /// The last so many records that fit before that number. The cursor is what to ask for next.
-    pub(super) fn lines_before(&self, filter: &Filter, before: u64, limit: usize) -> Result<Lines, FeedError> {
+    pub(super) fn lines_before(&self, filter: &RecordFilter, before: u64, limit: usize) -> Result<Lines, FeedError> {
         let (ready, first, blocks) = {
             let index = self.index();
             let end = index.blocks.partition_point(|block| block.seq < before);
@@ -144,9 +121,10 @@ impl Shared {
             if block.may_have(ready.session, ready.kinds) {
                 read += block.end - block.offset;
                 let Some(text) = files.block(&block)? else { continue };
-                for line in lines(&text).rev().filter(|line| ready.may_fit(line)) {
+                for line in lines(&text).rev().filter(|line| ready.lines.may_match(line)) {
                     let Some(record) = block.record(line) else { continue };
-                    if record.seq >= cursor || !ready.fits(&record) {
+                    read += ready.body_bytes(&record);
+                    if record.seq >= cursor || !ready.fits(&record, &self.folder) {
                         continue;
                     }
                     let sent = as_sent(&record, &self.folder, &mut Bodies::new());
@@ -165,13 +143,13 @@ impl Shared {
     }
 
     /// The same from what is held in memory, if all of it is.
-    pub(super) fn fresh_lines(&self, filter: &Filter, after: u64, until: u64, limit: usize) -> Option<Lines> {
+    pub(super) fn fresh_lines(&self, filter: &RecordFilter, after: u64, until: u64, limit: usize) -> Option<Lines> {
         let index = self.index();
         if after >= index.cursor {
             return Some(Lines { lines: Vec::new(), cursor: index.cursor, first: index.first() });
         }
         let ready = Ready::new(filter, &index);
-        let all = *filter == Filter::default();
+        let all = *filter == RecordFilter::default();
         let mut lines = Vec::new();
         let (mut bytes, mut cursor) = (0, after);
         for fresh in index.fresh_from(after)? {
@@ -180,7 +158,10 @@ impl Shared {
             }
             cursor = fresh.seq + 1;
             let line = fresh.line.as_bytes();
-            if all || (ready.may_fit(line) && Record::parse(line).is_ok_and(|record| ready.fits(&record))) {
+            if all
+                || (ready.lines.may_match(line)
+                    && Record::parse(line).is_ok_and(|record| ready.fits(&record, &self.folder)))
+            {
                 bytes += fresh.json.len();
                 lines.push(fresh.json.clone());
             }
@@ -223,9 +204,10 @@ impl Shared {
                 read += block.end - block.offset;
                 // Retention has removed it meanwhile.
                 let Some(text) = files.block(block)? else { continue };
-                for line in lines(&text).filter(|line| ready.may_fit(line)) {
+                for line in lines(&text).filter(|line| ready.lines.may_match(line)) {
                     let Some(record) = block.record(line) else { continue };
-                    if record.seq < at.max(from) || !ready.fits(&record) {
+                    read += ready.body_bytes(&record);
+                    if record.seq < at.max(from) || !ready.fits(&record, &self.folder) {
                         continue;
                     }
                     at = record.seq + 1;
@@ -349,38 +331,5 @@ fn whole_body(record: &Record<'_>, folder: &Folder, bodies: &mut Bodies) -> Opti
     match bodies.read(record, folder).ok()? {
         Body::Whole(Cow::Owned(whole)) if whole.len() as u64 <= WHOLE => RawValue::from_string(whole).ok(),
         Body::Whole(_) | Body::Erased { .. } | Body::Withheld { .. } => None,
-    }
-}
-
-fn is_of_hook(record: &Record<'_>, hook: &str) -> bool {
-    let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
-    let says = |field: &str| body[field].as_str();
-    says("hook") == Some(hook)
-        || says("denied_by") == Some(hook)
-        || says("source").and_then(|source| source.strip_prefix("hook:")) == Some(hook)
-}
-
-/// A text as it stands inside a string of a line: JSON, in ASCII.
-fn as_written(text: &str) -> String {
-    let json = serde_json::to_string(text).unwrap_or_default();
-    let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
-    let mut written = String::with_capacity(inner.len());
-    for character in inner.chars() {
-        if character.is_ascii() && character != '\u{7f}' {
-            written.push(character);
-        } else {
-            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| written.push_str(&format!("\\u{unit:04x}")));
-        }
-    }
-    written
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_searched_as_it_is_written() {
-        assert_eq!(as_written("a\"b\u{7f}ü😀\n"), "a\\\"b\\u007f\\u00fc\\ud83d\\ude00\\n");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use amplifier_audit::{Emissions, Kind, Record, RecordedApproval, RecordedEmission, StrayRecord, Traced};
+use amplifier_audit::{Emissions, Kind, Record, RecordFilter, RecordedApproval, RecordedEmission, StrayRecord, Traced};
 use serde_json::Value;
 
 use super::forms::{Ended, HookSaid, Injected, OpenQuestion, Timeline, TimelineItem, Told};
-use super::query::{Filter, Ready};
+use super::query::Ready;
 use super::{FeedError, Shared};
 use crate::wire::{Decided, question_id};
 
@@ -19,7 +19,7 @@ const MOST: usize = 200;
 impl Shared {
     /// Up to so many items from that record on.
     pub(super) fn timeline(&self, session: &str, after: u64, limit: usize) -> Result<Timeline, FeedError> {
-        let filter = Filter { session: Some(session.to_owned()), ..Filter::default() };
+        let filter = RecordFilter { session: Some(session.to_owned()), ..RecordFilter::default() };
         let (ready, end) = {
             let index = self.index();
             (Ready::new(&filter, &index), index.cursor)

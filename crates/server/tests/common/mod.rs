@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use amplifier_audit::{Log, LogOptions};
+use amplifier_audit::{Log, LogOptions, RecordFilter};
 use amplifier_core::{
     Answer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord, Coordinator,
     EventName, HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PromptSubmit, SESSION_START, SessionStart,
     TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict,
 };
-use amplifier_server::feed::{Feed, Filter, Page};
+use amplifier_server::feed::{Feed, Page};
 use amplifier_server::link::{Link, Participant, ParticipantOptions};
 use amplifier_server::wire::{Action, Approval, Row, RowKind};
 use amplifier_server::{Change, Hub};
@@ -84,7 +84,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// All records that fit, page by page.
-pub(crate) fn all(feed: &Feed, filter: &Filter, limit: usize) -> Vec<amplifier_server::wire::Record> {
+pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<amplifier_server::wire::Record> {
     let (mut records, mut after) = (Vec::new(), 0);
     loop {
         let Page { records: some, cursor, .. } = feed.records(filter, after, limit).unwrap();

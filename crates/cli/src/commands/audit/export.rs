@@ -51,21 +51,22 @@ impl Export {
         let Self { place, filter, format, output, force } = self;
         let reader = Reader::open(place.or_home(home)?)?;
         match output {
-            None => write(&mut stdout(), reader, &filter, format)?,
-            Some(file) => to_file(&file, force, |out| write(out, reader, &filter, format))?,
+            None => write(&mut stdout(), reader, filter, format)?,
+            Some(file) => to_file(&file, force, |out| write(out, reader, filter, format))?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn write(out: &mut dyn Write, reader: Reader, filter: &Filter, format: Format) -> anyhow::Result<()> {
+fn write(out: &mut dyn Write, reader: Reader, filter: Filter, format: Format) -> anyhow::Result<()> {
     if let Format::Csv = format {
         out.write_all(b"seq,time,writer,session,turn,event,kind,digest,body,h\r\n")?;
     }
     let folder = Folder::new(reader.folder().path());
+    let matches = filter.compile();
     let mut bodies = Bodies::new();
     reader.read(|record| {
-        if filter.fits(record) {
+        if matches(record, &folder)? {
             let problem = || format!("the body of record {}", record.seq);
             match format {
                 Format::Jsonl => writeln!(out, "{}", bodies.line(record, &folder).with_context(problem)?)?,

@@ -2,13 +2,12 @@
 
 use std::str::FromStr;
 
-use amplifier_audit::{Kind, Record};
+use amplifier_audit::{Folder, Kind, Record, RecordFilter};
 use amplifier_core::EventPattern;
 use clap::Args;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
-use serde_json::Value;
 
 /// Which records are meant: those that all of these fit.
 #[derive(Args, Debug)]
@@ -37,24 +36,17 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether the record is one of them.
-    pub(crate) fn fits(&self, record: &Record<'_>) -> bool {
-        record.seq >= self.from
-            && self.since.as_ref().is_none_or(|since| since.is_before(&record.time))
-            && self.until.as_ref().is_none_or(|until| !until.is_before(&record.time))
-            && (self.kind.is_empty() || self.kind.contains(&record.kind))
-            && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
-            && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.matches(name)))
-            && self.hook.as_deref().is_none_or(|hook| is_of_hook(record, hook))
+    /// The test for records of the log in a folder.
+    pub(crate) fn compile(self) -> impl Fn(&Record<'_>, &Folder) -> anyhow::Result<bool> {
+        let Self { session, event, kind: kinds, hook, since, until, from } = self;
+        let filter = RecordFilter { session, event, kinds, hook, text: None };
+        move |record, folder| {
+            Ok(record.seq >= from
+                && since.as_ref().is_none_or(|since| since.is_before(&record.time))
+                && until.as_ref().is_none_or(|until| !until.is_before(&record.time))
+                && filter.matches(record, folder)?)
+        }
     }
-}
-
-fn is_of_hook(record: &Record<'_>, hook: &str) -> bool {
-    let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
-    let says = |field: &str| body[field].as_str();
-    says("hook") == Some(hook)
-        || says("denied_by") == Some(hook)
-        || says("source").and_then(|source| source.strip_prefix("hook:")) == Some(hook)
 }
 
 fn kind(word: &str) -> Result<Kind, String> {

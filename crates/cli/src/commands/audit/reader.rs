@@ -102,14 +102,14 @@ impl Reader {
     pub(crate) fn last<T>(
         &mut self,
         count: usize,
-        mut take: impl FnMut(&Record<'_>) -> Option<T>,
+        mut take: impl FnMut(&Record<'_>) -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<Vec<T>> {
         let mut kept = Vec::new();
         for (index, segment) in self.segments()?.into_iter().rev().enumerate() {
             let mut place = Place { segment, ..Place::default() };
             let mut taken = Vec::new();
             self.read_segment(&mut place, &mut |record| {
-                taken.extend(take(record));
+                taken.extend(take(record)?);
                 Ok(())
             })?;
             if index == 0 {

@@ -33,6 +33,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
+        let matches = self.filter.compile();
         let mut out = stdout();
         let form = Form::new(self.json);
         let mut lines: VecDeque<String> = VecDeque::new();
@@ -40,7 +41,7 @@ impl Show {
         let reader = Reader::open(self.place.or_home(home)?)?;
         let folder = Folder::new(reader.folder().path());
         reader.read(|record| {
-            if !self.filter.fits(record) {
+            if !matches(record, &folder)? {
                 return Ok(());
             }
             let Some(last) = self.last else {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use amplifier_audit::{Kind, Record};
+use amplifier_audit::{Folder, Kind, Record};
 use anyhow::Context;
 use clap::Args;
 use indicatif::HumanBytes;
@@ -39,8 +39,10 @@ impl Statistics {
         let folder = self.place.or_home(home)?;
         let bytes = size_on_disk(&folder).with_context(|| format!("`{}` cannot be read", folder.display()))?;
         let mut numbers = Numbers { bytes, ..Numbers::default() };
-        Reader::open(folder)?.read(|record| {
-            if self.filter.fits(record) {
+        let reader = Reader::open(folder)?;
+        let (folder, matches) = (Folder::new(reader.folder().path()), self.filter.compile());
+        reader.read(|record| {
+            if matches(record, &folder)? {
                 numbers.count(record);
             }
             Ok(())

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use amplifier_audit::{Bodies, Folder};
+use amplifier_audit::{Bodies, Folder, Record};
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,13 +47,15 @@ impl Tail {
         let mut reader = Reader::open(self.place.or_home(home)?)?;
         let mut bodies = Bodies::new();
         let folder = Folder::new(reader.folder().path());
-        for line in reader.last(self.last, |record| self.filter.fits(record).then(|| record.line().to_owned()))? {
+        let matches = self.filter.compile();
+        let kept = |record: &Record<'_>| Ok(matches(record, &folder)?.then(|| record.line().to_owned()));
+        for line in reader.last(self.last, kept)? {
             writeln!(out, "{}", form.line_of(&line, &mut bodies, &folder)?)?;
         }
         out.flush()?;
         let Some(interrupted) = interrupted else { return Ok(ExitCode::SUCCESS) };
         while interrupted.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-            reader.advance(|record| match self.filter.fits(record) {
+            reader.advance(|record| match matches(record, &folder)? {
                 true => Ok(writeln!(out, "{}", form.line(record, &mut bodies, &folder)?)?),
                 false => Ok(()),
             })?;

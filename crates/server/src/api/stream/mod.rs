@@ -5,6 +5,7 @@
 mod board;
 mod message;
 
+use amplifier_audit::RecordFilter;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,6 @@ use crate::App;
 use crate::access::guard::{Connection, PROTOCOL, Refusal, Seats};
 use crate::access::{Identity, Role, Viewer};
 use crate::action::masked;
-use crate::feed::Filter;
 use crate::hub::Answering;
 use crate::server::Stopping;
 use crate::wire::{Explained, Failure, Me, Scope, State as Doing};
@@ -222,7 +222,7 @@ struct Visit {
     app: App,
     board: Arc<Board>,
     who: Identity,
-    filter: Filter,
+    filter: RecordFilter,
     after: Option<u64>,
     stopping: Stopping,
 }
@@ -280,7 +280,7 @@ struct Client<'a> {
     line: &'a mut Line,
     app: &'a App,
     who: Identity,
-    filter: Filter,
+    filter: RecordFilter,
     /// The session that it wants to know of; all of them if it said none when it came.
     only: Option<String>,
     /// The number of the next record that is looked at.

@@ -1,0 +1,109 @@
+//! Filters for the records of a log.
+
+use amplifier_core::EventPattern;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::body::{Body, stored_body};
+use crate::error::AuditError;
+use crate::record::{Kind, Record};
+use crate::storage::Storage;
+
+/// A filter for records. A record matches if it matches every condition that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RecordFilter {
+    /// The session.
+    pub session: Option<String>,
+    /// The event, by any of its names.
+    pub event: Option<EventPattern>,
+    /// The kinds; any kind if there are none.
+    pub kinds: Vec<Kind>,
+    /// The hook that answered, requested an approval, sent a message or denied.
+    pub hook: Option<String>,
+    /// Text that the line contains, in the form of a JSON string. Bodies in files of their own are not searched.
+    pub text: Option<String>,
+}
+
+impl RecordFilter {
+    /// `true` if the record matches. The hook of a body in a file of its own is read from there; a body that was erased names no hook.
+    ///
+    /// # Errors
+    /// If such a body cannot be read, or is not what was recorded.
+    pub fn matches(&self, record: &Record<'_>, storage: &dyn Storage) -> Result<bool, AuditError> {
+        Ok((self.kinds.is_empty() || self.kinds.contains(&record.kind))
+            && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
+            && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.matches(name)))
+            && self.text.as_deref().is_none_or(|text| record.line().contains(&escaped(text)))
+            && match &self.hook {
+                Some(hook) => names_hook(record, hook, storage)?,
+                None => true,
+            })
+    }
+}
+
+/// A cheap test of lines, before they are parsed.
+#[derive(Clone, Debug)]
+pub struct LineFilter {
+    needles: Vec<String>,
+    hook: Option<String>,
+}
+
+impl RecordFilter {
+    /// Returns a test that the line of every matching record passes.
+    pub fn lines(&self) -> LineFilter {
+        let session = self.session.iter().map(|session| format!("\"session\":\"{}\"", escaped(session)));
+        let needles = session.chain(self.text.as_deref().map(escaped)).collect();
+        LineFilter { needles, hook: self.hook.as_deref().map(escaped) }
+    }
+}
+
+impl LineFilter {
+    /// `false` if the line is not that of a matching record.
+    pub fn may_match(&self, line: &[u8]) -> bool {
+        let has = |needle: &str| memmem::find(line, needle.as_bytes()).is_some();
+        // A body in a file of its own can name the hook there.
+        self.needles.iter().all(|needle| has(needle))
+            && self.hook.as_deref().is_none_or(|hook| has(hook) || has("\"body\":{\"blob\""))
+    }
+}
+
+/// The fields of a body that can name a hook.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HookFields {
+    hook: Value,
+    denied_by: Value,
+    source: Value,
+}
+
+fn names_hook(record: &Record<'_>, hook: &str, storage: &dyn Storage) -> Result<bool, AuditError> {
+    let Body::Whole(body) = stored_body(record, storage)? else { return Ok(false) };
+    let HookFields { hook: of, denied_by, source } = serde_json::from_str(&body).unwrap_or_default();
+    Ok(of == hook || denied_by == hook || source.as_str().and_then(|source| source.strip_prefix("hook:")) == Some(hook))
+}
+
+/// Escapes a text as lines have it inside a string: JSON, in ASCII.
+fn escaped(text: &str) -> String {
+    let json = serde_json::to_string(text).unwrap_or_default();
+    let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let mut written = String::with_capacity(inner.len());
+    for character in inner.chars() {
+        if character.is_ascii() && character != '\u{7f}' {
+            written.push(character);
+        } else {
+            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| written.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_searched_as_it_is_written() {
+        assert_eq!(escaped("a\"b\u{7f}ü😀\n"), "a\\\"b\\u007f\\u00fc\\ud83d\\ude00\\n");
+    }
+}
