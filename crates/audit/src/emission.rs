@@ -1,10 +1,11 @@
 //! What a log says about one emission of an event.
 
-use amplifier_core::{Answerer, Answers, EventName};
+use amplifier_core::Answerer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::record::Kind;
+use crate::statistics::is_observed;
 
 /// What a log says about one emission: the event, what the hooks made of it, and what followed from that.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -201,9 +202,7 @@ impl RecordedEmission {
 
     /// Whether something did not go on: a hook denied it, or what a hook asked for was refused.
     pub fn is_stopped(&self) -> bool {
-        // At some events, what a hook wants to deny has happened already.
-        let is_observed = || self.event.parse::<EventName>().is_ok_and(|event| event.answers() == Answers::Observed);
-        (self.decision.as_deref() == Some("deny") && !is_observed())
+        (self.decision.as_deref() == Some("deny") && !is_observed(&self.event))
             || self.approvals.iter().any(|approval| approval.granted == Some(false))
     }
 

@@ -470,6 +470,7 @@ fn statistics_count_what_there_is() {
         "hooks": { "guard": 2 },
         "decisions": { "allow": 1, "deny": 1, "asked": 0, "cancelled": 0 },
         "approvals": { "granted": 0, "refused": 0 },
+        "denials": 1,
         "unsealed": ["s-2"],
     });
     assert_eq!(numbers, expected);
@@ -484,6 +485,54 @@ fn statistics_count_what_there_is() {
     ] {
         assert!(table.lines().any(|found| found == line), "{line}: {table}");
     }
+}
+
+#[test]
+fn decisions_count_by_what_they_say_wherever_they_are_stored() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    let large = "x".repeat(100_000);
+    let event = |name: &str, decision, by: Option<&str>| {
+        let data = data! { "tool_name": "Write", "text": large.clone() };
+        let denied_by = by.map(str::to_owned);
+        (name.to_owned(), AuditEntry::Event { data, decision, denied_by, reason: None })
+    };
+    let decided = |hook: &str, granted| {
+        let (hook, reason) = (hook.to_owned(), large.clone());
+        (
+            "tool:pre".to_owned(),
+            AuditEntry::ApprovalDecision { id: None, hook, granted, basis: "rule", reason, by: None },
+        )
+    };
+    let entries = [
+        event("tool:pre", "deny", Some("guard")),
+        event("prompt:complete", "deny", Some("guard")),
+        event("tool:pre", "ask_user", None),
+        decided("guard", true),
+        event("tool:pre", "ask_user", None),
+        decided("guard", false),
+    ];
+    for (second, (name, entry)) in entries.into_iter().enumerate() {
+        log.take(&record(second as u64, "s-1", name.parse().unwrap(), entry)).unwrap();
+    }
+    log.close().unwrap();
+    let numbers = place.audit("stats", &["--json"]).json();
+    assert_eq!(numbers["decisions"], json!({ "allow": 1, "deny": 1, "asked": 2, "cancelled": 0 }));
+    assert_eq!(numbers["approvals"], json!({ "granted": 1, "refused": 1 }));
+    assert_eq!(numbers["denials"], 2);
+}
+
+#[test]
+fn a_denial_at_an_event_that_only_observes_is_shown_as_too_late() {
+    let place = Place::new();
+    let log = place.options().open().unwrap();
+    let (data, denied_by) = (data! {}, Some("guard".to_owned()));
+    let entry = AuditEntry::Event { data, decision: "deny", denied_by, reason: None };
+    log.take(&record(1, "s-1", "prompt:complete".parse().unwrap(), entry)).unwrap();
+    log.close().unwrap();
+    let shown = place.audit("show", &["--kind", "event"]).fine();
+    assert!(shown.contains("denied too late by guard"), "{shown}");
+    assert_eq!(place.audit("stats", &["--json"]).json()["denials"], 0);
 }
 
 #[test]

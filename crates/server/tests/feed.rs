@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 use amplifier_audit::{Durability, Kind, Proof, RecordFilter};
-use amplifier_core::AuditEntry;
+use amplifier_core::{AuditEntry, AuditRecord, data};
 use amplifier_server::feed::Feed;
 use amplifier_server::wire::AuditStatus;
 use common::{Place, all, event, message, read_to, turn, until};
@@ -336,6 +336,42 @@ async fn sessions_hooks_and_decisions_are_counted() {
     assert_eq!(feed.history(Some("s-1"), Some("guard"), None, 10).unwrap(), history[1..]);
     assert_eq!(feed.history(None, None, Some(history[0].seq), 10).unwrap(), history[1..]);
     assert_eq!(feed.history(None, Some("linter"), None, 10).unwrap(), []);
+}
+
+#[test]
+fn large_denials_count_and_denials_that_come_too_late_do_not() {
+    let place = Place::new();
+    let log = place.open();
+    let large = "x".repeat(100_000);
+    let emitted = |name: &str, decision, by: Option<&str>| {
+        let data = data! { "tool_name": "Write", "text": large.clone() };
+        let denied_by = by.map(str::to_owned);
+        (name.to_owned(), AuditEntry::Event { data, decision, denied_by, reason: None })
+    };
+    let decided = |hook: &str, granted| {
+        let (hook, reason) = (hook.to_owned(), large.clone());
+        (
+            "tool:pre".to_owned(),
+            AuditEntry::ApprovalDecision { id: None, hook, granted, basis: "rule", reason, by: None },
+        )
+    };
+    let entries = [
+        emitted("tool:pre", "deny", Some("guard")),
+        emitted("prompt:complete", "deny", Some("guard")),
+        emitted("tool:pre", "ask_user", None),
+        decided("guard", true),
+        emitted("tool:pre", "ask_user", None),
+        decided("guard", false),
+    ];
+    for (name, entry) in entries {
+        let record = event("s-1", &name, json!({}));
+        log.take(&AuditRecord { entry, ..record }).unwrap();
+    }
+    log.checkpoint().unwrap();
+    let feed = place.feed();
+    read_to(&feed, log.status().size);
+    // As many as `amplifier audit stats` has for the same records.
+    assert_eq!(feed.session("s-1").unwrap().denials, 2);
 }
 
 /// A log with some records that are verified; then something is done to it.

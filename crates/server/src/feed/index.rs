@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use amplifier_audit::{Body, Kind, Record, Storage};
+use amplifier_audit::{Body, DecisionCounts, Kind, Record, RecordedDecision, Storage};
 use amplifier_core::{Answers, EventName};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -87,9 +87,7 @@ pub(super) struct Index {
     pub(super) decisions: VecDeque<Position>,
     /// How many records of each event there were; the rest under `(others)`.
     pub(super) events: HashMap<Box<str>, u64>,
-    pub(super) granted: u64,
-    pub(super) refused: u64,
-    pub(super) denials: u64,
+    pub(super) decided: DecisionCounts,
     /// Lines that are no records.
     pub(super) unreadable: u64,
     sessions: HashMap<Arc<str>, Session>,
@@ -133,8 +131,6 @@ struct Facts {
 struct EventBody<'a> {
     #[serde(borrow)]
     data: &'a RawValue,
-    #[serde(borrow)]
-    decision: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -147,7 +143,6 @@ struct Decision<'a> {
     id: Option<u64>,
     #[serde(borrow)]
     hook: Cow<'a, str>,
-    granted: bool,
 }
 
 #[derive(Deserialize)]
@@ -417,6 +412,10 @@ impl Index {
         let event = record.event.as_deref().unwrap_or_default();
         let text = record.body.get();
         let Some(Session { facts, hooks }) = self.sessions.get_mut(id) else { return };
+        let decision = decision(record, storage);
+        decision.into_iter().for_each(|decision| self.decided.count(decision));
+        let is_denied = decision.is_some_and(RecordedDecision::is_denial);
+        facts.denials += u64::from(is_denied);
         match record.kind {
             Kind::Event => {
                 let known = self.events.len() < MOST_EVENTS || self.events.contains_key(event);
@@ -426,15 +425,8 @@ impl Index {
                     None => _ = self.events.insert(name.into(), 1),
                 }
                 facts.tool_calls += u64::from(event == "tool:pre");
-                let before = facts.denials;
-                match matters(event).then(|| record.whole_body(storage)) {
-                    // Large bodies of other events are not read for that.
-                    None if text.starts_with("{\"blob\"") => facts.happened(event, None),
-                    Some(Ok(Body::Whole(whole))) => facts.happened(event, Some(&whole)),
-                    Some(_) => facts.happened(event, None),
-                    None => facts.happened(event, Some(text)),
-                }
-                self.denials += facts.denials - before;
+                let body = matters(event).then(|| whole(record, storage)).flatten();
+                facts.happened(event, body.as_deref(), is_denied);
             }
             Kind::HookReport => {
                 let Some(text) = whole(record, storage) else { return };
@@ -459,15 +451,8 @@ impl Index {
             Kind::ApprovalDecision => {
                 let Some(text) = whole(record, storage) else { return };
                 let Ok(decision) = serde_json::from_str::<Decision<'_>>(&text) else { return };
-                if decision.granted {
-                    self.granted += 1;
-                } else {
-                    self.refused += 1;
-                    self.denials += 1;
-                    facts.denials += 1;
-                    // A prompt that is refused has no turn.
-                    facts.is_running &= event != "prompt:submit";
-                }
+                // A denied prompt has no turn.
+                facts.is_running &= !is_denied || event != "prompt:submit";
                 let asked = decision.id.and_then(|number| self.asked.remove(&(id.clone(), number)));
                 let (session, run, hook) = (self.hash(id), self.hash(&record.writer), self.hash(&decision.hook));
                 let (seq, number) = (record.seq, decision.id);
@@ -492,6 +477,17 @@ impl Index {
     }
 }
 
+/// The decision of a record, as far as it can be a denial: large bodies of events that only observe are not read.
+fn decision(record: &Record<'_>, storage: &dyn Storage) -> Option<RecordedDecision> {
+    let is_large = record.body.get().starts_with("{\"blob\"");
+    let event = record.event.as_deref().filter(|_| is_large && record.kind == Kind::Event);
+    let event = event.and_then(|event| event.parse::<EventName>().ok());
+    if event.is_some_and(|event| event.answers() == Answers::Observed) {
+        return None;
+    }
+    RecordedDecision::read(record, storage).ok().flatten()
+}
+
 /// What hooks asked and people answered counts also if it is so long that it is kept in a file of its own.
 fn whole<'a>(record: &Record<'a>, storage: &dyn Storage) -> Option<Cow<'a, str>> {
     match record.whole_body(storage) {
@@ -504,27 +500,15 @@ fn whole<'a>(record: &Record<'a>, storage: &dyn Storage) -> Option<Cow<'a, str>>
 fn matters(event: &str) -> bool {
     matches!(
         event,
-        "session:start"
-            | "session:resume"
-            | "session:fork"
-            | "session:end"
-            | "prompt:submit"
-            | "provider:response"
-            | "tool:pre"
-            | "agent:spawn"
+        "session:start" | "session:resume" | "session:fork" | "session:end" | "prompt:submit" | "provider:response"
     )
 }
 
 impl Facts {
     /// Takes in an event; what is said about it is not always there.
-    fn happened(&mut self, event: &str, body: Option<&str>) {
-        let body = body.and_then(|body| serde_json::from_str::<EventBody<'_>>(body).ok());
-        let denied = body.as_ref().is_some_and(|body| body.decision == "deny")
-            // At some events, what a hook wants to deny has happened already.
-            && event.parse::<EventName>().is_ok_and(|event| event.answers() != Answers::Observed);
-        self.denials += u64::from(denied);
+    fn happened(&mut self, event: &str, body: Option<&str>, is_denied: bool) {
         match event {
-            "prompt:submit" => self.is_running = !denied,
+            "prompt:submit" => self.is_running = !is_denied,
             "execution:start" => self.is_running = true,
             "execution:complete" | "execution:end" | "prompt:complete" | "orchestrator:complete" | "session:end" => {
                 self.is_running = false;
@@ -532,9 +516,7 @@ impl Facts {
             "session:start" | "session:resume" => self.ended = None,
             _ => {}
         }
-        if !matters(event) || event == "tool:pre" || event == "agent:spawn" {
-            return;
-        }
+        let body = body.and_then(|body| serde_json::from_str::<EventBody<'_>>(body).ok());
         let Some(data) = body.and_then(|body| serde_json::from_str::<Data>(body.data.get()).ok()) else { return };
         match event {
             "session:start" => {

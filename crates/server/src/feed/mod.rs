@@ -405,11 +405,11 @@ impl Feed {
             let _ = writeln!(text, "amplifier_hook_duration_seconds_count{{hook=\"{name}\"}} {}", hook.calls);
         }
         head(&mut text, "amplifier_approvals_total", "counter", "Questions that were decided.");
-        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"granted\"}} {}", index.granted);
-        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"refused\"}} {}", index.refused);
+        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"granted\"}} {}", index.decided.approvals.granted);
+        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"refused\"}} {}", index.decided.approvals.refused);
         let status = self.shared.status.borrow().clone();
         for (name, kind, help, value) in [
-            ("amplifier_denials_total", "counter", "Operations that were denied.", index.denials),
+            ("amplifier_denials_total", "counter", "Operations that were denied.", index.decided.denials),
             ("amplifier_audit_records", "gauge", "Records of the audit log.", index.cursor),
             ("amplifier_audit_verified_to", "gauge", "Records below this number are verified.", status.verified_to),
             ("amplifier_audit_sound", "gauge", "Whether nothing is wrong with the audit log.", status.sound.into()),

@@ -1,18 +1,17 @@
 //! `amplifier audit stats`: a log in numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use amplifier_audit::{Folder, Kind, Record};
+use amplifier_audit::{ApprovalDecisionCounts, DecisionCounts, EventDecisionCounts, Folder};
 use anyhow::Context;
 use clap::Args;
 use indicatif::HumanBytes;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Place;
 use super::filter::Filter;
@@ -38,137 +37,59 @@ impl Statistics {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let folder = self.place.or_home(home)?;
         let bytes = size_on_disk(&folder).with_context(|| format!("`{}` cannot be read", folder.display()))?;
-        let mut numbers = Numbers { bytes, ..Numbers::default() };
         let reader = Reader::open(folder)?;
         let (folder, matches) = (Folder::new(reader.folder().path()), self.filter.compile());
+        let mut statistics = amplifier_audit::Statistics::default();
         reader.read(|record| {
             if matches(record, &folder)? {
-                numbers.count(record);
+                statistics.count(record, &folder)?;
             }
             Ok(())
         })?;
+        let numbers = Numbers { statistics, bytes };
         if self.json { print_json(&numbers) } else { print(numbers.to_string()) }
     }
 }
 
-/// What there is how often.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Numbers {
-    records: u64,
-    segments: u64,
-    /// Of the whole folder, whatever the filter says.
+    #[serde(flatten)]
+    statistics: amplifier_audit::Statistics,
+    /// The size of the whole folder, whatever the filter.
     bytes: u64,
-    first_time: Option<String>,
-    last_time: Option<String>,
-    kinds: Counts,
-    events: Counts,
-    sessions: Counts,
-    /// How often each hook answered or failed.
-    hooks: Counts,
-    decisions: Decisions,
-    approvals: Approvals,
-    /// Sessions whose last record is not a seal: they are running, or ended without a word.
-    unsealed: BTreeSet<String>,
-    #[serde(skip)]
-    last_segment: Option<u64>,
-}
-
-type Counts = BTreeMap<String, u64>;
-
-/// What hooks decided about events.
-#[derive(Debug, Default, Serialize)]
-struct Decisions {
-    allow: u64,
-    deny: u64,
-    asked: u64,
-    cancelled: u64,
-}
-
-/// What came of questions.
-#[derive(Debug, Default, Serialize)]
-struct Approvals {
-    granted: u64,
-    refused: u64,
-}
-
-impl Numbers {
-    fn count(&mut self, record: &Record<'_>) {
-        self.records += 1;
-        if self.last_segment.replace(record.seg) != Some(record.seg) {
-            self.segments += 1;
-        }
-        self.first_time.get_or_insert_with(|| record.time.to_string());
-        self.last_time = Some(record.time.to_string());
-        add(&mut self.kinds, record.kind.as_str());
-        if let Some(event) = &record.event {
-            add(&mut self.events, event);
-        }
-        if let Some(session) = &record.session {
-            add(&mut self.sessions, session);
-            if record.kind == Kind::Seal {
-                self.unsealed.remove(&**session);
-            } else if !self.unsealed.contains(&**session) {
-                self.unsealed.insert(session.to_string());
-            }
-        }
-        if matches!(record.kind, Kind::Event | Kind::HookReport | Kind::ApprovalDecision) {
-            let body: Value = serde_json::from_str(record.body.get()).unwrap_or_default();
-            self.count_body(record.kind, &body);
-        }
-    }
-
-    fn count_body(&mut self, kind: Kind, body: &Value) {
-        match (kind, &body["decision"], &body["granted"]) {
-            (Kind::HookReport, ..) => add(&mut self.hooks, body["hook"].as_str().unwrap_or("-")),
-            (Kind::ApprovalDecision, _, Value::Bool(true)) => self.approvals.granted += 1,
-            (Kind::ApprovalDecision, ..) => self.approvals.refused += 1,
-            // A body that is kept as a blob, or was erased, does not say it.
-            (_, Value::String(decision), _) => match decision.as_str() {
-                "deny" => self.decisions.deny += 1,
-                "ask_user" => self.decisions.asked += 1,
-                "cancelled" => self.decisions.cancelled += 1,
-                _ => self.decisions.allow += 1,
-            },
-            _ => {}
-        }
-    }
-}
-
-fn add(counts: &mut Counts, name: &str) {
-    match counts.get_mut(name) {
-        Some(count) => *count += 1,
-        None => _ = counts.insert(name.to_owned(), 1),
-    }
 }
 
 impl fmt::Display for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |time: &Option<String>| harmless(time.as_deref().unwrap_or("-"));
-        let Decisions { allow, deny, asked, cancelled } = self.decisions;
-        let Approvals { granted, refused } = self.approvals;
+        let Self { statistics, bytes } = self;
+        let DecisionCounts { decisions, approvals, denials } = statistics.decided;
+        let EventDecisionCounts { allow, deny, asked, cancelled } = decisions;
+        let ApprovalDecisionCounts { granted, refused } = approvals;
         for (title, text) in [
-            ("records", format!("{} in {}", self.records, counted(self.segments, "segment"))),
-            ("on disk", HumanBytes(self.bytes).to_string()),
-            ("first", time(&self.first_time)),
-            ("last", time(&self.last_time)),
+            ("records", format!("{} in {}", statistics.records, counted(statistics.segments, "segment"))),
+            ("on disk", HumanBytes(*bytes).to_string()),
+            ("first", time(&statistics.first_time)),
+            ("last", time(&statistics.last_time)),
             ("decisions", format!("{allow} allow, {deny} deny, {asked} asked, {cancelled} cancelled")),
             ("approvals", format!("{granted} granted, {refused} refused")),
-            ("unsealed", self.unsealed.len().to_string()),
+            ("denials", denials.to_string()),
+            ("unsealed", statistics.unsealed.len().to_string()),
         ] {
             writeln!(f, "{title:<10} {text}")?;
         }
-        for session in &self.unsealed {
+        for session in &statistics.unsealed {
             writeln!(f, "           {}", harmless(session))?;
         }
-        table(f, "kind", &self.kinds)?;
-        table(f, "event", &self.events)?;
-        table(f, "session", &self.sessions)?;
-        table(f, "hook", &self.hooks)
+        table(f, "kind", &statistics.kinds)?;
+        table(f, "event", &statistics.events)?;
+        table(f, "session", &statistics.sessions)?;
+        table(f, "hook", &statistics.hooks)
     }
 }
 
 /// The most frequent first.
-fn table(f: &mut fmt::Formatter<'_>, title: &str, counts: &Counts) -> fmt::Result {
+fn table(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>) -> fmt::Result {
     if counts.is_empty() {
         return Ok(());
     }

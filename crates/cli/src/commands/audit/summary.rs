@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amplifier_audit::{Kind, Record};
+use amplifier_audit::{Kind, Record, RecordedDecision};
 use serde_json::Value;
 
 use crate::words::counted;
@@ -20,6 +20,7 @@ pub(crate) enum Weight {
 
 /// What a record with that body says. The text is as the log has it: it can contain anything.
 pub(crate) fn summary(record: &Record<'_>, body: &str) -> (Weight, String) {
+    let is_denial = RecordedDecision::from_body(record, body).is_some_and(RecordedDecision::is_denial);
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let text = |field: &str| plain(&body[field]);
     let number = |field: &str, thing: &str| match body[field].as_u64() {
@@ -36,8 +37,11 @@ pub(crate) fn summary(record: &Record<'_>, body: &str) -> (Weight, String) {
     }
     match record.kind {
         Kind::Event => match body["denied_by"].as_str() {
-            Some(hook) => (Weight::Bad, format!("denied by {hook}{}; {}", said("reason"), text("data"))),
-            None => (bad_if(body["decision"] == "deny"), format!("{}; {}", text("decision"), text("data"))),
+            Some(hook) => {
+                let word = if is_denial { "denied" } else { "denied too late" };
+                (bad_if(is_denial), format!("{word} by {hook}{}; {}", said("reason"), text("data")))
+            }
+            None => (bad_if(is_denial), format!("{}; {}", text("decision"), text("data"))),
         },
         Kind::HookReport => {
             let took = Duration::from_nanos(body["took_ns"].as_u64().unwrap_or(0));

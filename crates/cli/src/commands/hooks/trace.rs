@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amplifier_audit::{Emissions, Folder, Kept, Kind, RecordedApproval, RecordedEmission, StrayRecord, Traced};
-use amplifier_core::{Answers, EventName, EventPattern};
+use amplifier_core::EventPattern;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use clap::Args;
@@ -214,11 +214,10 @@ impl<W: Write> Printer<'_, W> {
 
 /// What was decided in the end.
 fn decided(emission: &RecordedEmission) -> (Style, &str) {
-    let is_observed = || emission.event.parse::<EventName>().is_ok_and(|event| event.answers() == Answers::Observed);
     match emission.decision.as_deref() {
         None => (NOTABLE, "unknown"),
-        // Whatever a hook wants there: it has happened.
-        Some("deny") if is_observed() => (NOTABLE, "deny (too late)"),
+        // What the event reports has happened already.
+        Some("deny") if !emission.is_stopped() => (NOTABLE, "deny (too late)"),
         Some("deny") => (BAD, "deny"),
         Some("cancelled") => (NOTABLE, "cancelled"),
         Some("ask_user") if emission.approvals.iter().any(|approval| approval.granted == Some(false)) => {
