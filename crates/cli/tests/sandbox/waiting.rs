@@ -206,3 +206,39 @@ async fn nothing_is_left_of_a_program_nor_of_sandboxes_that_nobody_needs() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// The folder in which this program, started once more, runs a program until it is killed.
+const FOLDER: &str = "AMPLIFIER_TEST_FOLDER";
+
+#[tokio::test]
+async fn a_program_ends_when_the_process_that_uses_its_sandbox_is_killed() {
+    if !is_possible(&[]) {
+        return;
+    }
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let sandbox =
+            with_policy(Policy { read_only: vec![Path::new(&folder).join("protected")], ..Policy::default() });
+        prepare(&sandbox).await;
+        let script = "exec 3> alive; echo runs >&3; sleep 1000";
+        let command = Command::new("bash", Environment::Commands).args(["-c", script]).folder(folder).sandbox(&sandbox);
+        command.run(b"", LIMIT, 1024).await.unwrap();
+        return;
+    }
+    let place = Place::new();
+    super::make_pipe(&place.at("alive"));
+    let mut user = std::process::Command::new(std::env::current_exe().unwrap());
+    let name = "waiting::a_program_ends_when_the_process_that_uses_its_sandbox_is_killed";
+    let mut user = user.args([name, "--exact"]).env(FOLDER, place.at("")).spawn().unwrap();
+    let alive = place.at("alive");
+    let text = tokio::task::spawn_blocking(move || {
+        // The first line says that the program runs. The end comes when nobody has the pipe open any more.
+        let mut pipe = std::io::BufReader::new(fs::File::open(alive).unwrap());
+        let mut text = String::new();
+        std::io::BufRead::read_line(&mut pipe, &mut text).unwrap();
+        user.kill().unwrap();
+        user.wait().unwrap();
+        std::io::Read::read_to_string(&mut pipe, &mut text).unwrap();
+        text
+    });
+    assert_eq!(tokio::time::timeout(LIMIT, text).await.expect("the program still runs").unwrap(), "runs\n");
+}

@@ -7,10 +7,11 @@ use std::process::Command;
 use fork::{Fork, fork};
 use nix::sys::signal::{SigSet, Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
-    set_dumpable_behavior, set_parent_process_death_signal, wait, waitpid,
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, wait, waitpid,
 };
 
 use super::message::{EXITED, KILLED};
@@ -49,7 +50,7 @@ pub(super) fn start_now(policy: &Policy, program: Option<Command>) -> Result<u8,
         None => {
             copies.check()?;
             let Some(program) = program else { return say_possible() };
-            let how = run_first(program)?;
+            let how = run_first(program, None)?;
             writer.write_all(&how).context("the launcher has ended")?;
             Ok(0)
         }
@@ -68,7 +69,7 @@ pub(super) fn start_later(
         return Ok(code);
     }
     let program = receive(&socket)?;
-    tell(&socket, copies.check().and_then(|()| run_first(program)))
+    tell(&socket, copies.check().and_then(|()| run_first(program, Some(&socket))))
 }
 
 /// Tells whoever uses a sandbox how its program ended, or that it was not started.
@@ -79,7 +80,7 @@ pub(super) fn tell(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Res
 }
 
 /// Runs a program without namespaces, ends all that descends from it when it has ended, and gives how it ended. What it leaves behind becomes the child of this process.
-pub(super) fn run_with_descendants(program: Command) -> Result<[u8; 2], LaunchError> {
+pub(super) fn run_with_descendants(program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
     block_passed()?;
     set_child_subreaper(Some(getpid())).context("what the program leaves behind")?;
     let Side::Parent(child, _reader) = split()? else {
@@ -87,7 +88,7 @@ pub(super) fn run_with_descendants(program: Command) -> Result<[u8; 2], LaunchEr
         return Ok([EXITED, replace(program)?]);
     };
     descriptors::release_standard()?;
-    let status = wait_for(child)?;
+    let status = wait_for(child, user);
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -101,7 +102,7 @@ pub(super) fn run_with_descendants(program: Command) -> Result<[u8; 2], LaunchEr
             Err(_) => break,
         }
     }
-    Ok(how_ended(status))
+    Ok(how_ended(status?))
 }
 
 fn passed() -> SigSet {
@@ -161,23 +162,34 @@ fn split() -> Result<Side, NotConfined> {
 
 /// Runs a program as the first process of the namespaces, ends all others when it has ended, and gives how it ended. The end of this process cannot say it, because no
 /// signal ends the first process of a namespace from inside.
-fn run_first(mut program: Command) -> Result<[u8; 2], LaunchError> {
+fn run_first(mut program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
     let started = program.spawn();
     let started = started.map_err(|error| LaunchError::NotStarted(program.get_program().to_owned(), error))?;
     let started = Pid::from_child(&started);
     descriptors::release_standard()?;
-    let status = wait_for(started)?;
+    let status = wait_for(started, user);
     end_all_others();
-    Ok(how_ended(status))
+    Ok(how_ended(status?))
 }
 
-/// Waits for a child, and for others that have ended meanwhile.
-fn wait_for(child: Pid) -> Result<WaitStatus, NotConfined> {
+/// Waits for a child, and for others that have ended meanwhile. If the process that uses the sandbox is gone, nobody needs the child any more.
+fn wait_for(child: Pid, user: Option<&OwnedFd>) -> Result<WaitStatus, LaunchError> {
+    let ending = user.and_then(|user| Some((user, pidfd_open(child, PidfdFlags::empty()).ok()?)));
+    let options = if ending.is_some() { WaitOptions::NOHANG } else { WaitOptions::empty() };
     loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended == child => return Ok(status),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(NotConfined(format!("the program is gone: {error}"))),
+        match (wait(options), &ending) {
+            (Ok(Some((ended, status))), _) if ended == child => return Ok(status),
+            (Ok(None), Some((user, end))) => {
+                // Others that end in between are waited for a little later.
+                let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
+                let mut polled = [PollFd::new(end, PollFlags::IN), PollFd::new(user, PollFlags::empty())];
+                let _ = poll(&mut polled, Some(&patience));
+                if polled[1].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+                    return Err(LaunchError::Unused);
+                }
+            }
+            (Ok(_) | Err(Errno::INTR), _) => {}
+            (Err(error), _) => return Err(NotConfined(format!("the program is gone: {error}")).into()),
         }
     }
 }

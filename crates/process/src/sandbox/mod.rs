@@ -158,7 +158,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
 /// Runs a program without namespaces, and gives the code to exit with.
 #[cfg(target_os = "linux")]
 fn run_weaker(program: Command) -> Result<u8, LaunchError> {
-    let [how, value] = init::run_with_descendants(program)?;
+    let [how, value] = init::run_with_descendants(program, None)?;
     Ok(init::end_as(how, value))
 }
 
@@ -182,7 +182,7 @@ fn wait(policy: &Policy, method: Method) -> Result<u8, LaunchError> {
     }
     let socket = descriptors::take_stdin()?;
     let program = receive(&socket)?;
-    init::tell(&socket, enter_weaker(policy, method).and_then(|()| init::run_with_descendants(program)))
+    init::tell(&socket, enter_weaker(policy, method).and_then(|()| init::run_with_descendants(program, Some(&socket))))
 }
 
 #[cfg(not(target_os = "linux"))]

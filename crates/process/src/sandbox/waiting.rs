@@ -45,7 +45,7 @@ struct Waiting {
     /// The runtime that its pipes belong to.
     runtime: Id,
     // INVARIANT: dropped before `child`, as in `Process`.
-    group: ProcessGroup,
+    group: IdleGroup,
     child: Child,
     socket: UnixStream,
 }
@@ -117,7 +117,16 @@ impl Waiting {
         let child = launcher.kill_on_drop(true).spawn()?;
         let group = child.id().and_then(ProcessGroup::of_leader).ok_or(rustix::io::Errno::SRCH)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { words, policy, made_for, since: Instant::now(), runtime, group, child, socket })
+        Ok(Self {
+            words,
+            policy,
+            made_for,
+            since: Instant::now(),
+            runtime,
+            group: IdleGroup(Some(group)),
+            child,
+            socket,
+        })
     }
 
     /// Tells the sandbox which program to start.
@@ -125,7 +134,7 @@ impl Waiting {
     /// # Errors
     /// If the sandbox is not ready, or the message does not fit into the socket. Nothing was started then.
     fn use_for(self, sandbox: &Sandbox, command: &crate::Command) -> io::Result<Process> {
-        let Self { group, child, socket, .. } = self;
+        let Self { mut group, child, socket, .. } = self;
         let mut said = [0];
         if rustix::io::read(&socket, &mut said)? != 1 || said != [message::READY] {
             return Err(ErrorKind::BrokenPipe.into());
@@ -147,7 +156,20 @@ impl Waiting {
         };
         let told = Arc::new(ToldExit { socket: tokio::net::UnixStream::from_std(socket)?, status: OnceLock::new() });
         message::send(&told.socket, &message, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+        let group = group.0.take().ok_or(ErrorKind::NotFound)?;
         Ok(Process::new(group, child, Some(told), writer, reader, errors, sandbox.clone()))
+    }
+}
+
+/// The processes of a sandbox without a program. Nothing else descends from them, so they are killed at once when this is dropped: whoever ends must not be held up, nor
+/// leave them stopped half-way.
+struct IdleGroup(Option<ProcessGroup>);
+
+impl Drop for IdleGroup {
+    fn drop(&mut self) {
+        if let Some(group) = self.0.take() {
+            group.kill();
+        }
     }
 }
 
