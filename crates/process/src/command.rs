@@ -4,12 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use rustix::io::Errno;
-use tokio::net::unix::pipe;
 
 use crate::environment::is_for_loader;
+use crate::pipes::Pipes;
 use crate::sandbox::Sandbox;
 use crate::{Environment, Process, ProcessGroup};
 
@@ -123,29 +122,14 @@ impl Command {
         }
         command
             .envs(self.variables.iter().filter(|variable| !self.is_late(variable)).map(|(name, value)| (name, value)));
-        let stdin = if self.has_input {
-            let (reader, writer) = io::pipe()?;
-            command.stdin(reader);
-            Some(pipe::Sender::from_owned_fd(writer.into())?)
-        } else {
-            command.stdin(Stdio::null());
-            None
-        };
-        let (stdout, writer) = io::pipe()?;
-        let stderr = if self.is_merged {
-            command.stderr(writer.try_clone()?);
-            None
-        } else {
-            let (stderr, writer) = io::pipe()?;
-            command.stderr(writer);
-            Some(pipe::Receiver::from_owned_fd(stderr.into())?)
-        };
-        let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
-        let child = command.stdout(writer).kill_on_drop(true).spawn()?;
-        // The pipes that were handed over are closed here.
+        let pipes = Pipes::open(self.has_input, self.is_merged)?;
+        let [stdin, stdout, stderr] = pipes.theirs;
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let child = command.kill_on_drop(true).spawn()?;
+        // The ends that the program has are closed here.
         drop(command);
         let group = child.id().and_then(ProcessGroup::of_leader).ok_or(Errno::SRCH)?;
-        Ok(Process::new(group, child, None, stdin, stdout, stderr, self.sandbox.clone()))
+        Ok(Process::new(group, child, None, pipes.stdin, pipes.stdout, pipes.stderr, self.sandbox.clone()))
     }
 
     /// All variables that the program gets.

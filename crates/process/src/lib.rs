@@ -5,6 +5,7 @@ mod dumps;
 mod environment;
 mod group;
 mod output;
+mod pipes;
 mod process;
 mod run;
 pub mod sandbox;

@@ -2,7 +2,7 @@
 //!
 //! A program that hosts hooks starts others through itself, as a launcher. The launcher starts a session of its own, enters namespaces, makes read-only what the
 //! program may not write to, hides what it may not read, gives up every way to undo that, and starts the program. Where there are no namespaces, it uses Landlock.
-//! Tools and hooks know of a list of words to put before a command, and of nothing else.
+//! Tools and hooks know a [`Sandbox`], and nothing else.
 
 mod handle;
 mod level;

@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::net::RecvFlags;
-use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::runtime::{Handle, Id};
 
 use super::policy::{END, WAIT};
 use super::{Policy, Sandbox, message};
+use crate::pipes::Pipes;
 use crate::{Environment, Process, ProcessGroup};
 
 /// How many sandboxes wait at most. They differ in the files that are pinned.
@@ -106,9 +106,9 @@ impl Waiting {
     fn start(words: Arc<[OsString]>, policy: Policy) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?.id();
         let made_for = Snapshot::take(&policy);
-        let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let [program, arguments @ .., _end] = &*words else { return Err(ErrorKind::InvalidInput.into()) };
         let mut launcher = tokio::process::Command::new(program);
-        launcher.args(arguments.iter().filter(|word| *word != END)).args([WAIT, END]).current_dir("/");
+        launcher.args(arguments).args([WAIT, END]).current_dir("/");
         for name in Environment::Hooks.removed() {
             launcher.env_remove(name);
         }
@@ -140,24 +140,11 @@ impl Waiting {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let message = message::encode(command).ok_or(ErrorKind::InvalidInput)?;
-        let (stdin, writer) = if command.has_input {
-            let (reader, writer) = io::pipe()?;
-            (OwnedFd::from(reader), Some(pipe::Sender::from_owned_fd(writer.into())?))
-        } else {
-            (fs::File::open("/dev/null")?.into(), None)
-        };
-        let (reader, stdout) = io::pipe()?;
-        let reader = pipe::Receiver::from_owned_fd(reader.into())?;
-        let (errors, stderr) = if command.is_merged {
-            (None, stdout.try_clone()?)
-        } else {
-            let (errors, stderr) = io::pipe()?;
-            (Some(pipe::Receiver::from_owned_fd(errors.into())?), stderr)
-        };
+        let pipes = Pipes::open(command.has_input, command.is_merged)?;
         let told = Arc::new(ToldExit { socket: tokio::net::UnixStream::from_std(socket)?, status: OnceLock::new() });
-        message::send(&told.socket, &message, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+        message::send(&told.socket, &message, pipes.theirs.each_ref().map(AsFd::as_fd))?;
         let group = group.0.take().ok_or(ErrorKind::NotFound)?;
-        Ok(Process::new(group, child, Some(told), writer, reader, errors, sandbox.clone()))
+        Ok(Process::new(group, child, Some(told), pipes.stdin, pipes.stdout, pipes.stderr, sandbox.clone()))
     }
 }
 

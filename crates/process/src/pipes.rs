@@ -1,0 +1,41 @@
+//! The pipes between a program and the process that starts it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::net::unix::pipe;
+
+/// The pipes of a program that is about to start: the ends that it gets, and those that are kept.
+pub(crate) struct Pipes {
+    /// The standard input, output and error of the program.
+    pub(crate) theirs: [OwnedFd; 3],
+    pub(crate) stdin: Option<pipe::Sender>,
+    pub(crate) stdout: pipe::Receiver,
+    pub(crate) stderr: Option<pipe::Receiver>,
+}
+
+impl Pipes {
+    /// Opens them. Without input, the program reads nothing; merged, it writes errors to its output.
+    pub(crate) fn open(has_input: bool, is_merged: bool) -> io::Result<Self> {
+        let (their_stdin, stdin) = if has_input {
+            let (reader, writer) = io::pipe()?;
+            (reader.into(), Some(pipe::Sender::from_owned_fd(writer.into())?))
+        } else {
+            (File::open("/dev/null")?.into(), None)
+        };
+        let (stdout, their_stdout) = output()?;
+        let (stderr, their_stderr) = if is_merged {
+            (None, their_stdout.try_clone()?)
+        } else {
+            let (stderr, theirs) = output()?;
+            (Some(stderr), theirs)
+        };
+        Ok(Self { theirs: [their_stdin, their_stdout, their_stderr], stdin, stdout, stderr })
+    }
+}
+
+fn output() -> io::Result<(pipe::Receiver, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((pipe::Receiver::from_owned_fd(reader.into())?, writer.into()))
+}
