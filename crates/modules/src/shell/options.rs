@@ -243,8 +243,8 @@ enum End {
     Ended,
 }
 
-/// So many bytes may be in a group of short options that are told apart.
-const GROUP: usize = 128;
+/// The longest group of short options that is read letter by letter, in bytes.
+pub(super) const GROUP: usize = 128;
 
 struct Reader {
     syntax: Syntax,

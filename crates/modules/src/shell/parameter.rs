@@ -2,6 +2,9 @@
 
 use super::word::{Mode, Scanner, Word};
 
+/// The most expansions inside one `${…}` that are analysed: each level of nesting reads the rest of the text again.
+const EXPANSIONS: usize = 16;
+
 /// Looks into `${inner}` and adds to `word` what it finds.
 pub(super) fn scan(inner: &str, word: &mut Word) {
     let name = inner.strip_prefix('#').unwrap_or(inner);
@@ -21,7 +24,7 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
     }
     let runs = inner.contains("$(") || inner.contains('`');
     let hides = inner.contains("<(") || inner.contains(">(") || runs && inner.contains(['\'', '"', '\\']);
-    if hides {
+    if hides || inner.matches("${").count() > EXPANSIONS {
         word.opaque.get_or_insert("a parameter expansion is too intricate; write it more simply");
         return;
     }

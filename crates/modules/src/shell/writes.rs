@@ -1,7 +1,7 @@
 //! The files that are written to.
 
 use super::command::Command;
-use super::options::Arguments;
+use super::options::{self, Arguments};
 use super::walk::Walker;
 use super::word::Word;
 use super::{destructive, git, syntax};
@@ -176,6 +176,11 @@ fn tar_arguments(command: &Command) -> Arguments {
         return Arguments::read(syntax, words);
     };
     let (mut rest, mut read) = (rest.iter().cloned(), Vec::new());
+    if first.lead().len() > options::GROUP {
+        read.push(Word::known(&format!("-{}", first.lead())));
+        read.extend(rest);
+        return Arguments::read(syntax, &read);
+    }
     for letter in first.lead().chars() {
         read.push(Word::known(&format!("-{letter}")));
         if syntax.takes_value(letter) {
