@@ -59,6 +59,8 @@ impl WaitingList {
     pub(super) fn fill(&self, words: &Arc<[OsString]>, policy: Policy) {
         let unused = {
             let mut list = self.lock();
+            // One whose files changed while it was made has ended.
+            list.retain(|waiting| waiting.said() != Some(0));
             if list.iter().any(|waiting| waiting.words == *words) {
                 return;
             }
@@ -78,12 +80,7 @@ impl WaitingList {
 
     /// `true` if a sandbox with these words has done all but start a program.
     pub(super) fn is_ready(&self, words: &[OsString]) -> bool {
-        let has_said = |socket: &UnixStream| {
-            let mut said = [0];
-            let read = rustix::net::recv(socket, &mut said[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-            matches!(read, Ok((_, 1)))
-        };
-        self.lock().iter().any(|waiting| waiting.words[..] == *words && has_said(&waiting.socket))
+        self.lock().iter().any(|waiting| waiting.words[..] == *words && waiting.said() == Some(1))
     }
 
     /// Starts a command in a sandbox that waits, if there is one that fits.
@@ -127,6 +124,13 @@ impl Waiting {
             child,
             socket,
         })
+    }
+
+    /// How many bytes there are to read from the sandbox, of one: 1 if it is ready, 0 if it has ended, none if it is being made.
+    fn said(&self) -> Option<usize> {
+        let mut said = [0];
+        let read = rustix::net::recv(&self.socket, &mut said[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        read.ok().map(|(_, length)| length)
     }
 
     /// Tells the sandbox which program to start.
