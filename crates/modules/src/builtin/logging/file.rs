@@ -77,7 +77,12 @@ impl LogFile {
     /// Puts the full file aside, unless another process did so before it was locked.
     fn rotate(&self, file: &File) -> io::Result<()> {
         // The lock is on the file, not on its name: it may have been put aside before it was locked.
-        let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path)?);
+        let named = match fs::symlink_metadata(&self.path) {
+            // Another process has just put a later file aside, and has not made the next one yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            named => named?,
+        };
+        let locked = file.metadata()?;
         if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
             return Ok(());
         }
