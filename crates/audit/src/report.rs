@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use amplifier_core::text::{Reading, visible};
 use serde::Serialize;
 
 use crate::Hash;
@@ -294,14 +295,14 @@ impl fmt::Display for Report {
             Verdict::Unreadable => "UNREADABLE",
         };
         let (records, segments) = (counted(self.records, "record"), counted(self.segments, "segment"));
-        writeln!(f, "{word}: {records} in {segments}, log {}", harmless(&self.log))?;
+        writeln!(f, "{word}: {records} in {segments}, log {}", visible(&self.log, Reading::Exact))?;
         for finding in &self.findings {
             let place = match (&finding.file, finding.line) {
                 (Some(file), Some(line)) => format!("{file}:{line}: "),
                 (Some(file), None) => format!("{file}: "),
                 _ => String::new(),
             };
-            writeln!(f, "  ! {place}{}", harmless(&finding.text))?;
+            writeln!(f, "  ! {place}{}", visible(&finding.text, Reading::Exact))?;
         }
         if self.more_findings > 0 {
             writeln!(f, "  ! and {} more", self.more_findings)?;
@@ -311,18 +312,12 @@ impl fmt::Display for Report {
                 return Ok(());
             }
             writeln!(f, "{title}")?;
-            lines.iter().try_for_each(|line| writeln!(f, "  - {}", harmless(line)))
+            lines.iter().try_for_each(|line| writeln!(f, "  - {}", visible(line, Reading::Exact)))
         };
         part(f, "proved", &self.proved())?;
         part(f, "not proved", &self.not_proved())?;
         part(f, "to know", &self.to_know())
     }
-}
-
-/// Names come from the log, and a log can say anything: nothing of it must reach a terminal as more than text.
-fn harmless(text: &str) -> String {
-    let is_plain = |c: char| c == '…' || (' '..='~').contains(&c);
-    text.chars().map(|c| if is_plain(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
 impl Report {

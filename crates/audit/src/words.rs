@@ -1,9 +1,6 @@
 //! How many, in words.
 
-/// A number of things: `1 record`, `2 records`.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
-}
+pub(crate) use amplifier_core::text::counted;
 
 /// `the first record`, `the first 2 records`.
 pub(crate) fn first_records(number: u64) -> String {

@@ -1,14 +1,5 @@
 //! Words for people that several commands need.
 
-use std::fmt::Display;
-
-/// So many things: `1 hook`, `2 hooks`.
-pub fn counted(number: impl Display, thing: &str) -> String {
-    let number = number.to_string();
-    let plural = if number == "1" { "" } else { "s" };
-    format!("{number} {thing}{plural}")
-}
-
 /// What went wrong, and why. Some errors say their reason themselves; it is said once all the same.
 pub fn reasons(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |said, reason| match said.as_str() {

@@ -10,7 +10,7 @@ mod result;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod text;
+pub mod text;
 mod wildcard;
 
 pub use coordinator::*;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use amplifier_core::{EventData, HookError};
+use amplifier_core::{EventData, HookError, text};
 use serde_json::Value;
 
 use crate::condition::{Condition, ConditionError, Scope, Span, outside_strings};
@@ -154,5 +154,5 @@ fn show(value: Value, text: &mut String) {
 /// text, because what is approved must be what was read.
 pub(crate) fn is_readable(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !turns && (!c.is_control() || matches!(c, '\n' | '\t'))
+    !turns && text::is_readable(c)
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use amplifier_core::text::{self, Reading};
 use amplifier_core::{ApprovalOption, DefaultDecision};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::answer::effect_word;
 use crate::encode;
@@ -92,6 +93,13 @@ impl ApprovalRequest {
     fn __repr__(&self) -> String {
         format!("<ApprovalRequest {} of {}: {:?}>", self.0.id, self.0.hook, self.0.prompt)
     }
+}
+
+/// The text with everything visible that a terminal would hide or obey, in one line or with its line breaks.
+#[pyfunction]
+#[pyo3(signature = (text, *, lines = false))]
+pub(crate) fn visible(text: &Bound<'_, PyString>, lines: bool) -> String {
+    text::visible(&text.to_string_lossy(), if lines { Reading::Lines } else { Reading::Exact })
 }
 
 /// The label that a person means by what was typed: its number, counted from 1, or the label in any case.

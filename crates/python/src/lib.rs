@@ -43,7 +43,7 @@ mod _native {
     #[pymodule_export]
     use approval::ApprovalRequest;
     #[pymodule_export]
-    use approval::meant;
+    use approval::{meant, visible};
     #[pymodule_export]
     use audit::AuditLog;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! `HookResult`: what a hook answers, with the fields that are documented for Python.
 
+use amplifier_core::text::{Reading, first_chars, visible};
 use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -82,7 +83,7 @@ impl HookResult {
             "user_message" => self.user_message = read_text(field, value)?,
             "user_message_level" => self.user_message_level = read_level(field, value)?,
             _ => {
-                let name: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
+                let name = visible(first_chars(field, 60), Reading::Exact);
                 return Err(PyValueError::new_err(format!(
                     "unknown field `{name}`; a HookResult has: {}",
                     FIELDS.join(", ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import pty
 import select
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
+import conformance
 import simulated
 from amplifier_core.approval import ApprovalSystem, ApprovalTimeoutError, ScriptedApprovals, TerminalApprovals
 from amplifier_core.coordinator import SessionCoordinator
@@ -31,7 +33,28 @@ def test_the_terminal_asks_until_an_option_is_typed() -> None:
     os.close(write)
     assert result.reason == "User denied: Go\x1b[2J?".replace("\x1b", "")
     assert out.getvalue().count("[1] Allow  [2] Deny") == 2
-    assert "\x1b" not in out.getvalue() and "hook-1 at tool:pre (risky)" in out.getvalue()
+    assert "\x1b" not in out.getvalue() and "hook-1 at tool:pre (risky)\nGo␛[2J?\n" in out.getvalue()
+
+
+def test_characters_are_shown_as_the_table_says() -> None:
+    table = json.loads((conformance.FOLDER / "text" / "characters.json").read_text(encoding="utf-8"))
+    for case in table["cases"]:
+        out = io.StringIO()
+        TerminalDisplay(out).show_message(case["text"], "info", case["text"])
+        # Line breaks apart, messages are shown exactly.
+        assert out.getvalue() == f"info [{case['terminal']}] {case['terminal']}\n", case["name"]
+
+
+def test_what_a_person_allows_is_shown_with_nothing_left_out() -> None:
+    read, write = os.pipe()
+    os.write(write, b"1\n")
+    out = io.StringIO()
+    ask = HookResult(action="ask_user", approval_prompt="Run `rm -rf \u202etxt.exe\u00a0/`?\nReally?", approval_timeout=5.0)
+    with os.fdopen(read, "r", buffering=1) as stdin:
+        session = SessionCoordinator(hooks(ask), None, TerminalApprovals(stdin, out), None)
+        asyncio.run(session.execute_with_hooks("tool:pre", {}))
+    os.close(write)
+    assert "\nRun `rm -rf \\u{202e}txt.exe\\u{a0}/`?\nReally?\n" in out.getvalue()
 
 
 def asks(prompt: str, timeout: float, default: Literal["allow", "deny"] = "allow") -> HookResult:
@@ -201,7 +224,7 @@ def test_approvals_are_asked_for_by_the_documented_method() -> None:
         with pytest.raises(ApprovalTimeoutError):
             ask(system)
     os.close(write)
-    assert out.getvalue().startswith("\nGo?\n[1] Allow  [2] Deny\n> [1] Allow")
+    assert out.getvalue().startswith("\nGo␇?\n[1] Allow  [2] Deny\n> [1] Allow")
     script = ScriptedApprovals("Allow", "Deny")
     assert [ask(script), ask(script), ask(script)] == ["Allow", "Deny", "Deny"]
 

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use amplifier_core::text::is_invisible;
 use amplifier_core::{APPENDED, Message, Speaker};
 use serde_json::Value;
 
@@ -174,7 +175,7 @@ fn hooks_in<'a>(names: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
 
 /// `true` if what follows a bracket begins or ends an element of that name, however it is spelt.
 fn begins_tag(rest: &str, name: &str) -> bool {
-    let is_between = |letter: char| letter.is_whitespace() || is_invisible(letter) || is_slash(letter);
+    let is_between = |letter: char| letter.is_whitespace() || is_unseen(letter) || is_slash(letter);
     after_word(rest.trim_start_matches(is_between), name).is_some()
 }
 
@@ -182,7 +183,7 @@ fn begins_tag(rest: &str, name: &str) -> bool {
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rest = text;
     for wanted in word.chars() {
-        rest = rest.trim_start_matches(is_invisible);
+        rest = rest.trim_start_matches(is_unseen);
         let letter = rest.chars().next()?;
         let is_same = if wanted == '-' { is_hyphen(letter) } else { letter.eq_ignore_ascii_case(&wanted) };
         if !is_same {
@@ -208,13 +209,8 @@ fn is_hyphen(letter: char) -> bool {
     )
 }
 
-fn is_invisible(letter: char) -> bool {
-    matches!(
-        letter,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}'
-    ) || letter.is_control() && !letter.is_whitespace()
+fn is_unseen(letter: char) -> bool {
+    is_invisible(letter) || letter.is_control() && !letter.is_whitespace()
 }
 
 #[cfg(test)]

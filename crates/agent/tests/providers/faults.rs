@@ -35,7 +35,7 @@ async fn messages_are_found_wherever_they_stand() {
     for (body, expected) in [
         ("{\"error\": \"model `x` not found\"}", "HTTP 400: model `x` not found"),
         ("{\"detail\": \"no\"}", "HTTP 400: no"),
-        ("<html>\n\u{1b}[2Joops</html>\n", "HTTP 400: <html>  [2Joops</html>"),
+        ("<html>\n\u{1b}[2Joops</html>\n", "HTTP 400: <html> ␛[2Joops</html>"),
         ("", "HTTP 400 Bad Request"),
     ] {
         let reply = Reply::failure(400, body);

@@ -9,7 +9,9 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use super::{Anchor, AnchorError, Limit, TIME_LIMIT, ended, printable};
+use amplifier_core::text::visible_line;
+
+use super::{Anchor, AnchorError, Limit, TIME_LIMIT, ended};
 
 /// Runs a program for every checkpoint, with the note on its stdin.
 ///
@@ -212,6 +214,6 @@ impl Stderr {
         while let Ok(more) = self.0.recv_timeout(limit.left()) {
             text.extend(more);
         }
-        printable(&String::from_utf8_lossy(&text))
+        visible_line(&String::from_utf8_lossy(&text))
     }
 }

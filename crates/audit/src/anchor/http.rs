@@ -4,11 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use amplifier_core::text::visible_line;
 use ureq::Agent;
 use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use super::{Anchor, AnchorError, TIME_LIMIT, ended, printable};
+use super::{Anchor, AnchorError, TIME_LIMIT, ended};
 
 /// Posts every checkpoint to a server, as `text/plain`; any 2xx answer says that it is kept.
 ///
@@ -136,8 +137,8 @@ fn agent(url: &Uri, limit: Duration) -> Agent {
 fn explained(error: &ureq::Error, limit: Duration) -> AnchorError {
     AnchorError::Server(match error {
         ureq::Error::Timeout(_) => return AnchorError::TimedOut { limit, stderr: String::new() },
-        ureq::Error::Io(error) => printable(&error.to_string()),
-        ureq::Error::Rustls(error) => printable(&error.to_string()),
+        ureq::Error::Io(error) => visible_line(&error.to_string()),
+        ureq::Error::Rustls(error) => visible_line(&error.to_string()),
         ureq::Error::HostNotFound => "the host is not known".into(),
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => "what it sent is not HTTP".into(),
         ureq::Error::ConnectProxyFailed(_) | ureq::Error::InvalidProxyUrl => "the proxy did not connect".into(),

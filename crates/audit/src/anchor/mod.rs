@@ -151,11 +151,6 @@ impl Limit {
     }
 }
 
-/// One line that does no harm on a terminal.
-fn printable(text: &str) -> String {
-    text.trim().replace(char::is_control, " ")
-}
-
 fn after_colon(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }

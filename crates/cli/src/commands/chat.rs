@@ -27,7 +27,7 @@ use crate::home::{Home, make_private};
 use crate::serving::{Obeying, Reach, Serving};
 use crate::signals::{Told, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::Screen;
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Talk with the agent.
 #[derive(Args, Debug)]

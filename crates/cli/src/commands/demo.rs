@@ -24,7 +24,7 @@ use crate::agent::Watcher;
 use crate::shown::Shown;
 use crate::signals::{stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Show what hooks can do, in a minute, without a key or a network.
 #[derive(Args, Debug, Default)]

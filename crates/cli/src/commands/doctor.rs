@@ -21,7 +21,8 @@ use crate::confine::{ActiveSandbox, Protection, SandboxLevel};
 use crate::home::{Home, make_private};
 use crate::rules::InForce;
 use crate::terminal::{Reading, visible};
-use crate::words::{counted, reasons};
+use crate::words::reasons;
+use amplifier_core::text::counted;
 
 /// Say what is configured and what is missing.
 #[derive(Args, Debug)]

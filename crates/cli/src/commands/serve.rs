@@ -27,7 +27,8 @@ use crate::home::Home;
 use crate::hosting::{HostedSessions, Hosting};
 use crate::signals::Told;
 use crate::terminal::{Reading, visible};
-use crate::words::{counted, reasons};
+use crate::words::reasons;
+use amplifier_core::text::counted;
 
 /// Answer questions and watch sessions in a browser, or over an API.
 ///

@@ -15,7 +15,7 @@ use crate::config::{Config, Flags, usage};
 use crate::home::Home;
 use crate::terminal::{Answer, Reading, Screen, visible};
 use crate::trust::{decision, record};
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Shows what the bundle of a project would run, and trusts it if the person wants that.
 ///

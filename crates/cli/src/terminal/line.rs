@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
+use amplifier_core::text::counted;
+use amplifier_core::text::{Piece, Reading, pieces};
 use anstyle::{AnsiColor, Color, Style};
 use unicode_width::UnicodeWidthChar;
-
-use super::sanitize::{Piece, Reading, pieces};
-use crate::words::counted;
 
 /// What the person's eyes should find first.
 pub(super) const BOLD: Style = Style::new().bold();

@@ -12,14 +12,13 @@ mod key_filter;
 mod keys;
 mod line;
 mod question;
-mod sanitize;
 mod screen;
 mod working;
 
+pub use amplifier_core::text::{Reading, visible};
 pub use approve::{HeadlessApprovals, TerminalApprovals};
 pub use decision::{Answer, Decision};
 pub use display::TerminalDisplay;
 pub use line::Line;
-pub use sanitize::{Reading, visible};
 pub use screen::{Look, Screen};
 pub use working::Working;

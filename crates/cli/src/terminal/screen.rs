@@ -12,8 +12,8 @@ use terminal_size::terminal_size_of;
 use super::key_filter::KeyFilter;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
 use super::question::Size;
-use super::sanitize::{Piece, Reading, pieces};
 use super::working::Works;
+use amplifier_core::text::{Piece, Reading, pieces};
 
 /// Takes the cursor to the beginning of its line and empties the line.
 const CLEAR: &str = "\r\x1b[K";

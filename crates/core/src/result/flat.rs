@@ -11,6 +11,7 @@ use super::{
     UserMessage,
 };
 use crate::event::{Change, Data, EventData, Map};
+use crate::text::{Reading, truncate_chars, visible};
 
 /// A hook result with all its fields side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -273,7 +274,7 @@ fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> Str
 }
 
 fn plain(text: &str, longest: usize) -> String {
-    text.chars().filter(|c| !c.is_control()).take(longest).collect()
+    truncate_chars(&visible(text, Reading::Exact), longest).into_owned()
 }
 
 impl HookResult {

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::text::{Reading, visible};
 use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use globset::GlobSet;
 use schemars::JsonSchema;
@@ -13,7 +14,6 @@ use serde_json::Value;
 use super::settings::{exact, own, seconds, some};
 use super::{GUARDS, Part, Place, options};
 use crate::condition::{Scope, globs};
-use crate::shell::is_hidden;
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -104,7 +104,8 @@ impl Guard {
             return Ok(None);
         }
         let seen = |path: &Path| path.strip_prefix(self.scope.workspace()).unwrap_or(path).display().to_string();
-        let (written, resolved) = (readable(&seen(&written)), readable(&seen(&resolved)));
+        // A person must see which file it is.
+        let [written, resolved] = [written, resolved].map(|path| visible(&seen(&path), Reading::Lines));
         Ok(Some(if written == resolved {
             format!("`{resolved}`")
         } else {
@@ -141,9 +142,4 @@ fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-/// A person must see which file it is.
-fn readable(path: &str) -> String {
-    path.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }

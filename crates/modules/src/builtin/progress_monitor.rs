@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::text::counted;
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::sessions::Sessions;
-use super::text::{count, one_line};
+use super::text::one_line;
 use super::{Part, Place, options};
 use crate::condition::Scope;
 
@@ -81,7 +82,7 @@ impl Turn {
     /// `5 tool calls, 12 s, 3400 tokens`
     fn sums(&self, now: u64) -> String {
         let elapsed = readable(Duration::from_nanos(now.saturating_sub(self.begun)));
-        format!("{}, {elapsed}, {}", count(self.tools, "tool call"), count(self.tokens, "token"))
+        format!("{}, {elapsed}, {}", counted(self.tools, "tool call"), counted(self.tokens, "token"))
     }
 }
 
@@ -118,7 +119,7 @@ impl Monitor {
                     Some("interrupted") => "interrupted",
                     _ => "stopped",
                 };
-                Some(format!("{end} after {}: {}", count(turn.steps, "step"), turn.sums(now)))
+                Some(format!("{end} after {}: {}", counted(turn.steps, "step"), turn.sums(now)))
             }
             _ => None,
         }

@@ -43,14 +43,6 @@ pub(super) fn own(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// The first characters of a text, and whether there are more.
-pub(super) fn cut(text: &str, most: usize) -> (&str, bool) {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => (&text[..end], true),
-        None => (text, false),
-    }
-}
-
 /// Locks, also after a panic elsewhere: what the locks of modules hold is whole after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -25,8 +25,3 @@ pub(super) fn one_line(text: &str, most: usize) -> String {
     }
     line
 }
-
-/// A number of things: `1 step`, `2 steps`.
-pub(super) fn count(number: u64, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
-}

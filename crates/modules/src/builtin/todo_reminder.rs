@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use amplifier_core::text::counted;
 use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::sessions::Sessions;
 use super::settings::exact;
-use super::text::count;
 use super::todo::{self, Item};
 use super::{Part, Place, options};
 
@@ -74,15 +74,15 @@ impl Work {
         self.calls += 1;
         if self.open > 0 && (is_reached(calls, options.after_calls) || is_reached(tools, options.after_tools)) {
             (self.calls, self.tools) = (1, 0);
-            let since = format!("{} and {}", count(calls, "answer"), count(tools, "tool call"));
-            let open = count(self.open as u64, "open item");
+            let since = format!("{} and {}", counted(calls, "answer"), counted(tools, "tool call"));
+            let open = counted(self.open as u64, "open item");
             return Some(format!(
                 "Your to-do list has {open} and was not updated for {since}. Mark what is done as completed, have the item you work on \
                  in progress, and take out what is no longer needed. Do not mention this reminder."
             ));
         }
         if !self.has_list && is_reached(self.tools_without_list, options.without_list) {
-            let uses = count(self.tools_without_list, "tool call");
+            let uses = counted(self.tools_without_list, "tool call");
             self.tools_without_list = 0;
             return Some(format!(
                 "This task took {uses} so far, and there is no to-do list. If several steps are left, write them down in one. Do not \

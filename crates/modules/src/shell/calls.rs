@@ -1,5 +1,7 @@
 //! Calls in program texts of any language that delete something, here or elsewhere, or that empty a file.
 
+use amplifier_core::text::first_chars;
+
 use super::database;
 
 /// So much of a text is looked at.
@@ -71,8 +73,7 @@ pub(super) fn delete(text: &str) -> bool {
 
 /// What follows a call in a text, as far as it is looked at.
 fn beginning(text: &str, at: usize) -> &str {
-    let rest = text.get(at..).unwrap_or_default();
-    rest.char_indices().nth(CALL).and_then(|(end, _)| rest.get(..end)).unwrap_or(rest)
+    first_chars(text.get(at..).unwrap_or_default(), CALL)
 }
 
 /// `true` if the rest of the name of a method begins with a large letter, and the method is called.

@@ -1,5 +1,7 @@
 //! What is refused before anything is parsed.
 
+use amplifier_core::text::{is_invisible, is_unusual_space};
+
 /// The longest command that is parsed, in bytes.
 const BYTES: usize = 64 << 10;
 /// How deep constructs may be nested.
@@ -69,15 +71,8 @@ fn deepest(command: &str) -> usize {
     deepest.max(if command.contains("\\`") { ticks / 2 } else { 0 })
 }
 
-/// Characters that change what is seen, or that are not seen: control characters, marks of direction, zero-width ones, tags.
-pub(crate) fn is_hidden(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(
-            c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-                | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-        )
-        // Spaces that look like the one that separates words, and do not.
-        || (c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t'))
+/// `true` for characters that change what is seen, or that are not seen: control characters, marks of direction, zero-width ones, tags, and
+/// spaces that look like the one that separates words, and do not.
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c) || is_unusual_space(c)
 }

@@ -64,7 +64,6 @@ use serde::Serialize;
 
 pub(crate) use self::effects::{Effects, Excuse, Place};
 pub(crate) use self::excuse::{is_litter_file, is_litter_name};
-pub(crate) use self::limits::is_hidden;
 pub(crate) use self::walk::Simple;
 
 /// The parser of the second grammar and the walk descend the stack; this is room for the deepest input that the limits let through.

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use amplifier_core::HookError;
+use amplifier_core::text::is_readable;
 use tokio::runtime::Handle;
 
 pub use command::{CommandHook, CommandOptions};
@@ -135,8 +136,4 @@ fn tail(text: &[u8], most: usize) -> String {
     let readable = String::from_utf8_lossy(&text[from..]);
     let readable: Vec<char> = readable.trim_end().chars().filter(|c| is_readable(*c)).collect();
     readable[readable.len().saturating_sub(most)..].iter().collect()
-}
-
-fn is_readable(c: char) -> bool {
-    !c.is_control() || matches!(c, '\n' | '\t')
 }

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable
 from typing import Literal, Protocol, TextIO, runtime_checkable
 
-from amplifier_core._native import ApprovalRequest, meant
+from amplifier_core._native import ApprovalRequest, meant, visible
 
 __all__ = [
     "ApprovalRequest",
@@ -117,14 +117,14 @@ class TerminalApprovals:
 
     async def ask(self, request: ApprovalRequest) -> str:
         """Asks until one of the options is typed, or the time of the question is up."""
-        reason = f" ({_printable(request.reason)})" if request.reason else ""
-        hook = _printable(request.hook)
-        question = f"{hook} at {request.event}{reason}\n{_printable(request.prompt)}"
+        reason = f" ({visible(request.reason)})" if request.reason else ""
+        hook = visible(request.hook)
+        question = f"{hook} at {request.event}{reason}\n{visible(request.prompt, lines=True)}"
         return await self._ask(question, f"a question of hook {hook}", request.options, request.timeout, request.default)
 
     async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
         """Does the same by the documented method. A coordinator uses the other one, which says who asks."""
-        return await self._ask(_printable(prompt), "a question", options, timeout, default)
+        return await self._ask(visible(prompt, lines=True), "a question", options, timeout, default)
 
     async def _ask(self, question: str, what: str, options: list[str], timeout: float, default: str) -> str:
         stdin = self._stdin or sys.stdin
@@ -175,7 +175,7 @@ class TerminalApprovals:
         # Before the options: what is typed once they are there is an answer.
         self._discard_typed(stdin)
         while True:
-            stdout.write(f"{_printable(offered)}\n> ")
+            stdout.write(f"{visible(offered)}\n> ")
             stdout.flush()
             line = await self._read_line(stdin)
             if not line:
@@ -225,8 +225,3 @@ class TerminalApprovals:
 def _done(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-def _printable(text: str) -> str:
-    """Without what could move the cursor or hide the question."""
-    return "".join(c for c in text if c.isprintable() or c in "\n\t")

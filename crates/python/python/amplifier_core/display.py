@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Literal, Protocol, TextIO, runtime_checkable
 
+from amplifier_core._native import visible
+
 __all__ = ["DisplaySystem", "LoggingDisplay", "TerminalDisplay"]
 
 _LEVELS: dict[str, int] = {"info": 20, "warning": 30, "error": 40}
@@ -33,9 +35,8 @@ class TerminalDisplay:
     def show_message(self, message: str, level: Literal["info", "warning", "error"] = "info", source: str = "hook") -> None:
         """Writes a message."""
         if _number(level) >= self._level:
-            text = "".join(c for c in message if c.isprintable() or c in "\n\t")
             stream = self._stream or sys.stderr
-            stream.write(f"{level} [{source}] {text}\n")
+            stream.write(f"{level} [{visible(source)}] {visible(message, lines=True)}\n")
             stream.flush()
 
 

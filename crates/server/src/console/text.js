@@ -1,7 +1,8 @@
 // The one way in which text from outside gets onto the page: prompts, commands, names, reasons, everything.
 //
 // It becomes text nodes, so markup stays text. Characters that cannot be seen, or that change how others are seen (controls, escape
-// sequences, text direction, zero width, odd spaces), become visible marks with their code point. What is long is cut.
+// sequences, text direction, zero width, odd spaces), become visible marks with their code point; the terminal and Python mark the same
+// ones (conformance/text/characters.json). What is long is cut.
 
 import { add, el } from './dom.js';
 
@@ -10,7 +11,7 @@ const HIDDEN = new RegExp(
   [
     '(?<=\\p{Extended_Pictographic})\\ufe0f',
     '(?<=\\p{Extended_Pictographic}\\ufe0f?|\\p{Emoji_Modifier})\\u200d(?=\\p{Extended_Pictographic})',
-    '((?![\\n\\t ])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Cn}\\p{Zl}\\p{Zp}\\p{Zs}\\p{Default_Ignorable_Code_Point}])\\1*',
+    '((?![\\n\\t ])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Cn}\\p{Zl}\\p{Zp}\\p{Zs}\\p{Default_Ignorable_Code_Point}\\u2800])\\1*',
   ].join('|'),
   'gu',
 );

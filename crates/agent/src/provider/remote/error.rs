@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use amplifier_core::text::{truncate_chars, visible_line};
 use genai::BoxError;
 use jiff::Timestamp;
 use reqwest::StatusCode;
@@ -28,17 +29,11 @@ impl Faults {
         Self { key: key.filter(|key| !key.is_empty()), idle_timeout }
     }
 
-    /// Text that can be shown: without the key, without control characters, and not too long.
+    /// Text that can be shown: without the key, in one line, and not too long.
     pub(super) fn text(&self, text: &str) -> String {
         // The key goes first: cut in two, it would not be found.
         let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.as_str(), KEY));
-        let mut letters = text.trim().chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-        let mut kept: String = letters.by_ref().take(LONGEST).collect();
-        if letters.next().is_some() {
-            kept.pop();
-            kept.push('…');
-        }
-        kept
+        truncate_chars(&visible_line(&text), LONGEST - 1).into_owned()
     }
 
     /// What an error of genai means.

@@ -13,7 +13,7 @@ use super::Place;
 use super::reader::Reader;
 use crate::commands::output::{print, print_json};
 use crate::home::Home;
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
 ///

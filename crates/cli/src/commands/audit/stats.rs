@@ -19,7 +19,7 @@ use super::reader::Reader;
 use super::text::{harmless, padded};
 use crate::commands::output::{print, print_json};
 use crate::home::Home;
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Counts records by kind, event, session and hook, and what was decided.
 #[derive(Args, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use amplifier_audit::{Kind, Record, RecordedDecision};
 use serde_json::Value;
 
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// How a summary is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::anchors;
 use crate::commands::output::print;
 use crate::config::{Config, Flags};
 use crate::home::Home;
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Checks every byte, every link and every signature, and says what that proves.
 ///

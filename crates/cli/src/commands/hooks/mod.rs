@@ -36,7 +36,7 @@ use crate::guards;
 use crate::home::Home;
 use crate::signals::until_stopped;
 use crate::terminal::{Reading, visible};
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// See which hooks stand around what, and try them before you trust them.
 #[derive(Args, Debug)]

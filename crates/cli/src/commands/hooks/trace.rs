@@ -19,7 +19,7 @@ use crate::commands::audit::reader::Reader;
 use crate::commands::audit::text::{cut, harmless, padded};
 use crate::commands::output::{columns, stdout};
 use crate::home::Home;
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 const QUIET: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();

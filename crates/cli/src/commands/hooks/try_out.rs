@@ -17,7 +17,7 @@ use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::terminal::{Reading, visible};
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// Show, hook by hook, what would come of an event
 #[derive(Args, Debug)]

@@ -8,16 +8,17 @@ mod places;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::text::{Reading, truncate_chars, visible};
 use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::settings::{cut, exact, own, seconds};
+use super::settings::{exact, own, seconds};
 use super::{GUARDS, Part, Place, options};
 use crate::bundle::Confine;
 use crate::condition::Scope;
-use crate::shell::{Analysis, Effects, inspect, is_hidden};
+use crate::shell::{Analysis, Effects, inspect};
 
 /// So many characters of a command are part of the question or the reason.
 const SHOWN: usize = 2_000;
@@ -209,12 +210,7 @@ impl Guard {
 
 /// The command as a person reads it, and whether that is all of it as it is.
 fn shown(command: &str) -> (String, bool) {
-    let (head, is_cut) = cut(command, SHOWN);
-    let mut shown: String =
-        head.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect();
-    let is_whole = !is_cut && shown == command;
-    if is_cut {
-        shown.push('…');
-    }
+    let shown = visible(&truncate_chars(command, SHOWN), Reading::Lines);
+    let is_whole = shown == command;
     (shown, is_whole)
 }

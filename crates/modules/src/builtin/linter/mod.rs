@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use amplifier_core::text::{counted, first_chars};
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use futures::future::join_all;
 use globset::GlobSet;
@@ -16,7 +17,7 @@ use serde::Deserialize;
 
 use self::launcher::Launcher;
 use self::run::{Linter, Said};
-use super::settings::{cut, exact, own, seconds, some};
+use super::settings::{exact, own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};
@@ -186,12 +187,12 @@ impl Linting {
 
     /// As many lines as there is room for.
     fn shortened(&self, findings: &str) -> String {
-        let (head, is_cut) = cut(findings, self.longest);
-        if !is_cut {
+        let head = first_chars(findings, self.longest);
+        if head == findings {
             return head.to_owned();
         }
         let whole = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
         let left = findings.lines().count() - whole.lines().count();
-        format!("{whole}\n… and {left} more line{}", if left == 1 { "" } else { "s" })
+        format!("{whole}\n… and {}", counted(left, "more line"))
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::text::{Reading, truncate_chars, visible};
 use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use self::send::Ways;
 use super::background::{Background, Unfinished};
 use super::families::{Families, KINSHIP};
-use super::settings::{cut, own, seconds, some};
+use super::settings::{own, seconds, some};
 use super::{Part, Place, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
@@ -196,12 +197,10 @@ impl Notifier {
         // Before it is cut: half a secret is none that a rule knows.
         self.scope.redact(&mut message);
         let message = message.as_str().unwrap_or_default();
-        let readable = |text: &str| text.chars().filter(|c| !c.is_control() || *c == '\n').collect::<String>();
-        let (head, is_cut) = cut(message, LONGEST);
         Some(Notification {
             event: event.to_owned(),
-            title: readable(&title),
-            message: format!("{}{}", readable(head), if is_cut { "…" } else { "" }),
+            title: visible(&title, Reading::Prose),
+            message: visible(&truncate_chars(message, LONGEST), Reading::Stream),
             session_id: data.session_id().map(str::to_owned),
             timestamp: data.timestamp().map(str::to_owned),
         })

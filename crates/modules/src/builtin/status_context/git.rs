@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
+use amplifier_core::text::counted;
 use amplifier_process::sandbox::Sandbox;
 use amplifier_process::{Command, Environment};
 
-use crate::builtin::text::{count, one_line};
+use crate::builtin::text::one_line;
 
 /// More than this is not read: a folder can hold a million new files.
 const LONGEST: usize = 256 << 10;
@@ -71,7 +72,7 @@ fn readable(output: &str, most: usize) -> Vec<String> {
     let branch = heads.first().map_or("no branch", |head| &head[3..]);
     let changed = match changes.len() {
         0 => "nothing changed".to_owned(),
-        number => format!("{} changed", count(number as u64, "file")),
+        number => format!("{} changed", counted(number as u64, "file")),
     };
     let mut lines = vec![format!("git: {}, {changed}", one_line(branch, 200))];
     lines.extend(changes.iter().take(most).map(|change| {

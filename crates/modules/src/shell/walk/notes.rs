@@ -1,5 +1,7 @@
 //! What the walk finds out, put into the analysis and the effects.
 
+use amplifier_core::text::truncate_chars;
+
 use super::{List, Simple, Walker};
 use crate::shell::effects::{Excuse, Loss};
 use crate::shell::folders::Folders;
@@ -44,7 +46,7 @@ impl Walker {
     /// Notes that something is sent or changed elsewhere, or that it is not known. The first reason stays.
     pub(in crate::shell) fn sends(&mut self, why: &str, command: &str) {
         self.taint();
-        self.analysis.sends.get_or_insert_with(|| format!("{why} (`{}`)", shortened(command)));
+        self.analysis.sends.get_or_insert_with(|| format!("{why} (`{}`)", truncate_chars(command, LONGEST)));
     }
 
     /// Notes that the command at hand downloads.
@@ -120,10 +122,4 @@ impl Walker {
 }
 
 /// So much of a command is part of a reason.
-fn shortened(command: &str) -> String {
-    const LONGEST: usize = 200;
-    if command.chars().count() <= LONGEST {
-        return command.to_owned();
-    }
-    command.chars().take(LONGEST).chain(['…']).collect()
-}
+const LONGEST: usize = 200;

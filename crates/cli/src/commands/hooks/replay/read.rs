@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::bar;
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// How many events are handed over at once: one by one, that would cost more than judging them.
 const BATCH: usize = 128;

@@ -15,7 +15,7 @@ use crate::agent::excerpt;
 use crate::commands::audit::text::{harmless, padded};
 use crate::commands::hooks::subject::subject;
 use crate::commands::output::{Out, WhileRead, unread_stdout};
-use crate::words::counted;
+use amplifier_core::text::counted;
 
 /// For whom it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,187 @@
+//! Makes visible what a terminal would hide or obey. `conformance/text/characters.json` has the characters; the console and Python
+//! agree.
+
+use std::borrow::Cow;
+
+/// How exactly a text has to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// What a person decides about: nothing invisible stays invisible. One line; a tab becomes four spaces.
+    Exact,
+    /// The same over several lines: line breaks and tabs are kept.
+    Lines,
+    /// What a person only reads: the joiners that emoji and some scripts need are kept, and so are unusual spaces.
+    Prose,
+    /// Prose that flows: line breaks and tabs are kept, too.
+    Stream,
+}
+
+/// A part of a text: as it was, or standing in for a character that could not be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A run of characters as they are.
+    Shown(&'a str),
+    /// The picture or the code of one character.
+    StandIn(Cow<'static, str>),
+}
+
+/// The text with everything visible: control characters become pictures (`␛`), characters that hide or reorder text
+/// become their code (`\u{202e}`).
+///
+/// ```
+/// use amplifier_core::text::{Reading, visible};
+///
+/// assert_eq!(visible("rm \u{1b}[2K\u{202e}", Reading::Exact), "rm ␛[2K\\u{202e}");
+/// ```
+pub fn visible(text: &str, reading: Reading) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in pieces(text, reading) {
+        match piece {
+            Piece::Shown(text) => out.push_str(text),
+            Piece::StandIn(text) => out.push_str(&text),
+        }
+    }
+    out
+}
+
+/// Returns the text in one line, with everything visible: line breaks become spaces. For what other programs report.
+pub fn visible_line(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    visible(&lines.join(" "), Reading::Exact)
+}
+
+/// The parts of a text, in order.
+pub fn pieces(text: &str, reading: Reading) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let (mut shown_from, mut before) = (0, None);
+    for (at, character) in text.char_indices() {
+        if let Some(stand_in) = stand_in(character, before, reading) {
+            if shown_from < at {
+                pieces.push(Piece::Shown(&text[shown_from..at]));
+            }
+            pieces.push(stand_in);
+            shown_from = at + character.len_utf8();
+        }
+        before = Some(character);
+    }
+    if shown_from < text.len() {
+        pieces.push(Piece::Shown(&text[shown_from..]));
+    }
+    pieces
+}
+
+fn stand_in(character: char, before: Option<char>, reading: Reading) -> Option<Piece<'static>> {
+    let is_prose = matches!(reading, Reading::Prose | Reading::Stream);
+    match character {
+        ' '..='~' => None,
+        '\n' | '\t' if matches!(reading, Reading::Lines | Reading::Stream) => None,
+        '\t' => Some(Piece::Shown("    ")),
+        '\0'..='\u{1f}' => picture(u32::from(character)),
+        '\u{7f}' => picture(0x21),
+        _ if is_prose && (is_joiner(character) || is_unusual_space(character)) => None,
+        // `⚠` is drawn as an emoji by a selector that follows it; after a letter it has no business.
+        '\u{fe0f}' if before.is_some_and(|symbol| !symbol.is_ascii() && !symbol.is_alphanumeric()) => None,
+        _ if is_invisible(character) || !is_printable(character) || is_unusual_space(character) => {
+            Some(Piece::StandIn(character.escape_unicode().to_string().into()))
+        }
+        _ => None,
+    }
+}
+
+/// Unicode has a picture for each control character of ASCII, in the same order.
+fn picture(code: u32) -> Option<Piece<'static>> {
+    let picture = char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER);
+    Some(Piece::StandIn(picture.to_string().into()))
+}
+
+/// `true` for characters that take no room, draw nothing, or change the order in which others are read. Control characters are not
+/// among them.
+pub fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+fn is_joiner(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+}
+
+/// `true` for what looks like a space, but separates no words for a shell.
+pub fn is_unusual_space(character: char) -> bool {
+    let is_space = matches!(character, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}');
+    is_space || matches!(character, '\u{2800}' | '\u{3000}')
+}
+
+/// `false` for control and format characters, private use, what Unicode has not assigned, and separators other than the space.
+fn is_printable(character: char) -> bool {
+    // The standard library has this table for `Debug`. It also escapes marks that combine with another character, but only in front.
+    let mut text = [b'a'; 5];
+    let length = 1 + character.encode_utf8(&mut text[1..]).len();
+    str::from_utf8(&text[..length]).is_ok_and(|text| text.escape_debug().count() == 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_keeps_joiners_and_spaces_and_several_lines_keep_their_breaks() {
+        let cases = [
+            // text, exactly, in lines, as prose, as a stream
+            ("a\nb\tc", "a␊b    c", "a\nb\tc", "a␊b    c", "a\nb\tc"),
+            ("a\r\n", "a␍␊", "a␍\n", "a␍␊", "a␍\n"),
+            (
+                "a\u{2028}\u{e000}",
+                "a\\u{2028}\\u{e000}",
+                "a\\u{2028}\\u{e000}",
+                "a\\u{2028}\\u{e000}",
+                "a\\u{2028}\\u{e000}",
+            ),
+            ("rm\u{a0}x", "rm\\u{a0}x", "rm\\u{a0}x", "rm\u{a0}x", "rm\u{a0}x"),
+            ("👩\u{200d}🚀", "👩\\u{200d}🚀", "👩\\u{200d}🚀", "👩\u{200d}🚀", "👩\u{200d}🚀"),
+            ("x\u{fe0f}", "x\\u{fe0f}", "x\\u{fe0f}", "x\u{fe0f}", "x\u{fe0f}"),
+        ];
+        for (text, exact, lines, prose, stream) in cases {
+            let readings = [Reading::Exact, Reading::Lines, Reading::Prose, Reading::Stream];
+            assert_eq!(readings.map(|reading| visible(text, reading)), [exact, lines, prose, stream], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn characters_are_shown_as_the_table_says() {
+        let table = include_str!("../../../../conformance/text/characters.json");
+        let table: serde_json::Value = serde_json::from_str(table).unwrap();
+        for case in table["cases"].as_array().unwrap() {
+            let shown = visible(case["text"].as_str().unwrap(), Reading::Exact);
+            assert_eq!(shown, case["terminal"], "{case}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_shown_exactly_is_a_control_character() {
+        for character in '\0'..=char::MAX {
+            let shown = visible(&format!("a{character}"), Reading::Exact);
+            assert!(
+                shown.chars().all(|shown| !shown.is_control() && (shown == '\u{fe0f}' || !is_invisible(shown))),
+                "{character:?}"
+            );
+        }
+    }
+}
