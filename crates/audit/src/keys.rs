@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{borrow::Cow, fmt};
 
+use amplifier_process::files::{OpenOptionsExt, create_private_folder, exposed_mode, sync_folder};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ed25519_dalek::{Signature, Signer, VerifyingKey};
 use hmac::{Hmac, KeyInit, Mac};
@@ -221,9 +222,7 @@ impl SigningKey {
     fn write_beside(&self, path: &Path) -> Result<Temporary, KeyError> {
         let temporary = Temporary::beside(path)?;
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.write(true).create_new(true).owner_only();
         let write = |mut file: File| file.write_all(self.line().as_bytes()).and_then(|()| file.sync_all());
         options.open(&temporary.0).and_then(write).map_err(KeyError::io(path))?;
         Ok(temporary)
@@ -353,36 +352,15 @@ fn make_folder(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     make_folder(folder_of(folder))?;
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    // Recursive means here that a folder which another process has just made will do.
-    builder.recursive(true).create(folder)?;
+    create_private_folder(folder)?;
     sync_folder(folder_of(folder))
 }
 
-/// Makes the names in a folder survive a loss of power.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
 fn refuse_exposed(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
-    match std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 {
-        mode if mode & 0o077 != 0 => Err(KeyError::Exposed { path: path.to_owned(), mode }),
-        _ => Ok(()),
+    match exposed_mode(metadata) {
+        Some(mode) => Err(KeyError::Exposed { path: path.to_owned(), mode: mode & 0o777 }),
+        None => Ok(()),
     }
-}
-
-#[cfg(not(unix))]
-fn refuse_exposed(_metadata: &Metadata, _path: &Path) -> Result<(), KeyError> {
-    Ok(())
 }
 
 #[cfg(test)]

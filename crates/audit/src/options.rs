@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_process::files::OpenOptionsExt;
 use serde::Deserialize;
 
 use crate::anchor::Anchor;
@@ -187,9 +188,7 @@ fn belongs_to(file: &Path) -> io::Result<Option<String>> {
 fn bind(file: &Path, log: &str) -> io::Result<()> {
     let temporary = file.with_added_extension(std::process::id().to_string());
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).owner_only();
     let mut text = options.open(&temporary)?;
     text.write_all(format!("{log}\n").as_bytes())?;
     text.sync_all()?;

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use amplifier_process::files::{OpenOptionsExt, create_private_folder, sync_folder};
+use amplifier_process::locks::FileLock;
 
 /// What a log needs of the place where it is kept. Names are relative, with `/` between folders.
 ///
@@ -136,7 +138,7 @@ impl Folder {
         if let Some(file) = open.get(name) {
             return Ok(file.clone());
         }
-        let file = Arc::new(OpenOptions::new().append(true).create(true).mode(0o600).open(self.at(name))?);
+        let file = Arc::new(OpenOptions::new().append(true).create(true).owner_only().open(self.at(name))?);
         if open.len() >= MOST_OPEN {
             open.clear();
         }
@@ -165,16 +167,14 @@ fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Lock> {
-        // The folder itself: a file for it could be removed while it is locked, and the next writer would lock another one.
-        let folder = match unless_missing(File::open(&self.path))? {
-            Some(folder) => folder,
+        let lock = match unless_missing(FileLock::wait_for_folder(&self.path))? {
+            Some(lock) => lock,
             None => {
                 self.make_folder("")?;
-                File::open(&self.path)?
+                FileLock::wait_for_folder(&self.path)?
             }
         };
-        folder.lock()?;
-        Ok(Lock::new(folder))
+        Ok(Lock::new(lock))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -228,14 +228,12 @@ impl Storage for Folder {
         if path.is_dir() {
             return Ok(());
         }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        create_private_folder(&path)?;
         // A log in a folder that a loss of power takes away was not kept.
-        path.parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync_folder)
     }
 
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
-        File::open(self.at(folder))?.sync_all()
+        sync_folder(&self.at(folder))
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use amplifier_agent::Orchestrator;
 use amplifier_agent::provider::Kind;
-use amplifier_audit::{Durability, read_regular_text};
+use amplifier_audit::Durability;
 use amplifier_core::Approval;
 use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry, Questions};
+use amplifier_process::files::read_regular_text;
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, Args};
 use serde::Deserialize;

@@ -7,8 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use amplifier_audit::{Log, read_regular, read_regular_text};
+use amplifier_audit::Log;
 use amplifier_core::{Answerer, ApprovalRules, PortError, RuleSource, ToolDefinition};
+use amplifier_process::files::{read_regular, read_regular_text};
 use amplifier_server::hub::{Kept, KeptRule, RuleBook};
 use amplifier_server::wire::Unreadable;
 use anyhow::{Context, Result, bail};

@@ -2,14 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
-use rustix::io::Errno;
-
 use crate::environment::is_for_loader;
-use crate::pipes::Pipes;
 use crate::sandbox::Sandbox;
+use crate::system::group::GroupWatcher;
+use crate::system::pipes::Pipes;
+use crate::system::process::set_group;
 use crate::{Environment, Process, ProcessGroup};
 
 /// A program to start: its arguments, environment, folder and sandbox.
@@ -32,6 +32,8 @@ pub struct Command {
     variables: Vec<(OsString, OsString)>,
     pub(crate) has_input: bool,
     pub(crate) is_merged: bool,
+    pub(crate) is_truncated: bool,
+    is_watched: bool,
     sandbox: Sandbox,
 }
 
@@ -46,6 +48,8 @@ impl Command {
             variables: Vec::new(),
             has_input: true,
             is_merged: false,
+            is_truncated: false,
+            is_watched: false,
             sandbox: Sandbox::default(),
         }
     }
@@ -85,6 +89,21 @@ impl Command {
         self
     }
 
+    /// Reads and forgets what it writes beyond the limits of a [run](Self::run), instead of ending it.
+    #[must_use]
+    pub fn with_truncated_output(mut self) -> Self {
+        self.is_truncated = true;
+        self
+    }
+
+    /// Ends its process group also if this process is killed. It takes a tiny shell, so it is for programs that are started seldom; in a sandbox, and on Windows, it does
+    /// nothing.
+    #[must_use]
+    pub fn ended_with_this_process(mut self) -> Self {
+        self.is_watched = true;
+        self
+    }
+
     /// Runs in a sandbox.
     #[must_use]
     pub fn sandbox(mut self, sandbox: &Sandbox) -> Self {
@@ -107,12 +126,13 @@ impl Command {
             return Ok(process);
         }
         let words = self.words();
-        let (program, arguments) = words.split_first().ok_or(Errno::INVAL)?;
+        let (program, arguments) = words.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = tokio::process::Command::new(program);
         command.args(arguments);
+        let watcher = (self.is_watched && self.sandbox.is_none()).then(GroupWatcher::start).transpose()?;
         // A process that leads a group cannot start a session.
         if self.sandbox.is_none() {
-            command.process_group(0);
+            set_group(&mut command, watcher.as_ref());
         }
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -128,7 +148,7 @@ impl Command {
         let child = command.kill_on_drop(true).spawn()?;
         // The ends that the program has are closed here.
         drop(command);
-        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(Errno::SRCH)?;
+        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(ErrorKind::NotFound)?.watched_by(watcher);
         Ok(Process::new(group, child, None, pipes.stdin, pipes.stdout, pipes.stderr, self.sandbox.clone()))
     }
 

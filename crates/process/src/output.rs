@@ -1,9 +1,9 @@
 //! What a program writes, up to a limit.
 
 use std::io;
-use std::os::fd::AsFd;
 
-use rustix::io::retry_on_intr;
+use crate::Receiver;
+use crate::system::pipes::read_now;
 
 /// How much is read of what is still in a pipe at the end: as much as fits into the largest.
 const PIPE: usize = 1024 * 1024;
@@ -14,6 +14,7 @@ pub struct OutputBuffer {
     /// The bytes.
     pub bytes: Vec<u8>,
     limit: usize,
+    is_truncated: bool,
     /// `true` until the process closes the output.
     pub is_open: bool,
 }
@@ -21,12 +22,20 @@ pub struct OutputBuffer {
 impl OutputBuffer {
     /// For so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self { bytes: Vec::new(), limit, is_open: true }
+        Self { bytes: Vec::new(), limit, is_truncated: false, is_open: true }
+    }
+
+    /// Forgets what goes beyond the limit.
+    #[must_use]
+    pub(crate) fn truncated(mut self, is_truncated: bool) -> Self {
+        self.is_truncated = is_truncated;
+        self
     }
 
     /// Takes in the result of a read: nothing read is the end.
     pub fn took(&mut self, read: io::Result<usize>) {
         self.is_open = matches!(read, Ok(1..));
+        self.truncate();
     }
 
     /// `true` if there was more than the limit.
@@ -35,21 +44,27 @@ impl OutputBuffer {
     }
 
     /// Takes what is in the pipe.
-    pub fn drain(&mut self, pipe: impl AsFd) {
+    pub fn drain(&mut self, pipe: &Receiver) {
         let Self { bytes, limit, .. } = self;
         drain(pipe, |more| {
             bytes.extend_from_slice(more);
             bytes.len() <= *limit
         });
+        self.truncate();
+    }
+
+    fn truncate(&mut self) {
+        if self.is_truncated {
+            self.bytes.truncate(self.limit);
+        }
     }
 }
 
 /// Gives what is in a pipe to a function that says whether it wants more, and does not wait: a process that left the group may hold the pipe open for ever.
-pub fn drain(pipe: impl AsFd, mut push: impl FnMut(&[u8]) -> bool) {
+pub fn drain(pipe: &Receiver, mut push: impl FnMut(&[u8]) -> bool) {
     let mut bytes = [0; 16 * 1024];
     let mut left = PIPE;
-    // Not `try_read`: it knows of what was written only after the runtime has looked.
-    while let Ok(read @ 1..) = retry_on_intr(|| rustix::io::read(&pipe, &mut bytes)) {
+    while let Ok(read @ 1..) = read_now(pipe, &mut bytes) {
         left = left.saturating_sub(read);
         if !push(&bytes[..read]) || left == 0 {
             break;

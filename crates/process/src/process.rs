@@ -1,18 +1,17 @@
 //! A process with all that descends from it.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use crate::ProcessGroup;
 use crate::sandbox::{Sandbox, ToldExit};
+use crate::system::process::signal;
+use crate::{ProcessGroup, Receiver, Sender};
 
 /// How long a process that was killed may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
@@ -22,11 +21,11 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 pub struct Process {
     running: RunningProcess,
     /// What it reads, if anything.
-    pub stdin: Option<pipe::Sender>,
+    pub stdin: Option<Sender>,
     /// What it writes.
-    pub stdout: pipe::Receiver,
+    pub stdout: Receiver,
     /// What it writes to standard error; none if that is part of its output.
-    pub stderr: Option<pipe::Receiver>,
+    pub stderr: Option<Receiver>,
     sandbox: Sandbox,
 }
 
@@ -45,10 +44,23 @@ pub struct RunningProcess {
 pub struct ProcessExit {
     /// How it ended, if that is known.
     pub status: Option<ExitStatus>,
+    /// The process, if it was killed and is still there.
+    pub unended: Option<UnendedProcess>,
     /// The pipe that it wrote to.
-    pub stdout: pipe::Receiver,
+    pub stdout: Receiver,
     /// The pipe that it wrote errors to.
-    pub stderr: Option<pipe::Receiver>,
+    pub stderr: Option<Receiver>,
+}
+
+/// A process that was killed and is still there: perhaps it waits for a disk, or runs as another user.
+#[derive(Debug)]
+pub struct UnendedProcess(Child);
+
+impl UnendedProcess {
+    /// `true` if it has ended by now.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
 }
 
 impl Process {
@@ -56,9 +68,9 @@ impl Process {
         group: ProcessGroup,
         child: Child,
         told: Option<Arc<ToldExit>>,
-        stdin: Option<pipe::Sender>,
-        stdout: pipe::Receiver,
-        stderr: Option<pipe::Receiver>,
+        stdin: Option<Sender>,
+        stdout: Receiver,
+        stderr: Option<Receiver>,
         sandbox: Sandbox,
     ) -> Self {
         Self { running: RunningProcess { group, child, told }, stdin, stdout, stderr, sandbox }
@@ -81,33 +93,36 @@ impl Process {
     }
 
     /// The process and its pipes, for one who hands them on: standard input, output and error.
-    pub fn into_parts(self) -> (RunningProcess, Option<pipe::Sender>, pipe::Receiver, Option<pipe::Receiver>) {
+    pub fn into_parts(self) -> (RunningProcess, Option<Sender>, Receiver, Option<Receiver>) {
         (self.running, self.stdin, self.stdout, self.stderr)
     }
 
     /// Ends the process, if it still runs, and all that descends from it.
     pub async fn end(self) -> ProcessExit {
         let Self { running: RunningProcess { group, mut child, told }, stdin, stdout, stderr, sandbox } = self;
-        let status = match told.and_then(|told| told.status()) {
+        let (status, unended) = match told.and_then(|told| told.status()) {
             // The sandbox has ended all others, and ends itself.
             Some(status) => {
                 group.kill();
-                Some(status)
+                (Some(status), None)
             }
             None => {
                 drop(group);
                 // Only now, so that the end of its input is not what ended it.
                 drop(stdin);
-                timeout(GONE_WITHIN, child.wait()).await.ok().and_then(Result::ok)
+                match timeout(GONE_WITHIN, child.wait()).await {
+                    Ok(waited) => (waited.ok(), None),
+                    Err(_) => (None, Some(UnendedProcess(child))),
+                }
             }
         };
         sandbox.prepare();
-        ProcessExit { status, stdout, stderr }
+        ProcessExit { status, unended, stdout, stderr }
     }
 }
 
 /// Writes some of the bytes; waits for ever if there is nowhere to write to.
-pub async fn write(stdin: &mut Option<pipe::Sender>, bytes: &[u8]) -> io::Result<usize> {
+pub async fn write(stdin: &mut Option<Sender>, bytes: &[u8]) -> io::Result<usize> {
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
         None => std::future::pending().await,
@@ -115,16 +130,21 @@ pub async fn write(stdin: &mut Option<pipe::Sender>, bytes: &[u8]) -> io::Result
 }
 
 /// Reads some bytes; waits for ever if there is nothing to read from.
-pub async fn read(pipe: &mut Option<pipe::Receiver>, bytes: &mut Vec<u8>) -> io::Result<usize> {
+pub async fn read(pipe: &mut Option<Receiver>, bytes: &mut Vec<u8>) -> io::Result<usize> {
     match pipe {
         Some(pipe) => pipe.read_buf(bytes).await,
         None => std::future::pending().await,
     }
 }
 
+/// The signal that ended a process; none if it ended by itself, and on Windows.
+pub fn ending_signal(status: ExitStatus) -> Option<i32> {
+    signal(status)
+}
+
 /// How a process ended, in words.
 pub fn describe(status: Option<ExitStatus>) -> String {
-    match status.map(|status| (status.code(), status.signal())) {
+    match status.map(|status| (status.code(), signal(status))) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),
         Some((None, Some(signal))) => format!("was ended by signal {signal}"),
         _ => "ended, and its exit code is not known".to_owned(),

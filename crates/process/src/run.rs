@@ -2,19 +2,22 @@
 
 use std::io;
 use std::process::ExitStatus;
+use std::thread;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use crate::process::{read, write};
-use crate::{Command, OutputBuffer, Process};
+use crate::{Command, OutputBuffer, Process, UnendedProcess};
 
 /// What came of a run.
 #[derive(Debug)]
 pub struct CompletedProcess {
     /// How it ended, if that is known.
     pub status: Option<ExitStatus>,
+    /// The process, if it was killed and is still there.
+    pub unended: Option<UnendedProcess>,
     /// What it wrote.
     pub stdout: OutputBuffer,
     /// What it wrote to standard error.
@@ -32,7 +35,8 @@ impl Command {
     /// # Cancel safety
     /// Dropping the future kills the program and all that descends from it.
     pub async fn run(&self, input: &[u8], limit: Duration, most: usize) -> io::Result<CompletedProcess> {
-        let mut run = Run { process: self.start()?, stdout: OutputBuffer::new(most), stderr: OutputBuffer::new(most) };
+        let output = || OutputBuffer::new(most).truncated(self.is_truncated);
+        let mut run = Run { process: self.start()?, stdout: output(), stderr: output() };
         let in_time = timeout(limit, run.exchange(input)).await.is_ok();
         let Run { process, mut stdout, mut stderr } = run;
         let ended = process.end().await;
@@ -40,7 +44,26 @@ impl Command {
         if let Some(pipe) = &ended.stderr {
             stderr.drain(pipe);
         }
-        Ok(CompletedProcess { status: ended.status, stdout, stderr, in_time })
+        Ok(CompletedProcess { status: ended.status, unended: ended.unended, stdout, stderr, in_time })
+    }
+
+    /// Runs the program as [`run`](Self::run) does, and waits for it on this thread: for whoever has no runtime.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run_blocking(&self, input: &[u8], limit: Duration, most: usize) -> io::Result<CompletedProcess> {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let completed = runtime.block_on(self.run(input, limit, most));
+            // A process that cannot be killed must not hold this up.
+            runtime.shutdown_background();
+            completed
+        };
+        // A thread of its own, because a runtime cannot run within another.
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("program".to_owned()).spawn_scoped(scope, run)?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that runs the program has panicked")))
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::Map;
+use amplifier_process::Receiver;
 use amplifier_process::sandbox::Sandbox;
 use amplifier_process::{Command, Environment, RunningProcess};
 use futures::future::BoxFuture;
@@ -17,7 +18,6 @@ use rmcp::model::{
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -250,7 +250,7 @@ impl Drop for ServerProcess {
 }
 
 /// Logs what a server writes to its standard error, and goes on reading when that is enough: else the server would be stuck.
-async fn log(server: String, mut errors: pipe::Receiver) {
+async fn log(server: String, mut errors: Receiver) {
     let mut logged = 0;
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = errors.read(&mut buffer).await {

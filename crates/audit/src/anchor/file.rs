@@ -1,12 +1,12 @@
 //! Checkpoints in a second file.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
+use amplifier_process::files::{OpenOptionsExt, create_private_folder, must_be_regular, read_exact_at, sync_folder};
+
 use super::{Anchor, AnchorError, ended};
-use crate::regular::{NONBLOCK, must_be_regular};
 
 /// Appends checkpoints to a file, best on another disk or machine.
 ///
@@ -47,7 +47,7 @@ impl FileAnchor {
     fn open(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         // What is no file would never take the note: a pipe that nobody reads.
-        options.read(true).append(true).mode(0o600).custom_flags(NONBLOCK);
+        options.read(true).append(true).owner_only().no_wait();
         match options.open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -56,12 +56,12 @@ impl FileAnchor {
         let folders = || self.path.ancestors().skip(1);
         let missing = folders().take_while(|folder| !folder.exists()).count();
         if let Some(folder) = folders().next() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            create_private_folder(folder)?;
         }
         let file = options.create(true).open(&self.path)?;
         // A name lasts when its folder is synced; syncing the file is not enough.
         for folder in folders().take(missing + 1) {
-            File::open(folder)?.sync_all()?;
+            sync_folder(folder)?;
         }
         Ok(file)
     }
@@ -82,7 +82,7 @@ fn missing_line_ends(file: &File) -> io::Result<&'static str> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'; 2];
     let known = usize::try_from(length).unwrap_or(2).min(2);
-    file.read_exact_at(&mut last[2 - known..], length.saturating_sub(2))?;
+    read_exact_at(file, &mut last[2 - known..], length.saturating_sub(2))?;
     Ok(match last {
         [b'\n', b'\n'] => "",
         [_, b'\n'] => "\n",

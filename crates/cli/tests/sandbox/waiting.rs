@@ -242,3 +242,33 @@ async fn a_program_ends_when_the_process_that_uses_its_sandbox_is_killed() {
     });
     assert_eq!(tokio::time::timeout(LIMIT, text).await.expect("the program still runs").unwrap(), "runs\n");
 }
+
+#[tokio::test]
+async fn a_sandbox_that_ended_while_it_was_made_does_not_take_the_place_of_the_next() {
+    if !is_possible(&[]) {
+        return;
+    }
+    let place = Place::new();
+    let pinned = place.at("protected/pinned");
+    fs::write(&pinned, "checked").unwrap();
+    let files = [PinnedFile { path: pinned.clone(), sha256: Sha256::digest("checked").into() }];
+    let sandbox = sandbox(&place).pinning(&files);
+    // The launcher finds other bytes and ends.
+    fs::write(&pinned, "changed").unwrap();
+    sandbox.prepare();
+    let begun = Instant::now();
+    let mut has_been_seen = false;
+    loop {
+        let is_there = waiting(&sandbox) > 0;
+        has_been_seen |= is_there;
+        // It may come and go between two looks.
+        if !is_there && (has_been_seen || begun.elapsed() > Duration::from_secs(3)) {
+            break;
+        }
+        assert!(begun.elapsed() < LIMIT, "it does not end");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(!sandbox.is_ready());
+    fs::write(&pinned, "checked").unwrap();
+    assert_eq!(run(&place, &sandbox, "echo fine").await, "fine\n");
+}

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_audit::{read_regular, read_regular_text};
 use amplifier_core::{EventName, HookRole, catalog};
+use amplifier_process::files::{read_regular, read_regular_text};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};

@@ -83,7 +83,7 @@ impl Hook for CommandHook {
 }
 
 fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookError> {
-    let CompletedProcess { status, stdout, stderr, in_time } = ran;
+    let CompletedProcess { status, stdout, stderr, in_time, .. } = ran;
     let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &stderr.bytes)));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
         if output.is_too_much() {

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use amplifier_audit::{Hash, open_regular};
+use amplifier_audit::Hash;
+use amplifier_process::files::open_regular;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

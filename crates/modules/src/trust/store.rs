@@ -7,7 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{Hash, open_regular};
+use amplifier_audit::Hash;
+use amplifier_process::files::open_regular;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Verdict, changes};

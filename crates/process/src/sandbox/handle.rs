@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::policy::{Arguments, END};
-use super::waiting::WaitingList;
+use super::system::WaitingList;
 use super::{PinnedFile, Policy};
 use crate::{Command, Process};
 

@@ -6,47 +6,28 @@
 
 mod handle;
 mod level;
-mod policy;
-mod session;
-
-#[cfg(target_os = "linux")]
-mod descriptors;
-#[cfg(target_os = "linux")]
-mod devices;
-#[cfg(target_os = "linux")]
-mod init;
-#[cfg(target_os = "linux")]
-mod landlock;
-#[cfg(target_os = "linux")]
-mod locations;
-#[cfg(target_os = "linux")]
-mod message;
-#[cfg(target_os = "linux")]
-mod mounts;
-#[cfg(target_os = "linux")]
-mod namespace;
 mod pins;
+mod policy;
+
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
+mod system;
 #[cfg(target_os = "linux")]
-mod views;
-#[cfg(target_os = "linux")]
-mod waiting;
+#[path = "linux/mod.rs"]
+mod system;
 
 pub use handle::Sandbox;
 pub use level::{Launcher, Level};
 pub use policy::{PinnedFile, Policy};
-#[cfg(target_os = "linux")]
-pub(crate) use waiting::ToldExit;
+pub(crate) use system::ToldExit;
 
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
-#[cfg(target_os = "linux")]
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use self::policy::{Arguments, Method};
+use self::policy::Arguments;
 
 /// The exit code when a program cannot be confined; shells use 126 and 127 for one that cannot be started.
 const NOT_CONFINED: u8 = 125;
@@ -128,15 +109,11 @@ impl LaunchError {
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
     let Arguments { policy, method, waits, mut command } = Policy::read(arguments)?;
-    if let Some(code) = session::start()? {
+    if let Some(code) = system::start_session()? {
         return Ok(code);
     }
-    #[cfg(target_os = "linux")]
-    if method != Method::Session {
-        descriptors::close_inherited()?;
-    }
     if waits {
-        return wait(&policy, method);
+        return system::wait(&policy, method);
     }
     // Without one, it was asked whether all this is possible.
     let program = command.next().map(|program| {
@@ -144,62 +121,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
         started.args(command).envs(temporary(&policy));
         started
     });
-    match method {
-        #[cfg(target_os = "linux")]
-        Method::Namespaces => init::start_now(&policy, program),
-        method => {
-            enter_weaker(&policy, method)?;
-            let Some(program) = program else { return say_possible() };
-            run_weaker(program)
-        }
-    }
-}
-
-/// Runs a program without namespaces, and gives the code to exit with.
-#[cfg(target_os = "linux")]
-fn run_weaker(program: Command) -> Result<u8, LaunchError> {
-    let [how, value] = init::run_with_descendants(program, None)?;
-    Ok(init::end_as(how, value))
-}
-
-/// Becomes the program. What leaves its process group is not ended with it.
-#[cfg(not(target_os = "linux"))]
-fn run_weaker(program: Command) -> Result<u8, LaunchError> {
-    replace(program)
-}
-
-/// Does all but start a program, and waits for a [message](message) that names one.
-#[cfg(target_os = "linux")]
-fn wait(policy: &Policy, method: Method) -> Result<u8, LaunchError> {
-    let receive = |socket: &OwnedFd| {
-        rustix::io::write(socket, &[message::READY]).context("whoever made the sandbox is gone")?;
-        let mut program = message::receive(socket)?.ok_or(LaunchError::Unused)?;
-        program.envs(temporary(policy));
-        Ok(program)
-    };
-    if method == Method::Namespaces {
-        return init::start_later(policy, receive);
-    }
-    let socket = descriptors::take_stdin()?;
-    let program = receive(&socket)?;
-    init::tell(&socket, enter_weaker(policy, method).and_then(|()| init::run_with_descendants(program, Some(&socket))))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn wait(_: &Policy, _: Method) -> Result<u8, LaunchError> {
-    Err(NotConfined::new("sandboxes are not made in advance on this system").into())
-}
-
-/// Confines this process without namespaces.
-fn enter_weaker(policy: &Policy, method: Method) -> Result<(), LaunchError> {
-    pins::check(&policy.pinned)?;
-    match method {
-        #[cfg(target_os = "linux")]
-        Method::Landlock => landlock::enter(policy)?,
-        Method::Session => {}
-        _ => return Err(NotConfined::new("this system has neither namespaces nor Landlock").into()),
-    }
-    Ok(())
+    system::run(&policy, method, program)
 }
 
 /// The variable that names the temporary folder.
@@ -209,7 +131,7 @@ fn temporary(policy: &Policy) -> Option<(&'static str, &PathBuf)> {
 
 /// Becomes the program.
 fn replace(mut program: Command) -> Result<u8, LaunchError> {
-    let error = program.exec();
+    let error = crate::system::process::replace(&mut program);
     Err(LaunchError::NotStarted(program.get_program().to_owned(), error))
 }
 

@@ -1,14 +1,13 @@
 //! Pinned files: their bytes are compared with a hash before a program starts.
 
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use super::{Context, LaunchError, NotConfined, PinnedFile};
+use crate::files::{self, OpenOptionsExt};
 
 /// The checked content of a pinned file.
 pub(super) struct CheckedFile {
@@ -37,13 +36,12 @@ fn check_file(file: &PinnedFile) -> Result<CheckedFile, LaunchError> {
     if Sha256::digest(&bytes)[..] != file.sha256 {
         return Err(LaunchError::PinMismatch(file.path.clone()));
     }
-    Ok(CheckedFile { name: file.path.clone(), path, mode: metadata.mode(), bytes })
+    Ok(CheckedFile { name: file.path.clone(), path, mode: files::mode(&metadata), bytes })
 }
 
 /// Without waiting for the other end of a pipe.
 fn open(path: &Path) -> std::io::Result<(PathBuf, File)> {
     let path = path.canonicalize()?;
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(&path)?;
+    let opened = OpenOptions::new().read(true).no_follow().open(&path)?;
     Ok((path, opened))
 }

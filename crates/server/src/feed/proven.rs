@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{
-    Advance, Finding, Problem, PublicKey, Report, Storage, Verdict, Verification, Verifier, read_regular,
-};
+use amplifier_audit::{Advance, Finding, Problem, PublicKey, Report, Storage, Verdict, Verification, Verifier};
+use amplifier_process::files::read_regular;
 use tokio::sync::oneshot;
 
 use super::Shared;

@@ -4,7 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use rustix::io::retry_on_intr;
 use tokio::net::unix::pipe;
+
+/// The end of a pipe that is written to.
+pub type Sender = pipe::Sender;
+/// The end of a pipe that is read from.
+pub type Receiver = pipe::Receiver;
 
 /// The pipes of a program that is about to start: the ends that it gets, and those that are kept.
 pub(crate) struct Pipes {
@@ -38,4 +44,9 @@ impl Pipes {
 fn output() -> io::Result<(pipe::Receiver, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     Ok((pipe::Receiver::from_owned_fd(reader.into())?, writer.into()))
+}
+
+/// Reads what is in a pipe, and does not wait. Not `try_read`: it knows of what was written only after the runtime has looked.
+pub(crate) fn read_now(pipe: &Receiver, bytes: &mut [u8]) -> io::Result<usize> {
+    Ok(retry_on_intr(|| rustix::io::read(pipe, &mut *bytes))?)
 }

@@ -18,7 +18,7 @@ use super::message::{EXITED, KILLED};
 use super::{
     Context, LaunchError, NotConfined, Policy, descriptors, landlock, mounts, namespace, replace, say_possible,
 };
-use crate::group::descendants;
+use crate::system::group::descendants;
 
 /// Signals that are for the program. Who sends them to the process group reaches it; the launcher waits for what it does.
 const PASSED: [NixSignal; 7] = [

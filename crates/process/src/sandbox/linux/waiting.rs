@@ -23,7 +23,7 @@ use tokio::runtime::{Handle, Id};
 
 use super::policy::{END, WAIT};
 use super::{Policy, Sandbox, message};
-use crate::pipes::Pipes;
+use crate::system::pipes::Pipes;
 use crate::{Environment, Process, ProcessGroup};
 
 /// How many sandboxes wait at most. They differ in the files that are pinned.
@@ -34,7 +34,7 @@ const UNUSED: Duration = Duration::from_secs(60);
 
 /// The sandboxes that wait. Those with the same launcher share them.
 #[derive(Default)]
-pub(super) struct WaitingList(Mutex<Vec<Waiting>>);
+pub(in crate::sandbox) struct WaitingList(Mutex<Vec<Waiting>>);
 
 /// A sandbox that waits for its program.
 struct Waiting {
@@ -56,7 +56,7 @@ impl WaitingList {
     }
 
     /// Makes a sandbox, unless there is one with these words.
-    pub(super) fn fill(&self, words: &Arc<[OsString]>, policy: Policy) {
+    pub(in crate::sandbox) fn fill(&self, words: &Arc<[OsString]>, policy: Policy) {
         let unused = {
             let mut list = self.lock();
             // One whose files changed while it was made has ended.
@@ -79,12 +79,12 @@ impl WaitingList {
     }
 
     /// `true` if a sandbox with these words has done all but start a program.
-    pub(super) fn is_ready(&self, words: &[OsString]) -> bool {
+    pub(in crate::sandbox) fn is_ready(&self, words: &[OsString]) -> bool {
         self.lock().iter().any(|waiting| waiting.words[..] == *words && waiting.said() == Some(1))
     }
 
     /// Starts a command in a sandbox that waits, if there is one that fits.
-    pub(super) fn start(&self, sandbox: &Sandbox, command: &crate::Command) -> Option<Process> {
+    pub(in crate::sandbox) fn start(&self, sandbox: &Sandbox, command: &crate::Command) -> Option<Process> {
         let waiting = {
             let mut list = self.lock();
             let at = list.iter().position(|waiting| waiting.words[..] == *sandbox.words())?;

@@ -1,6 +1,9 @@
 //! A process group, and all that descends from its first process.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
@@ -12,19 +15,32 @@ const MOST_LOOKS: usize = 10;
 ///
 /// A process that has left both the group (`setsid`) and the tree (its parent has ended) is out of reach here. A [sandbox](crate::sandbox) ends it.
 #[derive(Debug)]
-pub struct ProcessGroup(Pid);
+pub struct ProcessGroup {
+    leader: Pid,
+    /// Leads the group in the place of the first process.
+    watcher: Option<GroupWatcher>,
+    /// `false` if nothing else descends from the group.
+    has_descendants: bool,
+}
 
 impl ProcessGroup {
     /// The group of a process that leads one, or that is about to.
     ///
     /// INVARIANT: whoever has this does not wait for the process before it is dropped. Until then, its id cannot become that of another.
     pub fn of_leader(id: u32) -> Option<Self> {
-        Pid::from_raw(i32::try_from(id).ok()?).map(Self)
+        let leader = Pid::from_raw(i32::try_from(id).ok()?)?;
+        Some(Self { leader, watcher: None, has_descendants: true })
+    }
+
+    /// The group of a watcher, which the process has joined.
+    pub(crate) fn watched_by(mut self, watcher: Option<GroupWatcher>) -> Self {
+        self.watcher = watcher;
+        self
     }
 
     /// Waits until the first process of the group has ended. It can still be waited for afterwards.
     pub fn wait_for_leader(&self) -> impl FnOnce() + Send + use<> {
-        let leader = self.0;
+        let leader = self.leader;
         move || {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             // It fails only if there is no such process, which has ended then.
@@ -33,32 +49,36 @@ impl ProcessGroup {
     }
 
     /// Kills the group, from which nothing else descends.
-    pub(crate) fn kill(self) {
-        self.kill_group();
-        std::mem::forget(self);
+    pub(crate) fn kill(mut self) {
+        self.has_descendants = false;
+    }
+
+    fn group(&self) -> Pid {
+        self.watcher.as_ref().map_or(self.leader, |watcher| Pid::from_child(&watcher.0))
     }
 
     fn kill_group(&self) {
         // One signal reaches them all, also those that are being forked. Both fail if they have all ended.
-        let _ = kill_process(self.0, Signal::KILL);
-        let _ = kill_process_group(self.0, Signal::KILL);
+        let _ = kill_process(self.leader, Signal::KILL);
+        let _ = kill_process_group(self.group(), Signal::KILL);
     }
 
     /// `true` if the first process of the group has ended; then nothing descends from it any more.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        !matches!(waitid(WaitId::Pid(self.0), options), Ok(None))
+        !matches!(waitid(WaitId::Pid(self.leader), options), Ok(None))
     }
 
     /// Kills what descends from the first process and has left the group.
     fn kill_strays(&self) {
         // A stopped process starts nothing, and keeps the id of a child that ended from becoming that of another. First the leader: a launcher that has not started its
         // session yet is not in the group.
-        let _ = kill_process(self.0, Signal::STOP);
-        let _ = kill_process_group(self.0, Signal::STOP);
+        let _ = kill_process(self.leader, Signal::STOP);
+        let _ = kill_process_group(self.group(), Signal::STOP);
         let mut stopped = HashSet::new();
         for _ in 0..MOST_LOOKS {
-            let new: Vec<Pid> = strays(self.0).into_iter().filter(|stray| !stopped.contains(stray)).collect();
+            let new: Vec<Pid> =
+                strays(self.leader, self.group()).into_iter().filter(|stray| !stopped.contains(stray)).collect();
             if new.is_empty() {
                 break;
             }
@@ -75,16 +95,48 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        if !self.has_ended() {
+        if self.has_descendants && !self.has_ended() {
             self.kill_strays();
         }
         self.kill_group();
     }
 }
 
+/// A tiny shell that leads a process group, waits for the end of its input, and then kills the group: also when this process is killed.
+///
+/// INVARIANT: dropped after the group was killed. It is waited for then, so that its id, which is that of the group, cannot become another's before.
+#[derive(Debug)]
+pub(crate) struct GroupWatcher(Child);
+
+impl GroupWatcher {
+    const SHELL: &str = "/bin/sh";
+
+    pub(crate) fn start() -> io::Result<Self> {
+        let mut shell = Command::new(Self::SHELL);
+        shell.args(["-c", "read line; kill -s KILL 0"]).env_clear().process_group(0);
+        let started = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("`{}` cannot be run: {error}", Self::SHELL));
+        started.map(Self).map_err(named)
+    }
+
+    /// The id of the group.
+    pub(crate) fn group(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+}
+
+impl Drop for GroupWatcher {
+    fn drop(&mut self) {
+        // Both fail if it has ended, which the wait then tells.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The processes that descend from another and are in another process group.
-fn strays(ancestor: Pid) -> Vec<Pid> {
-    let group = ancestor.as_raw_nonzero().get();
+fn strays(ancestor: Pid, group: Pid) -> Vec<Pid> {
+    let group = group.as_raw_nonzero().get();
     descendants(ancestor).into_iter().filter(|(_, in_group)| *in_group != group).map(|(stray, _)| stray).collect()
 }
 

@@ -1,0 +1,57 @@
+//! Sandboxes on systems that have none: nothing is made in advance.
+
+use std::ffi::OsString;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+
+use super::policy::Method;
+use super::{LaunchError, NotConfined, Policy, Sandbox, replace};
+use crate::Process;
+
+#[derive(Default)]
+pub(super) struct WaitingList;
+
+impl WaitingList {
+    pub(super) fn fill(&self, _words: &Arc<[OsString]>, _policy: Policy) {}
+
+    pub(super) fn is_ready(&self, _words: &[OsString]) -> bool {
+        false
+    }
+
+    pub(super) fn start(&self, _sandbox: &Sandbox, _command: &crate::Command) -> Option<Process> {
+        None
+    }
+}
+
+/// Nobody says this here.
+#[derive(Debug)]
+pub(crate) enum ToldExit {}
+
+impl ToldExit {
+    pub(crate) async fn wait(&self) -> Option<ExitStatus> {
+        match *self {}
+    }
+
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        match *self {}
+    }
+}
+
+/// Starts a session.
+pub(super) fn start_session() -> Result<Option<u8>, NotConfined> {
+    let started = crate::system::process::start_session();
+    started.map(|()| None).map_err(|error| NotConfined(format!("a new session: {error}")))
+}
+
+/// Becomes the program, in a session of its own. What leaves its process group is not ended with it.
+pub(super) fn run(policy: &Policy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
+    super::pins::check(&policy.pinned)?;
+    if method != Method::Session {
+        return Err(NotConfined::new("this system has neither namespaces nor Landlock").into());
+    }
+    program.map_or_else(super::say_possible, replace)
+}
+
+pub(super) fn wait(_policy: &Policy, _method: Method) -> Result<u8, LaunchError> {
+    Err(NotConfined::new("sandboxes are not made in advance on this system").into())
+}

@@ -1,0 +1,37 @@
+//! Processes on Unix.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+
+use super::group::GroupWatcher;
+
+/// Makes a program lead a process group, or join that of a watcher.
+pub(crate) fn set_group(command: &mut tokio::process::Command, watcher: Option<&GroupWatcher>) {
+    command.process_group(watcher.map_or(0, GroupWatcher::group));
+}
+
+/// The signal that ended a process.
+pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+/// Starts a session.
+pub(crate) fn start_session() -> io::Result<()> {
+    Ok(setsid().map(drop)?)
+}
+
+/// Becomes the program, and returns only if that fails.
+pub(crate) fn replace(program: &mut Command) -> io::Error {
+    program.exec()
+}
+
+pub(crate) fn forbid_core_dumps() -> io::Result<()> {
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    // The limit alone is not enough: `prlimit` of another process can raise it, and a program behind `core_pattern` gets a dump of any size.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
+}

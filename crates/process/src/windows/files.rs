@@ -1,0 +1,219 @@
+//! Files on Windows.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, FileType, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::windows::fs::{FileExt, OpenOptionsExt as WindowsOptionsExt};
+use std::path::{Path, PathBuf};
+
+use winapi_util::file::information;
+
+use crate::files::{FileId, FileStatus, OpenOptionsExt, SpecialFile, check_name};
+
+/// `FILE_FLAG_OPEN_REPARSE_POINT`: opens a link itself.
+const NO_FOLLOW: u32 = 0x0020_0000;
+/// `FILE_FLAG_BACKUP_SEMANTICS`: opens folders, too.
+const FOLDERS: u32 = 0x0200_0000;
+/// `FILE_SHARE_READ | FILE_SHARE_WRITE`: while it is open, nobody removes it or gives it another name.
+const STAYS: u32 = 3;
+/// Between 1601, where times of Windows begin, and 1970, in their unit of 100 ns.
+const EPOCH: i64 = 116_444_736_000_000_000;
+
+impl OpenOptionsExt for OpenOptions {
+    fn new_mode(&mut self, _mode: u32) -> &mut Self {
+        self
+    }
+
+    fn no_follow(&mut self) -> &mut Self {
+        self.custom_flags(NO_FOLLOW)
+    }
+
+    fn no_wait(&mut self) -> &mut Self {
+        self
+    }
+}
+
+pub(crate) fn set_new_folder_mode(_builder: &mut DirBuilder, _mode: u32) {}
+
+pub(crate) fn make_private(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn mode(metadata: &Metadata) -> u32 {
+    if metadata.permissions().readonly() { 0o444 } else { 0o666 }
+}
+
+pub(crate) fn permissions(_mode: u32) -> Option<Permissions> {
+    None
+}
+
+pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn open_to_lock(folder: &Path) -> io::Result<File> {
+    if !fs::metadata(folder)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    OpenOptions::new().create(true).truncate(false).write(true).share_mode(STAYS).open(folder.join(".lock"))
+}
+
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.seek_read(bytes, offset)
+}
+
+pub(crate) fn can_write(path: &Path) -> bool {
+    // The rights of this user cannot be told without trying, so nothing counts as safe that is there.
+    path.exists()
+}
+
+pub(crate) fn is_written_by_owner_alone(_metadata: &Metadata) -> bool {
+    true
+}
+
+pub(crate) fn user() -> Option<u32> {
+    None
+}
+
+pub(crate) fn special_file(_kind: FileType) -> SpecialFile {
+    SpecialFile::Other
+}
+
+pub(crate) fn status_of(file: &File) -> io::Result<FileStatus> {
+    let information = information(file)?;
+    let written = information.last_write_time().unwrap_or_default().cast_signed() - EPOCH;
+    Ok(FileStatus {
+        id: FileId { device: information.volume_serial_number(), file: information.file_index() },
+        links: information.number_of_links(),
+        size: information.file_size(),
+        mode: mode(&file.metadata()?),
+        modified: (written.div_euclid(10_000_000), written.rem_euclid(10_000_000) * 100),
+        changed: None,
+    })
+}
+
+pub(crate) fn status_at(path: &Path) -> io::Result<FileStatus> {
+    status_of(&OpenOptions::new().access_mode(0).custom_flags(FOLDERS).open(path)?)
+}
+
+pub(crate) fn status_at_link(path: &Path) -> io::Result<FileStatus> {
+    status_of(&OpenOptions::new().access_mode(0).custom_flags(FOLDERS | NO_FOLLOW).open(path)?)
+}
+
+/// An open folder. While it is open, nobody removes it or gives it another name, so its path leads to it; and no link is followed.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    /// This folder and those above it that were opened.
+    held: Vec<File>,
+}
+
+impl Directory {
+    /// Opens a folder by its path.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is a link.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), held: vec![open_unlinked(path, FOLDERS)?] })
+    }
+
+    /// Opens a folder in it.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is a link.
+    pub fn open_folder(&self, name: &OsStr) -> io::Result<Self> {
+        let path = self.at(name)?;
+        let mut held = self.held.iter().map(File::try_clone).collect::<io::Result<Vec<_>>>()?;
+        held.push(open_unlinked(&path, FOLDERS)?);
+        if !fs::symlink_metadata(&path)?.is_dir() {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        Ok(Self { path, held })
+    }
+
+    /// Makes a folder in it, unless there is one.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {
+        match fs::create_dir(self.at(name)?) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens a file in it to read it.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is a link.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        open_unlinked(&self.at(name)?, FOLDERS)
+    }
+
+    /// Makes a file in it. Permissions are those that the folder passes on.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is there.
+    pub fn create_file(&self, name: &OsStr, _mode: u32) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(self.at(name)?)
+    }
+
+    /// The permissions of a file in it that may be written to; none if there is no file.
+    ///
+    /// # Errors
+    /// If it is no regular file, or may not be written to.
+    pub fn replaceable(&self, name: &OsStr) -> io::Result<Option<Permissions>> {
+        let metadata = match fs::symlink_metadata(self.at(name)?) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if metadata.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        if metadata.permissions().readonly() {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        Ok(Some(metadata.permissions()))
+    }
+
+    /// Gives a file in it another name, also if another file has that.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        fs::rename(self.at(from)?, self.at(to)?)
+    }
+
+    /// Removes a file in it.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        fs::remove_file(self.at(name)?)
+    }
+
+    /// Does nothing: see [`sync_folder`](crate::files::sync_folder).
+    ///
+    /// # Errors
+    /// None.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn at(&self, name: &OsStr) -> io::Result<PathBuf> {
+        check_name(name).map(|name| self.path.join(name))
+    }
+}
+
+/// Opens what is at a path itself, so that it stays there, and refuses a link.
+fn open_unlinked(path: &Path, flags: u32) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).share_mode(STAYS).custom_flags(flags | NO_FOLLOW).open(path)?;
+    if file.metadata()?.is_symlink() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a link"));
+    }
+    Ok(file)
+}

@@ -1,0 +1,28 @@
+//! Processes on Windows.
+
+use std::io::{self, ErrorKind};
+use std::process::{Command, ExitStatus};
+
+use super::group::GroupWatcher;
+
+/// Does nothing: Windows has no process groups.
+pub(crate) fn set_group(_command: &mut tokio::process::Command, _watcher: Option<&GroupWatcher>) {}
+
+/// None: Windows has no signals.
+pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// Fails, so that no launcher works, and sessions say that there is no sandbox.
+pub(crate) fn start_session() -> io::Result<()> {
+    Err(io::Error::new(ErrorKind::Unsupported, "Windows has no sandbox for programs"))
+}
+
+pub(crate) fn replace(_program: &mut Command) -> io::Error {
+    io::Error::new(ErrorKind::Unsupported, "Windows cannot replace a process by a program")
+}
+
+/// Does nothing: Windows writes dumps of programs only where the administrator asks for them.
+pub(crate) fn forbid_core_dumps() -> io::Result<()> {
+    Ok(())
+}
