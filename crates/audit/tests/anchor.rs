@@ -160,7 +160,7 @@ mod command {
         assert_eq!(error("exit 3"), "`sh` ended with exit status: 3");
         assert_eq!(
             error("echo no such host >&2; echo 'try \u{1b}[31mlater' >&2; exit 4"),
-            "`sh` ended with exit status: 4: no such host try  [31mlater"
+            "`sh` ended with exit status: 4: no such host try ␛[31mlater"
         );
         assert_eq!(error("kill -9 $$"), "`sh` ended with signal: 9 (SIGKILL)");
         let missing = CommandAnchor::new("/no/such/program", [""; 0]).keep(NOTE).unwrap_err();
@@ -211,6 +211,31 @@ mod command {
         let error = error("setsid sleep 30 & echo 'gone astray' >&2; exit 5");
         assert!(error.contains("exit status: 5") && error.contains("gone astray"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(25));
+    }
+
+    #[test]
+    fn what_has_left_the_group_of_a_program_that_hangs_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, lifeline) = lifeline(folder.path());
+        let script = "exec 3> \"$0\"; setsid sh -c 'setsid sleep 1000 & sleep 1000' & sleep 1000";
+        let error = shell(script, &path).time_limit(ENOUGH).keep(NOTE).unwrap_err();
+        assert_eq!(error.to_string(), "no answer within 2s");
+        expect_end(&lifeline);
+    }
+
+    #[test]
+    fn no_variable_that_looks_like_a_secret_reaches_a_program() {
+        const THIS: &str = "command::no_variable_that_looks_like_a_secret_reaches_a_program";
+        const VARIABLES: [(&str, &str); 4] =
+            [("ANCHOR_API_KEY", "no"), ("GITHUB_TOKEN", "no"), ("PYTHONPATH", "no"), ("ANCHOR_PLACE", "yes")];
+        let given = "echo \"$ANCHOR_API_KEY$GITHUB_TOKEN$PYTHONPATH$ANCHOR_PLACE\" >&2; exit 1";
+        if std::env::var_os("ANCHOR_PLACE").is_some() {
+            assert_eq!(error(given), "`sh` ended with exit status: 1: yes");
+            return;
+        }
+        let test = Command::new(std::env::current_exe().unwrap()).args(["--exact", THIS]).envs(VARIABLES).output();
+        let test = test.unwrap();
+        assert!(test.status.success(), "{}", String::from_utf8_lossy(&test.stdout));
     }
 
     #[test]
