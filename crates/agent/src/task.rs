@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use amplifier_core::{
-    AGENT_COMPLETE, AGENT_SPAWN, AgentComplete, AgentSpawn, DECISION_AGENT_RESOLUTION, DecisionAgentResolution,
-    EventData, InjectedMessage, Map, Message,
+    AGENT_COMPLETE, AGENT_SPAWN, ActionPreview, AgentComplete, AgentSpawn, DECISION_AGENT_RESOLUTION,
+    DecisionAgentResolution, EventData, InjectedMessage, Map, Message,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::provider::{ContextTag, ToolSpec};
 use crate::session::{Core, new_id};
-use crate::tool::{Todo, Tool, ToolError, ToolOutput, input};
+use crate::tool::{Todo, Tool, ToolError, ToolOutput, input, preview_of};
 use crate::turn::{self, Stop, TurnEnd, readable, unreadable};
 
 pub(crate) const NAME: &str = "Task";
@@ -51,6 +51,16 @@ impl Tool for Task {
     fn run(&self, _input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         async { Err(ToolError::Failed("only a session can delegate".to_owned())) }.boxed()
     }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        Some(preview_of(NAME, input, preview(input)))
+    }
+}
+
+/// Describes the task.
+pub(crate) fn preview(input: &Map) -> Result<ActionPreview, ToolError> {
+    let Input { task, agent_name } = input::read(NAME, input.clone())?;
+    Ok(ActionPreview::new(NAME).target(agent_name).lines(&task))
 }
 
 /// Delegates. Boxed, because the other agent may delegate, too.

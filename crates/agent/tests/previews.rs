@@ -11,7 +11,7 @@ use amplifier_agent::provider::{Answer, Script, Scripted};
 use amplifier_agent::tool::{self, Workspace};
 use amplifier_core::{
     Answer as Given, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, AuditEntry, COMPARED_WITH,
-    EventData, FileBefore, HookRegistry, HookResult, MemoryAudit, TOOL_PRE,
+    EventData, HookRegistry, HookResult, MemoryAudit, TOOL_PRE,
 };
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ async fn a_file_that_is_new_to_the_person_is_not_written_over_another_one() {
     let came = turn(&[write("new.txt")], HookRegistry::new(), "{}", save("new.txt", "theirs\n")).await;
     assert!(came.results[0].contains(&refused("new.txt")), "{:?}", came.results);
     assert_eq!(came.file("new.txt").unwrap(), "theirs\n");
-    assert_eq!(came.asked[0].preview.as_ref().unwrap().before, FileBefore::Missing);
+    assert_eq!(came.asked[0].preview.summary.as_deref(), Some("new file"));
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn the_preview_is_of_the_file_that_hooks_have_chosen() {
         .priority(10)
         .run(|_| HookResult::set("tool_input", json!({ "file_path": "other.txt", "content": "other\n" })));
     let came = turn(&[write("notes.txt")], hooks.clone(), "{}", save("notes.txt", "not asked about\n")).await;
-    assert_eq!(came.asked[0].preview.as_ref().unwrap().compared_with.path, "other.txt");
+    assert_eq!(came.asked[0].preview.compared_with.as_ref().unwrap().path, "other.txt");
     assert_eq!(came.file("other.txt").unwrap(), "other\n", "{:?}", came.results);
 
     let came = turn(&[write("notes.txt")], hooks, "{}", save("other.txt", "theirs\n")).await;
@@ -226,11 +226,11 @@ async fn without_a_question_files_are_written_as_they_are_found() {
 async fn the_digest_of_a_request_covers_what_its_preview_was_compared_with() {
     let came = turn(&[write("notes.txt")], HookRegistry::new(), "{}", |_| ()).await;
     let request = &came.asked[0];
-    let preview = request.preview.as_ref().unwrap();
-    assert_eq!(preview.before, FileBefore::Content(b"one\ntwo\nthree\n".to_vec()));
+    let compared_with = request.preview.compared_with.as_ref().unwrap();
+    assert_eq!(request.preview.summary.as_deref(), Some("+1 −3"));
     let version = "sha256:b6285c57e8797db5d4c51c80d6f11938afda9b11c6a003549709189e9b4b92a2";
-    assert_eq!(preview.compared_with.version, version);
-    assert_eq!(request.data[COMPARED_WITH], json!(preview.compared_with));
+    assert_eq!(compared_with.version, version);
+    assert_eq!(request.data[COMPARED_WITH], json!(compared_with));
     assert_eq!(request.digest, request.data.digest().unwrap());
 
     // Whoever reads the record computes the same: the data of the event, and what the request says that it was compared with.

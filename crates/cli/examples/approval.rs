@@ -10,7 +10,6 @@
 
 use std::time::Duration;
 
-use amplifier::shown::Shown;
 use amplifier::terminal::{Screen, TerminalApprovals, TerminalDisplay};
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{Approval, Coordinator, EventData, HookRegistry, HookResult, TOOL_PRE};
@@ -33,7 +32,8 @@ async fn main() -> anyhow::Result<()> {
 
     let screen = Screen::new();
     let session = Coordinator::builder(hooks)
-        .approvals(TerminalApprovals::new(screen.clone(), Shown(Workspace::new(std::env::current_dir()?)?)))
+        .approvals(TerminalApprovals::new(screen.clone()))
+        .previews(Workspace::new(std::env::current_dir()?)?)
         .display(TerminalDisplay::new(screen.clone()))
         .build();
     if how == "later" {

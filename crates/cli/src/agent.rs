@@ -22,7 +22,6 @@ use crate::guards::{self, NobodyIsAsked};
 use crate::home::Home;
 use crate::rules::InForce;
 use crate::serving::{Reach, Serving, Several};
-use crate::shown::Shown;
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, Working};
 use crate::trust::{self, Asked};
 
@@ -124,7 +123,7 @@ pub async fn prepare(
         tools.extend(server.tools());
         servers.push(server);
     }
-    let files = Shown(workspace.clone());
+    let root = workspace.root().to_owned();
     guards::register(&hooks, config.approval_timeout, workspace);
     let watcher = Watcher::new(screen.clone());
     let is_served = matches!(reach, Reach::Within(_)) || config.approvals == Approvals::Server;
@@ -153,10 +152,10 @@ pub async fn prepare(
         Some(only) => builder.only(only.clone()),
         None => builder,
     };
-    let serving = is_served.then(|| Serving::begin(files.clone(), home, &log, screen, reach, followed));
+    let serving = is_served.then(|| Serving::begin(&root, home, &log, screen, reach, followed));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
-        TerminalApprovals::new(screen.clone(), files).stopping(move || _ = cancel.request())
+        TerminalApprovals::new(screen.clone()).stopping(move || _ = cancel.request())
     });
     let participant = serving.as_ref().map(|serving| serving.participant.clone());
     let builder = match (config.approvals, participant, terminal) {

@@ -12,7 +12,6 @@ pub mod home;
 pub mod hosting;
 pub mod rules;
 pub mod serving;
-pub mod shown;
 pub mod signals;
 pub mod terminal;
 pub mod trust;

@@ -1,5 +1,6 @@
 //! Sessions that a server sees: their questions are put there as well, and commands come from there.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use amplifier_agent::{Cancel, Session};
@@ -8,13 +9,11 @@ use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use amplifier_server::Hub;
 use amplifier_server::hub::Command;
 use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET, is_open};
-use amplifier_server::wire::{self, Files};
 use tokio::sync::mpsc;
 
 use crate::bundles::Followed;
 use crate::home::Home;
 use crate::rules::Rules;
-use crate::shown::Shown;
 use crate::terminal::{Screen, TerminalApprovals};
 
 /// How a session reaches a server.
@@ -40,14 +39,13 @@ pub struct Serving {
 
 impl Serving {
     /// Begins to talk to the server. If none runs, that is said: one that is started later is found.
-    pub fn begin(files: Shown, home: &Home, log: &Log, screen: &Screen, reach: &Reach, bundles: Followed) -> Self {
+    pub fn begin(workspace: &Path, home: &Home, log: &Log, screen: &Screen, reach: &Reach, bundles: Followed) -> Self {
         let told = screen.clone();
         let (participant, commands) = Participant::new(ParticipantOptions {
-            workspace: files.root().to_owned(),
+            workspace: workspace.to_owned(),
             run: log.writer().to_owned(),
             name: None,
             takes_prompts: matches!(reach, Reach::Within(_) | Reach::Socket { takes_prompts: true }),
-            show: Arc::new(move |request: &ApprovalRequest| wire::Action::of_request(request, &files)),
             book: Some(Arc::new(Rules::new(home.clone(), log.clone()))),
             reload: Some(Arc::new(move || {
                 let (news, reloaded) = bundles.look();

@@ -27,7 +27,9 @@ pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
 pub use ports::conversation::{APPENDED, Conversation, Message, Speaker, ToolCall};
 pub use ports::display::{Display, DisplayMessage, LogDisplay};
-pub use ports::preview::{ActionPreview, COMPARED_WITH, ComparedWith, FileBefore, PreviewSource};
+pub use ports::preview::{
+    ActionPreview, COMPARED_WITH, ComparedWith, PreviewField, PreviewRow, PreviewRowKind, PreviewSource,
+};
 pub use ports::rules::{ApprovalRules, InvalidRules, RuleSource, TOOL_DEFINITION, ToolDefinition};
 pub use registry::*;
 pub use result::*;

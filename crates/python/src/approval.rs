@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amplifier_core::text::{self, Reading};
 use amplifier_core::{ApprovalOption, DefaultDecision};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -44,6 +45,20 @@ impl ApprovalRequest {
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.0.reason.as_deref()
+    }
+
+    /// What the kernel wants the person to know before an answer.
+    #[getter]
+    fn warning(&self) -> Option<&str> {
+        self.0.warning.as_deref()
+    }
+
+    /// The effect of the operation, as JSON has it: `title`, `target`, `summary`, `warnings`, `body`, `fields`, `truncated`, `compared_with`.
+    #[getter]
+    fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let preview =
+            serde_json::to_value(&*self.0.preview).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        encode::to_python(py, &preview)
     }
 
     /// What the person can answer.

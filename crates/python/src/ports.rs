@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{
-    Answer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage,
+    Answer, Answerer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage,
     InjectedMessage, Placement, PortError, Receipt,
 };
 use pyo3::exceptions::{PyException, PyTypeError};
@@ -134,7 +134,10 @@ impl ApprovalSystem for PyApprovals {
         let answer = asked.await;
         Python::attach(|py| match answer {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
-                Ok(label) => Ok(label.to_string_lossy().into_owned().into()),
+                Ok(label) => {
+                    let by = answerer(label).map_err(|error| ApprovalError::Failed(failure(py, &error).to_string()))?;
+                    Ok(Answer { label: label.to_string_lossy().into_owned(), by })
+                }
                 Err(_) => {
                     let found = crate::fields::type_name(answer.bind(py));
                     Err(ApprovalError::Failed(format!("the answer must be the label of an option; found {found}")))
@@ -149,6 +152,13 @@ impl ApprovalSystem for PyApprovals {
             }
         })
     }
+}
+
+/// The person who gave an answer, if it says so (`ApprovalAnswer`).
+fn answerer(answer: &Bound<'_, PyString>) -> PyResult<Option<Answerer>> {
+    let Some(by) = answer.getattr_opt("by")?.filter(|by| !by.is_none()) else { return Ok(None) };
+    let (name, via) = by.extract()?;
+    Ok(Some(Answerer { name, via }))
 }
 
 fn timeout_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

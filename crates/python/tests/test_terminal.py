@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import io
 import json
 import os
@@ -55,6 +56,43 @@ def test_what_a_person_allows_is_shown_with_nothing_left_out() -> None:
         asyncio.run(session.execute_with_hooks("tool:pre", {}))
     os.close(write)
     assert "\nRun `rm -rf \\u{202e}txt.exe\\u{a0}/`?\nReally?\n" in out.getvalue()
+
+
+def test_the_terminal_shows_the_preview_and_the_warning_of_the_kernel_before_the_question() -> None:
+    read, write = os.pipe()
+    os.write(write, b"1\n")
+    out = io.StringIO()
+    registry = HookRegistry()
+    ask = HookResult(action="ask_user", approval_prompt="Deploy it?", approval_timeout=5.0)
+    registry.register("tool:pre", lambda event, data: ask, priority=1, name="guard")
+    change = HookResult(action="modify", data={"tool_name": "Deploy", "tool_input": {"to": "\u202eproduction"}})
+    registry.register("tool:pre", lambda event, data: change, priority=2, name="elsewhere")
+    records: list[dict[str, Any]] = []
+
+    class Records:
+        def record(self, record: dict[str, Any]) -> None:
+            records.append(record)
+
+    with os.fdopen(read, "r", buffering=1) as stdin:
+        session = SessionCoordinator(registry, None, TerminalApprovals(stdin, out), None, audit=Records())
+        asyncio.run(session.execute_with_hooks("tool:pre", {"tool_name": "Deploy", "tool_input": {"to": "staging"}}))
+    os.close(write)
+    expected = (
+        "\nDeploy\n! another hook changed this after the question was written; an answer that allows it counts once\n"
+        '  {\n    "to": "\\u{202e}production"\n  }\nguard at tool:pre\nDeploy it?\n'
+    )
+    assert expected in out.getvalue()
+    decisions = [record["by"] for record in records if record["kind"] == "approval_decision"]
+    assert decisions == [{"name": getpass.getuser(), "via": "terminal"}], records
+
+
+def test_what_is_too_large_to_show_is_said_before_the_question() -> None:
+    person = ScriptedApprovals("Deny")
+    session = SessionCoordinator(hooks(asks("Write it?", 5.0)), None, person, None)
+    asyncio.run(session.execute_with_hooks("tool:pre", {"tool_name": "Write", "tool_input": {"content": "x" * (1 << 21)}}))
+    preview = person.requests[0].preview
+    assert preview["truncated"] and preview["warnings"][0].startswith("this is too large to be shown in full")
+    assert person.requests[0].warning is None
 
 
 def asks(prompt: str, timeout: float, default: Literal["allow", "deny"] = "allow") -> HookResult:

@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 pub mod access;
-mod action;
 mod api;
 pub mod client;
 pub mod feed;
 pub mod hub;
 mod late;
 pub mod link;
+mod masked;
 mod server;
 pub mod trial;
 mod turns;

@@ -9,9 +9,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 pub(crate) use self::approval::{ALLOW_ALWAYS, question_id};
-pub use self::approval::{Action, Approval, Busy, Choice, Decided, Field, Person, Row, RowKind};
+pub use self::approval::{Approval, Busy, Choice, Decided, Person};
 pub use crate::access::Browser;
-pub use crate::action::Files;
 
 /// A session, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

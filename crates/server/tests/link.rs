@@ -14,7 +14,7 @@ use amplifier_core::{
 use amplifier_server::Hub;
 use amplifier_server::hub::{Answering, Change, Command, Kept, KeptRule, NewRule, Refused, RuleBook};
 use amplifier_server::link::{Door, DoorError, Link, Participant, ParticipantOptions, SOCKET};
-use amplifier_server::wire::{Action, Approval, Scope};
+use amplifier_server::wire::{Approval, Scope};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -99,10 +99,6 @@ impl Session {
             run: format!("{id}-1"),
             name: None,
             takes_prompts: true,
-            show: Arc::new(|request: &ApprovalRequest| Action {
-                title: request.data.text("tool_name").unwrap_or_default().to_owned(),
-                ..Action::default()
-            }),
             book: Some(book.clone()),
             reload: None,
         });
@@ -536,17 +532,12 @@ async fn only_one_server_has_the_door_and_that_of_a_dead_one_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
-    use amplifier_server::wire::{Row, RowKind};
     let hub = Hub::new();
     let (participant, _commands) = Participant::new(ParticipantOptions {
         workspace: "/".into(),
         run: "big-1".to_owned(),
         name: None,
         takes_prompts: false,
-        show: Arc::new(|_: &ApprovalRequest| {
-            let row = Row { kind: RowKind::Plain, text: "\u{1}".repeat(1000), old: None, new: None };
-            Action { title: "Write".to_owned(), body: vec![row; 20_000], ..Action::default() }
-        }),
         book: None,
         reload: None,
     });
@@ -554,11 +545,12 @@ async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
     hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("x".repeat(100_000)));
     let session = Coordinator::builder(hooks).session_id("big").approvals(participant.clone()).build();
     let _link = participant.join(&hub);
-    let operation =
-        tokio::spawn(async move { session.emit(TOOL_PRE, data! { "tool_name": "Write", "tool_input": {} }).await });
+    let data = data! { "tool_name": "Write", "tool_input": { "content": "\u{1}".repeat(2_000_000) } };
+    let operation = tokio::spawn(async move { session.emit(TOOL_PRE, data).await });
     let question = asked(&hub).await;
     assert!(question.prompt.len() < 20_000);
-    assert!(question.action.notes[0].starts_with("this is too large to be shown here in full"));
+    assert!(question.action.truncated);
+    assert!(question.action.warnings[0].starts_with("this is too large to be shown in full"));
     hub.answer(&question.id, answering("Allow", &question.nonce, "ann")).await.unwrap();
     assert!(done(operation).await.is_proceed());
 }

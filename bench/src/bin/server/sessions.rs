@@ -11,7 +11,6 @@ use amplifier_core::{
     data,
 };
 use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET};
-use amplifier_server::wire::Action;
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -57,10 +56,6 @@ impl Crowd {
                 run: log.writer().to_owned(),
                 name: None,
                 takes_prompts: false,
-                show: Arc::new(|request: &ApprovalRequest| Action {
-                    title: request.prompt.clone(),
-                    ..Action::default()
-                }),
                 book: None,
                 reload: None,
             });

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, Map};
 use amplifier_process::{Command, Environment, Process, ProcessExit, drain};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -13,10 +13,11 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::excerpt::Excerpt;
+use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Bash";
+pub(super) const NAME: &str = "Bash";
 
 /// How much of the output is kept.
 const MOST_OUTPUT: usize = 64 * 1024;
@@ -72,15 +73,25 @@ impl Tool for Bash {
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let Input { command, timeout, .. } = input::read(NAME, input)?;
-            let seconds = timeout.unwrap_or(USUAL_SECONDS);
-            if !(1..=MOST_SECONDS).contains(&seconds) {
-                let problem = format!("`timeout` is {seconds}, and must be between 1 and {MOST_SECONDS} seconds");
-                return Err(input::invalid(NAME, problem));
-            }
+            let (command, seconds) = read(input)?;
             self.execute(&command, seconds).await
         })
     }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        Some(preview(NAME, input, &self.workspace))
+    }
+}
+
+/// Reads the input: the command, and its time limit in seconds.
+pub(super) fn read(input: Map) -> Result<(String, u64), ToolError> {
+    let Input { command, timeout, .. } = input::read(NAME, input)?;
+    let seconds = timeout.unwrap_or(USUAL_SECONDS);
+    if !(1..=MOST_SECONDS).contains(&seconds) {
+        let problem = format!("`timeout` is {seconds}, and must be between 1 and {MOST_SECONDS} seconds");
+        return Err(input::invalid(NAME, problem));
+    }
+    Ok((command, seconds))
 }
 
 impl Bash {

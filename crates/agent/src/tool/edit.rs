@@ -1,6 +1,6 @@
 //! `Edit`: changes a part of a file.
 
-use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use super::blocking::{Stop, blocking};
 use super::files::{LARGEST, failed, is_binary};
-use super::preview::{changed, preview, version_of};
+use super::preview::{changed, preview, version_of, version_of_read};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Edit";
+pub(super) const NAME: &str = "Edit";
 
 /// Changes a part of a file of the workspace: wholly, or not at all.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Tool for Edit {
     }
 
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
-        preview(NAME, input, &self.workspace)
+        Some(preview(NAME, input, &self.workspace))
     }
 
     fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -63,21 +63,26 @@ impl Tool for Edit {
 
 impl Edit {
     fn edit(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Input { file_path, old_string, new_string, replace_all } = input::read(NAME, input)?;
-            let replacement = Replacement { old_string, new_string, replace_all };
-            replacement.check().map_err(|problem| input::invalid(NAME, problem))?;
-            let workspace = self.workspace.clone();
-            blocking(move |stop| {
-                change(&workspace, &file_path, compared_with, stop, |text, name| {
-                    let (text, count) = replacement.apply(&text, name).map_err(ToolError::Failed)?;
-                    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-                    Ok(Changed { text, count, output: format!("replaced the text {times} in `{name}`") })
-                })
-            })
-            .await
-        })
+        Box::pin(async move { read(input)?.run(&self.workspace, compared_with).await })
     }
+}
+
+/// Reads the input of `Edit`.
+pub(super) fn read(input: Map) -> Result<FileEdit, ToolError> {
+    let Input { file_path, old_string, new_string, replace_all } = input::read(NAME, input)?;
+    let replacement = Replacement { old_string, new_string, replace_all };
+    replacement.check().map_err(|problem| input::invalid(NAME, problem))?;
+    Ok(FileEdit { file_path, replacements: vec![replacement], apply })
+}
+
+fn apply(replacements: &[Replacement], text: &str, name: &str) -> Result<EditResult, ToolError> {
+    let mut result = EditResult { text: text.to_owned(), count: 0, output: String::new() };
+    for replacement in replacements {
+        let (text, count) = replacement.apply(&result.text, name).map_err(ToolError::Failed)?;
+        let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        result = EditResult { text, count, output: format!("replaced the text {times} in `{name}`") };
+    }
+    Ok(result)
 }
 
 /// A text, and what to put in its place.
@@ -85,9 +90,9 @@ impl Edit {
 #[serde(deny_unknown_fields)]
 pub(super) struct Replacement {
     /// The text to replace, exactly as it is in the file, without line numbers. It must be there once, unless `replace_all` is set.
-    old_string: String,
+    pub(super) old_string: String,
     /// The text to put in its place.
-    new_string: String,
+    pub(super) new_string: String,
     /// Whether to replace it wherever it is.
     #[serde(default)]
     replace_all: bool,
@@ -131,46 +136,82 @@ impl Replacement {
     }
 }
 
-/// A file that was changed.
-pub(super) struct Changed {
-    /// What is to be in it.
+/// A call of `Edit` or `MultiEdit`. The tool and its preview make the same of it.
+pub(super) struct FileEdit {
+    pub(super) file_path: String,
+    pub(super) replacements: Vec<Replacement>,
+    /// Makes the replacements in a text; the last argument is the name of the file.
+    pub(super) apply: fn(&[Replacement], &str, &str) -> Result<EditResult, ToolError>,
+}
+
+/// The result of an edit.
+pub(super) struct EditResult {
     pub(super) text: String,
-    /// How many places are changed.
+    /// The number of places that are changed.
     pub(super) count: usize,
-    /// What the model is told.
+    /// The text that the model reads.
     pub(super) output: String,
 }
 
-/// Changes a file with a function of its text and its name.
-pub(super) fn change(
-    workspace: &Workspace,
-    file_path: &str,
-    compared_with: Option<ComparedWith>,
-    stop: &Stop,
-    with: impl FnOnce(String, &str) -> Result<Changed, ToolError>,
-) -> Result<ToolOutput, ToolError> {
-    let path = workspace.resolve(file_path)?;
-    let name = workspace.display(&path);
-    let mut changing = workspace.changing();
-    let content = match workspace.read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound && compared_with.is_some() => return Err(changed(&name)),
-        read => read.map_err(|error| failed(&name, "edited", &error))?,
-    };
-    let before = version_of(&content);
-    let is_shown = |compared: &ComparedWith| compared.path == name && changing.leads(&path, &compared.version, &before);
-    if compared_with.as_ref().is_some_and(|compared| !is_shown(compared)) {
-        return Err(changed(&name));
+/// An edit that is not written yet.
+pub(super) struct PlannedEdit {
+    path: PathBuf,
+    name: String,
+    version: String,
+    pub(super) before: String,
+    pub(super) result: EditResult,
+}
+
+impl FileEdit {
+    /// Finds the file and makes the edit in memory. `check` gets the path, the name and the version of the file, and can refuse it.
+    pub(super) fn plan(
+        &self,
+        workspace: &Workspace,
+        check: impl FnOnce(&Path, &str, &str) -> Result<(), ToolError>,
+    ) -> Result<PlannedEdit, ToolError> {
+        let path = workspace.resolve(&self.file_path)?;
+        let name = workspace.display(&path);
+        let content = workspace.read(&path);
+        let version = version_of_read(&content);
+        check(&path, &name, &version)?;
+        let before = match String::from_utf8(content.map_err(|error| failed(&name, "edited", &error))?) {
+            Ok(text) if !is_binary(text.as_bytes()) => text,
+            _ => return Err(ToolError::Failed(format!("`{name}` is not UTF-8 text: only text can be edited"))),
+        };
+        let result = (self.apply)(&self.replacements, &before, &name)?;
+        workspace.check_replaceable(&path).map_err(|error| failed(&name, "written", &error))?;
+        Ok(PlannedEdit { path, name, version, before, result })
     }
-    let text = match String::from_utf8(content) {
-        Ok(text) if !is_binary(text.as_bytes()) => text,
-        _ => return Err(ToolError::Failed(format!("`{name}` is not UTF-8 text: only text can be edited"))),
-    };
-    let Changed { text, count, output } = with(text, &name)?;
-    let expected = compared_with.map(|_| before.as_str());
-    workspace.replace(&path, text.as_bytes(), expected, stop).map_err(|error| error.tell(&name))?;
-    changing.add(&path, before, version_of(text.as_bytes()));
-    Ok(ToolOutput::text(output)
-        .with("file_path", name.as_str())
-        .with("replacements", count)
-        .writing(name, text.len() as u64))
+
+    pub(super) async fn run(
+        self,
+        workspace: &Workspace,
+        compared_with: Option<ComparedWith>,
+    ) -> Result<ToolOutput, ToolError> {
+        let workspace = workspace.clone();
+        blocking(move |stop| self.write(&workspace, compared_with, stop)).await
+    }
+
+    fn write(
+        &self,
+        workspace: &Workspace,
+        compared_with: Option<ComparedWith>,
+        stop: &Stop,
+    ) -> Result<ToolOutput, ToolError> {
+        let mut changing = workspace.changing();
+        let planned = self.plan(workspace, |path, name, version| match &compared_with {
+            Some(compared) if compared.path != name || !changing.leads(path, &compared.version, version) => {
+                Err(changed(name))
+            }
+            _ => Ok(()),
+        })?;
+        let PlannedEdit { path, name, version, result: EditResult { text, count, output }, .. } = planned;
+        let expected = compared_with.map(|_| version.as_str());
+        workspace.replace(&path, text.as_bytes(), expected, stop).map_err(|error| error.tell(&name))?;
+        changing.add(&path, version, version_of(text.as_bytes()));
+        Ok(ToolOutput::text(output)
+            .with("file_path", name.as_str())
+            .with("replacements", count)
+            .writing(name, text.len() as u64))
+    }
 }

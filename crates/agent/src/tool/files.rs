@@ -40,19 +40,6 @@ pub(super) fn failed(name: &str, cannot: &str, error: &io::Error) -> ToolError {
 }
 
 impl Workspace {
-    /// Opens a file so that people see what a tool would change: within the workspace, without following a link, and nothing that is protected.
-    ///
-    /// # Errors
-    /// If it is not there, cannot be read, or is not to be shown.
-    pub fn open_shown(&self, path: &str) -> io::Result<File> {
-        let kept = |why: &str| Err(io::Error::new(ErrorKind::PermissionDenied, why));
-        let Ok(resolved) = self.resolve(path) else { return kept("it is outside of the workspace") };
-        if self.protects(path).is_some() {
-            return kept("it is protected from tools");
-        }
-        self.open(&resolved)
-    }
-
     /// Opens a file to read it.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = self.folder_of(path, Missing::Fail)?;
@@ -95,7 +82,7 @@ impl Workspace {
         if !is_expected() {
             return Err(NotReplaced::Changed);
         }
-        self.guarded().check_writable(path)?;
+        self.check_replaceable(path)?;
         let (folder, name) = self.folder_of(path, Missing::Make)?;
         let permissions = permissions(&folder, name)?;
         let temporary = Temporary { folder: &folder, name: format!(".amplifier-{}.tmp", Uuid::now_v7()) };
@@ -115,6 +102,20 @@ impl Workspace {
         }
         renameat(&folder, temporary.name.as_str(), &folder, name)?;
         Ok(rustix::fs::fsync(&folder)?)
+    }
+
+    /// Fails if a file cannot be replaced, as far as that can be said without trying. Previews and tools ask this.
+    pub(super) fn check_replaceable(&self, path: &Path) -> io::Result<()> {
+        self.guarded().check_writable(path)?;
+        match self.folder_of(path, Missing::Fail) {
+            Ok((folder, name)) => {
+                permissions(&folder, name)?;
+                Ok(accessat(&folder, ".", Access::WRITE_OK, AtFlags::empty())?)
+            }
+            // Folders that are missing are made.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens the folder that a resolved path is in.

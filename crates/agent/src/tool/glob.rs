@@ -1,6 +1,8 @@
 //! `Glob`: finds files by name.
 
-use amplifier_core::Map;
+use std::path::PathBuf;
+
+use amplifier_core::{ActionPreview, Map};
 use futures::future::BoxFuture;
 use globset::GlobMatcher;
 use ignore::DirEntry;
@@ -8,10 +10,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::Stop;
+use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, input, walk};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Glob";
+pub(super) const NAME: &str = "Glob";
 
 const MOST_FILES: usize = 1_000;
 
@@ -49,30 +52,47 @@ impl Tool for Glob {
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let input: Input = input::read(NAME, input)?;
-            if input.pattern.starts_with('/') {
-                return Err(input::invalid(
-                    NAME,
-                    "`pattern` is absolute: give the folder as `path`, and a pattern relative to it",
-                ));
-            }
-            let matcher = walk::glob(NAME, input.pattern.trim_start_matches("./"))?;
             let workspace = self.workspace.clone();
-            walk::search(move |stop| find(&workspace, &input, &matcher, stop)).await
+            walk::search(move |stop| find(&workspace, &plan(&workspace, input)?, stop)).await
         })
+    }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        Some(preview(NAME, input, &self.workspace))
     }
 }
 
-fn find(workspace: &Workspace, input: &Input, matcher: &GlobMatcher, stop: &Stop) -> Result<ToolOutput, ToolError> {
-    let folder = walk::place(workspace, input.path.as_deref())?;
+/// A search that has not begun.
+pub(super) struct PlannedGlob {
+    pattern: String,
+    matcher: GlobMatcher,
+    folder: PathBuf,
+}
+
+/// Reads the input, and finds the folder to search in.
+pub(super) fn plan(workspace: &Workspace, input: Map) -> Result<PlannedGlob, ToolError> {
+    let Input { pattern, path } = input::read(NAME, input)?;
+    if pattern.starts_with('/') {
+        return Err(input::invalid(
+            NAME,
+            "`pattern` is absolute: give the folder as `path`, and a pattern relative to it",
+        ));
+    }
+    let matcher = walk::glob(NAME, pattern.trim_start_matches("./"))?;
+    let folder = walk::place(workspace, path.as_deref())?;
     if !folder.is_dir() {
         return Err(ToolError::Failed(format!("`{}` is not a folder", workspace.display(&folder))));
     }
+    Ok(PlannedGlob { pattern, matcher, folder })
+}
+
+fn find(workspace: &Workspace, planned: &PlannedGlob, stop: &Stop) -> Result<ToolOutput, ToolError> {
+    let PlannedGlob { pattern, matcher, folder } = planned;
     let mut output = String::new();
     let mut files = 0;
-    let found = walk::entries(&folder)
+    let found = walk::entries(folder)
         .take_while(|_| !stop.requested())
-        .filter(|entry| entry.path().strip_prefix(&folder).is_ok_and(|relative| matcher.is_match(relative)))
+        .filter(|entry| entry.path().strip_prefix(folder).is_ok_and(|relative| matcher.is_match(relative)))
         .filter(|entry| is_file(workspace, entry));
     for entry in found {
         if files == MOST_FILES {
@@ -84,7 +104,7 @@ fn find(workspace: &Workspace, input: &Input, matcher: &GlobMatcher, stop: &Stop
         files += 1;
     }
     if files == 0 {
-        output = format!("no file matches `{}`", input.pattern);
+        output = format!("no file matches `{pattern}`");
     }
     Ok(ToolOutput::text(output).with("files", files))
 }

@@ -1,9 +1,9 @@
 //! `Grep`: finds lines in files.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, Map};
 use futures::future::BoxFuture;
 use globset::GlobMatcher;
 use regex::bytes::{Regex, RegexBuilder};
@@ -12,10 +12,11 @@ use serde::Deserialize;
 
 use super::blocking::Stop;
 use super::files::is_binary;
+use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, excerpt, input, walk};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Grep";
+pub(super) const NAME: &str = "Grep";
 
 const USUAL_MATCHES: usize = 200;
 const MOST_MATCHES: usize = 1_000;
@@ -70,20 +71,25 @@ impl Tool for Grep {
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let input: Input = input::read(NAME, input)?;
-            let mut search = Search::new(&input)?;
             let workspace = self.workspace.clone();
             walk::search(move |stop| {
-                search.run(&workspace, input.path.as_deref(), stop)?;
-                Ok(search.into_output(&input.pattern))
+                let mut search = Search::new(&workspace, input)?;
+                search.run(&workspace, stop);
+                Ok(search.into_output())
             })
             .await
         })
     }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        Some(preview(NAME, input, &self.workspace))
+    }
 }
 
 /// A search, and what it has found.
-struct Search {
+pub(super) struct Search {
+    pattern: String,
+    place: PathBuf,
     regex: Regex,
     files: Option<Files>,
     context: usize,
@@ -101,7 +107,9 @@ enum Files {
 }
 
 impl Search {
-    fn new(input: &Input) -> Result<Self, ToolError> {
+    /// Reads the input, and finds the place to search in.
+    pub(super) fn new(workspace: &Workspace, input: Map) -> Result<Self, ToolError> {
+        let input: Input = input::read(NAME, input)?;
         let most = input.max_matches.unwrap_or(USUAL_MATCHES);
         if !(1..=MOST_MATCHES).contains(&most) {
             let problem = format!("`max_matches` is {most}, and must be between 1 and {MOST_MATCHES}");
@@ -120,19 +128,19 @@ impl Search {
             Some(glob) if glob.contains('/') => Some(Files::ByPath(walk::glob(NAME, glob)?)),
             Some(glob) => Some(Files::ByName(walk::glob(NAME, glob)?)),
         };
-        let context = input.context;
-        Ok(Self { regex, files, context, most, output: String::new(), matches: 0, more: false })
+        let place = walk::place(workspace, input.path.as_deref())?;
+        let Input { pattern, context, .. } = input;
+        Ok(Self { pattern, place, regex, files, context, most, output: String::new(), matches: 0, more: false })
     }
 
-    fn run(&mut self, workspace: &Workspace, path: Option<&str>, stop: &Stop) -> Result<(), ToolError> {
-        let place = walk::place(workspace, path)?;
-        for entry in walk::entries(&place) {
+    fn run(&mut self, workspace: &Workspace, stop: &Stop) {
+        for entry in walk::entries(&self.place) {
             if stop.requested() || self.more {
                 break;
             }
             let path = entry.path();
             let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if !is_file || !self.is_wanted(path, path.strip_prefix(&place).unwrap_or(path)) {
+            if !is_file || !self.is_wanted(path, path.strip_prefix(&self.place).unwrap_or(path)) {
                 continue;
             }
             // What cannot be read, or is too large, is left out.
@@ -142,7 +150,6 @@ impl Search {
                 self.search(&workspace.display(path), &content);
             }
         }
-        Ok(())
     }
 
     fn is_wanted(&self, path: &Path, relative: &Path) -> bool {
@@ -194,9 +201,9 @@ impl Search {
         self.output.push_str(&format!("{file}{mark}{number}{mark}{text}\n"));
     }
 
-    fn into_output(mut self, pattern: &str) -> ToolOutput {
+    fn into_output(mut self) -> ToolOutput {
         if self.matches == 0 {
-            self.output = format!("no line matches `{pattern}`");
+            self.output = format!("no line matches `{}`", self.pattern);
         }
         if self.more {
             let matches = self.matches;

@@ -2,6 +2,7 @@
 
 mod bash;
 mod blocking;
+mod diff;
 mod edit;
 mod edits;
 mod excerpt;
@@ -28,6 +29,7 @@ pub use mcp::{McpError, McpServer};
 pub use mcp_definitions::{McpDefinition, McpToolDefinition};
 pub use multi_edit::MultiEdit;
 pub use preview::preview;
+pub(crate) use preview::preview_of;
 pub use read::Read;
 pub use todo::Todo;
 pub use workspace::{OutsideWorkspace, Workspace};
@@ -58,7 +60,7 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// The file that it would change with this input, to show a person who is asked. Called on a thread that may block.
+    /// Describes its effect with this input, to show a person who is asked; `None` if the input says all. Called on a thread that may block.
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
         let _ = input;
         None

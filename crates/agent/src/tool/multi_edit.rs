@@ -5,13 +5,12 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::blocking;
-use super::edit::{Changed, Replacement, change};
+use super::edit::{EditResult, FileEdit, Replacement};
 use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "MultiEdit";
+pub(super) const NAME: &str = "MultiEdit";
 
 /// Changes several parts of a file of the workspace: all of them, or none.
 #[derive(Clone, Debug)]
@@ -50,7 +49,7 @@ impl Tool for MultiEdit {
     }
 
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
-        preview(NAME, input, &self.workspace)
+        Some(preview(NAME, input, &self.workspace))
     }
 
     fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -60,23 +59,24 @@ impl Tool for MultiEdit {
 
 impl MultiEdit {
     fn edit(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Input { file_path, edits } = input::read(NAME, input)?;
-            if edits.is_empty() {
-                return Err(input::invalid(NAME, "`edits` is empty: give at least one"));
-            }
-            for (index, edit) in edits.iter().enumerate() {
-                edit.check().map_err(|problem| input::invalid(NAME, format!("`edits[{index}]`: {problem}")))?;
-            }
-            let workspace = self.workspace.clone();
-            let with = move |text, name: &str| apply(&edits, text, name);
-            blocking(move |stop| change(&workspace, &file_path, compared_with, stop, with)).await
-        })
+        Box::pin(async move { read(input)?.run(&self.workspace, compared_with).await })
     }
 }
 
-fn apply(edits: &[Replacement], mut text: String, name: &str) -> Result<Changed, ToolError> {
-    let mut count = 0;
+/// Reads the input of `MultiEdit`.
+pub(super) fn read(input: Map) -> Result<FileEdit, ToolError> {
+    let Input { file_path, edits } = input::read(NAME, input)?;
+    if edits.is_empty() {
+        return Err(input::invalid(NAME, "`edits` is empty: give at least one"));
+    }
+    for (index, edit) in edits.iter().enumerate() {
+        edit.check().map_err(|problem| input::invalid(NAME, format!("`edits[{index}]`: {problem}")))?;
+    }
+    Ok(FileEdit { file_path, replacements: edits, apply })
+}
+
+fn apply(edits: &[Replacement], text: &str, name: &str) -> Result<EditResult, ToolError> {
+    let (mut text, mut count) = (text.to_owned(), 0);
     for (index, edit) in edits.iter().enumerate() {
         let (changed, times) = edit.apply(&text, name).map_err(|problem| {
             ToolError::Failed(format!("nothing was changed, because of `edits[{index}]`: {problem}"))
@@ -85,5 +85,5 @@ fn apply(edits: &[Replacement], mut text: String, name: &str) -> Result<Changed,
         count += times;
     }
     let edits = if edits.len() == 1 { "1 edit".to_owned() } else { format!("{} edits", edits.len()) };
-    Ok(Changed { text, count, output: format!("made {edits} in `{name}`") })
+    Ok(EditResult { text, count, output: format!("made {edits} in `{name}`") })
 }

@@ -1,61 +1,204 @@
-//! What a tool would change, as people see it before they allow it.
+//! The effect of a tool call, described for people before they allow it.
+//!
+//! Each preview is made by the functions that the tool runs: they read the same input, find the same file and make the same edit. A call that the tool
+//! would refuse is shown with the words of that refusal.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-use amplifier_core::{ActionPreview, ComparedWith, FileBefore, Map};
+use amplifier_core::text::counted;
+use amplifier_core::{
+    ActionPreview, ComparedWith, EventData, EventName, Map, PortError, PreviewRowKind, PreviewSource, TOOL_PRE,
+};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ToolError, Workspace};
+use super::edit::{FileEdit, PlannedEdit};
+use super::files::{LARGEST, failed};
+use super::{ToolError, Workspace, bash, diff, edit, glob, grep, input, multi_edit, read, todo, write};
+use crate::task;
 
-/// The tools that change one file, which their `file_path` names.
-const CHANGING: [&str; 3] = ["Write", "Edit", "MultiEdit"];
-
-/// Larger files are not shown. Their version counts all the same.
-const LARGEST_SHOWN: u64 = 1 << 20;
+/// The tools whose previews read files.
+const READING: [&str; 6] = [read::NAME, glob::NAME, grep::NAME, write::NAME, edit::NAME, multi_edit::NAME];
 
 const MISSING: &str = "missing";
 const UNREADABLE: &str = "unreadable";
+const OUTSIDE: &str = "outside";
 
-/// The file that a tool would change with this input, as it is now; `None` if the tool changes no file, or none that it may change. Blocks while it
-/// reads the file.
-pub fn preview(tool: &str, input: &Map, workspace: &Workspace) -> Option<ActionPreview> {
-    let path = input.get("file_path")?.as_str().filter(|_| CHANGING.contains(&tool))?;
-    let resolved = workspace.resolve(path).ok()?;
-    if workspace.protects(path).is_some() {
-        return None;
+/// Describes the effect of a tool with this input in a workspace. Tools that are not among the [standard](super::standard) ones, and `Task`, are
+/// described by their input. Blocks while it reads a file.
+///
+/// ```
+/// # use amplifier_agent::tool::{self, Workspace};
+/// # let folder = tempfile::tempdir()?;
+/// let workspace = Workspace::new(folder.path())?;
+/// let input = serde_json::json!({ "file_path": "new.txt", "content": "hello\n" });
+/// let preview = tool::preview("Write", input.as_object().unwrap(), &workspace);
+/// assert_eq!((preview.summary.as_deref(), preview.body[0].text.as_str()), (Some("new file"), "hello"));
+/// # std::io::Result::Ok(())
+/// ```
+pub fn preview(tool: &str, input: &Map, workspace: &Workspace) -> ActionPreview {
+    let made = match tool {
+        bash::NAME => of_bash(input),
+        read::NAME => of_read(input, workspace),
+        glob::NAME => glob::plan(workspace, input.clone()).map(|_| of_search(tool, input)),
+        grep::NAME => grep::Search::new(workspace, input.clone()).map(|_| of_search(tool, input)),
+        todo::NAME => todo::preview(input),
+        task::NAME => task::preview(input),
+        write::NAME => of_write(input, workspace),
+        edit::NAME => edit::read(input.clone()).map(|edit| of_edit(tool, &edit, workspace)),
+        multi_edit::NAME => multi_edit::read(input.clone()).map(|edit| of_edit(tool, &edit, workspace)),
+        _ => return ActionPreview::new(tool).json(&Value::Object(input.clone())),
+    };
+    preview_of(tool, input, made)
+}
+
+/// Describes calls of the standard tools, for programs that run them without a [`Session`](crate::Session).
+impl PreviewSource for Workspace {
+    async fn preview(&self, event: &EventName, data: &EventData) -> Result<Option<ActionPreview>, PortError> {
+        let tool = data.text("tool_name").filter(|_| *event == TOOL_PRE.name());
+        let (Some(tool), Some(Value::Object(input))) = (tool.map(str::to_owned), data.get("tool_input").cloned())
+        else {
+            return Ok(None);
+        };
+        // Of two calls at once, the first is asked about first, unless a file has to be read.
+        if !READING.contains(&tool.as_str()) {
+            return Ok(Some(preview(&tool, &input, self)));
+        }
+        let workspace = self.clone();
+        Ok(Some(tokio::task::spawn_blocking(move || preview(&tool, &input, &workspace)).await?))
     }
-    let (version, before) = workspace.look_at(&resolved);
-    Some(ActionPreview { compared_with: ComparedWith { path: workspace.display(&resolved), version }, before })
+}
+
+/// Returns the preview, or the input with the words in which the tool refuses it.
+pub(crate) fn preview_of(tool: &str, input: &Map, made: Result<ActionPreview, ToolError>) -> ActionPreview {
+    made.unwrap_or_else(|error| refused(ActionPreview::new(tool).json(&Value::Object(input.clone())), &error))
+}
+
+fn refused(preview: ActionPreview, error: &ToolError) -> ActionPreview {
+    preview.warning(format!("will be refused: {error}"))
+}
+
+fn of_bash(input: &Map) -> Result<ActionPreview, ToolError> {
+    let (command, _) = bash::read(input.clone())?;
+    Ok(with_rest(ActionPreview::new(bash::NAME).lines(&command), input, "command"))
+}
+
+fn of_read(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolError> {
+    let read::Input { file_path, .. } = input::read(read::NAME, input.clone())?;
+    read::open(workspace, &file_path)?;
+    Ok(with_rest(ActionPreview::new(read::NAME).target(file_path), input, "file_path"))
+}
+
+fn of_search(tool: &str, input: &Map) -> ActionPreview {
+    let pattern = input.get("pattern").and_then(Value::as_str).unwrap_or_default();
+    with_rest(ActionPreview::new(tool).target(pattern), input, "pattern")
+}
+
+fn of_write(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolError> {
+    let write::Input { file_path, content } = input::read(write::NAME, input.clone())?;
+    let preview = ActionPreview::new(write::NAME).target(file_path.as_str());
+    let asked = |preview: ActionPreview| preview.rows(diff::all(PreviewRowKind::Added, &content));
+    let path = match workspace.resolve(&file_path) {
+        Ok(path) => path,
+        Err(outside) => return Ok(compared(asked(refused(preview, &outside.into())), &file_path, OUTSIDE)),
+    };
+    let name = workspace.display(&path);
+    let (version, before) = workspace.look_at(&path);
+    let preview = compared(preview, &name, &version);
+    if let Err(error) = workspace.check_replaceable(&path) {
+        return Ok(asked(refused(preview, &failed(&name, "written", &error))));
+    }
+    let not_shown = |preview: ActionPreview, why: &str| {
+        asked(preview.warning(format!("the content that is replaced is not shown: {why}")))
+    };
+    Ok(match before {
+        FileBefore::Missing => diff::compare(preview, None, &content),
+        FileBefore::Content(bytes) => match String::from_utf8(bytes) {
+            Ok(before) => diff::compare(preview, Some(&before), &content),
+            Err(error) => {
+                not_shown(preview, &format!("it is not text, but {}", counted(error.as_bytes().len(), "byte")))
+            }
+        },
+        FileBefore::TooLarge(bytes) => not_shown(preview, &format!("it has {}", counted(bytes, "byte"))).too_large(),
+        FileBefore::Unreadable(why) => not_shown(preview, &why),
+    })
+}
+
+fn of_edit(tool: &str, edit: &FileEdit, workspace: &Workspace) -> ActionPreview {
+    let mut preview = compared(ActionPreview::new(tool).target(edit.file_path.as_str()), &edit.file_path, OUTSIDE);
+    let planned = edit.plan(workspace, |_, name, version| {
+        preview.compared_with = Some(ComparedWith { path: name.to_owned(), version: version.to_owned() });
+        Ok(())
+    });
+    match planned {
+        Ok(PlannedEdit { before, result, .. }) => diff::compare(preview, Some(&before), &result.text),
+        // What is in the file is not shown: it may be one that tools cannot change.
+        Err(error) => refused(preview, &error).rows(edit.replacements.iter().flat_map(|replacement| {
+            let removed = diff::part(PreviewRowKind::Removed, &replacement.old_string);
+            removed.chain(diff::part(PreviewRowKind::Added, &replacement.new_string))
+        })),
+    }
+}
+
+fn compared(preview: ActionPreview, path: &str, version: &str) -> ActionPreview {
+    ActionPreview {
+        compared_with: Some(ComparedWith { path: path.to_owned(), version: version.to_owned() }),
+        ..preview
+    }
+}
+
+/// Adds the fields of the input that are not shown otherwise.
+fn with_rest(preview: ActionPreview, input: &Map, shown: &str) -> ActionPreview {
+    let rest = input.iter().filter(|(name, _)| *name != shown);
+    rest.fold(preview, |preview, (name, value)| preview.field(name.as_str(), value))
+}
+
+/// The content of a file before it is replaced.
+enum FileBefore {
+    Missing,
+    Content(Vec<u8>),
+    /// More than tools read: the number of bytes.
+    TooLarge(u64),
+    Unreadable(String),
 }
 
 impl Workspace {
-    /// The version of a file, and what is in it.
+    /// Returns the version of a file, and its content.
     fn look_at(&self, path: &Path) -> (String, FileBefore) {
-        match self.open(path).and_then(read) {
+        match self.open(path).and_then(read_all) {
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::NotFound => (MISSING.to_owned(), FileBefore::Missing),
             Err(error) => (UNREADABLE.to_owned(), FileBefore::Unreadable(error.to_string())),
         }
     }
 
-    /// The version of a file as it is now.
+    /// Returns the version that a file has now.
     pub(super) fn version(&self, path: &Path) -> String {
         self.look_at(path).0
     }
 }
 
-/// The version of this content.
+/// Returns the version of this content.
 pub(super) fn version_of(content: &[u8]) -> String {
     named(&Sha256::digest(content))
+}
+
+/// Returns the version of a file that was read, or could not be.
+pub(super) fn version_of_read(content: &io::Result<Vec<u8>>) -> String {
+    match content {
+        Ok(content) => version_of(content),
+        Err(error) if error.kind() == ErrorKind::NotFound => MISSING.to_owned(),
+        Err(_) => UNREADABLE.to_owned(),
+    }
 }
 
 fn named(digest: &[u8]) -> String {
     digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Reads a file to its end, and keeps what can be shown.
-fn read(mut file: impl Read) -> io::Result<(String, FileBefore)> {
+/// Reads a file to its end, and keeps it if it is not larger than tools read.
+fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
     let (mut hash, mut kept, mut length) = (Sha256::new(), Vec::new(), 0);
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -67,11 +210,11 @@ fn read(mut file: impl Read) -> io::Result<(String, FileBefore)> {
         };
         hash.update(&buffer[..count]);
         length += count as u64;
-        if length <= LARGEST_SHOWN {
+        if length <= LARGEST {
             kept.extend_from_slice(&buffer[..count]);
         }
     }
-    let before = if length <= LARGEST_SHOWN { FileBefore::Content(kept) } else { FileBefore::TooLarge(length) };
+    let before = if length <= LARGEST { FileBefore::Content(kept) } else { FileBefore::TooLarge(length) };
     Ok((named(&hash.finalize()), before))
 }
 

@@ -1,19 +1,21 @@
 //! `Read`: reads a file.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroUsize;
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::blocking::{Stop, blocking};
 use super::files::{failed, is_binary};
+use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, excerpt, input};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Read";
+pub(super) const NAME: &str = "Read";
 
 const MOST_LINES: usize = 2_000;
 const MOST_BYTES: usize = 100 * 1024;
@@ -28,9 +30,9 @@ pub struct Read {
 /// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     /// The file, absolute or relative to the workspace.
-    file_path: String,
+    pub(super) file_path: String,
     /// The number of the first line to read, from 1.
     offset: Option<NonZeroUsize>,
     /// How many lines to read; 2,000 at most.
@@ -60,10 +62,22 @@ impl Tool for Read {
             blocking(move |stop| read(&workspace, &input, stop)).await
         })
     }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        Some(preview(NAME, input, &self.workspace))
+    }
 }
 
-fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
-    let path = workspace.resolve(&input.file_path)?;
+/// A text file that is open.
+pub(super) struct OpenText {
+    name: String,
+    size: u64,
+    file: BufReader<File>,
+}
+
+/// Opens the file, if it is text.
+pub(super) fn open(workspace: &Workspace, file_path: &str) -> Result<OpenText, ToolError> {
+    let path = workspace.resolve(file_path)?;
     let name = workspace.display(&path);
     let failed = |error: io::Error| failed(&name, "read", &error);
     let file = workspace.open(&path).map_err(failed)?;
@@ -72,7 +86,12 @@ fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput,
     if is_binary(file.fill_buf().map_err(failed)?) {
         return Err(ToolError::Failed(format!("`{name}` is a binary file: only text can be read")));
     }
+    Ok(OpenText { name, size, file })
+}
 
+fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
+    let OpenText { name, size, mut file } = open(workspace, &input.file_path)?;
+    let failed = |error: io::Error| failed(&name, "read", &error);
     let first = input.offset.map_or(1, NonZeroUsize::get);
     let most = input.limit.map_or(MOST_LINES, NonZeroUsize::get).min(MOST_LINES);
     let mut output = String::new();

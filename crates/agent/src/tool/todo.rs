@@ -3,16 +3,17 @@
 use std::fmt::{self, Display, Formatter};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::Map;
+use amplifier_core::{ActionPreview, Map};
 use futures::future::{self, BoxFuture};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::preview::preview_of;
 use super::{Tool, ToolError, ToolOutput, input};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Todo";
+pub(super) const NAME: &str = "Todo";
 
 /// Keeps a list of what is to be done. Clones share the list.
 #[derive(Clone, Debug, Default)]
@@ -60,19 +61,29 @@ impl Todo {
     }
 
     fn replace(&self, input: Map) -> Result<ToolOutput, ToolError> {
-        let Input { todos } = input::read(NAME, input)?;
-        if let Some(index) = todos.iter().position(|todo| todo.content.trim().is_empty()) {
-            return Err(input::invalid(NAME, format!("`todos[{index}].content` is empty: say what is to be done")));
-        }
-        let in_progress = todos.iter().filter(|todo| todo.status == Status::InProgress).count();
-        if in_progress > 1 {
-            return Err(input::invalid(NAME, format!("{in_progress} of them are `in_progress`: at most one can be")));
-        }
+        let todos = read(input)?;
         let output = if todos.is_empty() { "(the list is empty)".to_owned() } else { readable(&todos) };
         let result = ToolOutput::text(output).with("todos", json!(todos));
         *self.todos.lock().unwrap_or_else(PoisonError::into_inner) = todos;
         Ok(result)
     }
+}
+
+/// Describes the list.
+pub(super) fn preview(input: &Map) -> Result<ActionPreview, ToolError> {
+    Ok(ActionPreview::new(NAME).lines(&readable(&read(input.clone())?)))
+}
+
+fn read(input: Map) -> Result<Vec<Item>, ToolError> {
+    let Input { todos } = input::read(NAME, input)?;
+    if let Some(index) = todos.iter().position(|todo| todo.content.trim().is_empty()) {
+        return Err(input::invalid(NAME, format!("`todos[{index}].content` is empty: say what is to be done")));
+    }
+    let in_progress = todos.iter().filter(|todo| todo.status == Status::InProgress).count();
+    if in_progress > 1 {
+        return Err(input::invalid(NAME, format!("{in_progress} of them are `in_progress`: at most one can be")));
+    }
+    Ok(todos)
 }
 
 impl Tool for Todo {
@@ -86,6 +97,10 @@ impl Tool for Todo {
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(future::lazy(move |_| self.replace(input)))
+    }
+
+    fn preview(&self, input: &Map) -> Option<ActionPreview> {
+        Some(preview_of(NAME, input, preview(input)))
     }
 }
 

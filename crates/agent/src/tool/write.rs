@@ -10,7 +10,7 @@ use super::preview::{changed, preview};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
-const NAME: &str = "Write";
+pub(super) const NAME: &str = "Write";
 
 /// Writes a file of the workspace: as a whole, or not at all.
 #[derive(Clone, Debug)]
@@ -21,11 +21,11 @@ pub struct Write {
 /// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     /// The file, absolute or relative to the workspace. Folders that are missing are made.
-    file_path: String,
+    pub(super) file_path: String,
     /// All that is to be in the file.
-    content: String,
+    pub(super) content: String,
 }
 
 impl Write {
@@ -48,7 +48,7 @@ impl Tool for Write {
     }
 
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
-        preview(NAME, input, &self.workspace)
+        Some(preview(NAME, input, &self.workspace))
     }
 
     fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

@@ -21,7 +21,6 @@ use serde_json::json;
 
 use super::run::{exit_code, report};
 use crate::agent::Watcher;
-use crate::shown::Shown;
 use crate::signals::{stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
 use amplifier_core::text::counted;
@@ -72,7 +71,7 @@ impl Demo {
             .config(SessionConfig { audit_required: true, ..SessionConfig::default() })
             .cancel(cancel.clone());
         let builder = match screen.can_ask() {
-            true => builder.approvals(TerminalApprovals::new(screen.clone(), Shown(within))),
+            true => builder.approvals(TerminalApprovals::new(screen.clone())),
             false => builder.approvals(HeadlessApprovals),
         };
         screen.heading("TASK", TASK);

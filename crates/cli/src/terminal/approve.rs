@@ -6,11 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use amplifier_core::{Answer, Answerer, ApprovalError, ApprovalRequest, ApprovalSystem};
-use amplifier_server::wire::{self, Files};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::action::Action;
 use super::key_filter::Key;
 use super::keys::Keys;
 use super::question;
@@ -27,14 +25,13 @@ const MARGIN: Duration = Duration::from_millis(50);
 /// One question at a time is on the screen; the others wait, and their time runs.
 pub struct TerminalApprovals {
     screen: Screen,
-    files: Arc<dyn Files>,
     stop: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl TerminalApprovals {
-    /// Asks on that screen. These files are read, to show what a change would change.
-    pub fn new(screen: Screen, files: impl Files + 'static) -> Self {
-        Self { screen, files: Arc::new(files), stop: Arc::new(|| ()) }
+    /// Asks on that screen.
+    pub fn new(screen: Screen) -> Self {
+        Self { screen, stop: Arc::new(|| ()) }
     }
 
     /// What Ctrl-C at a question does beside refusing: it is meant for more than the question.
@@ -87,7 +84,6 @@ impl TerminalApprovals {
         let ended = Arc::new(OnceLock::new());
         let asking = Asking {
             screen: self.screen.clone(),
-            files: self.files.clone(),
             stop: self.stop.clone(),
             request: request.clone(),
             deadline,
@@ -142,7 +138,6 @@ impl Drop for Shown {
 /// The thread that shows a question and reads keys.
 struct Asking {
     screen: Screen,
-    files: Arc<dyn Files>,
     request: Arc<ApprovalRequest>,
     /// None if that is further away than clocks go.
     stop: Arc<dyn Fn() + Send + Sync>,
@@ -153,8 +148,7 @@ struct Asking {
 impl Asking {
     fn run(self) -> Result<Answer, ApprovalError> {
         let request = &*self.request;
-        let action = Action::from(&wire::Action::of_request(request, &*self.files));
-        let draw = |all| question::rows(request, &action, self.screen.size(), all);
+        let draw = |all| question::rows(request, self.screen.size(), all);
 
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.
         let floor = self.screen.take_floor()?;

@@ -4,7 +4,6 @@
 //! of hooks, the progress line and questions never garble each other. What a model, a tool or a hook says is shown
 //! through [`Line`] and [`visible`], which make visible what a terminal would hide or obey.
 
-mod action;
 mod approve;
 mod decision;
 mod display;

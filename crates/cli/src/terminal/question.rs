@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use amplifier_core::{Answerer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect};
+use amplifier_core::{
+    ActionPreview, Answerer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField, PreviewRow,
+    PreviewRowKind,
+};
 
-use super::action::Action;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW, folded};
 
 /// How many options are offered: each has a key of its own, and however many there are, they do not push what they are
@@ -32,7 +34,7 @@ pub(super) struct Size {
 /// The rows of a question, without the last one, which shows the time. With `all`, however many there are.
 ///
 /// Every row of the action stands behind a bar, so that no text can pass for a part of the frame.
-pub(super) fn rows(request: &ApprovalRequest, action: &Action, size: Size, all: bool) -> Vec<Line> {
+pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Line> {
     let room = size.columns.saturating_sub(3).max(20);
     let limit = |rows: usize| if all { usize::MAX } else { rows };
     let asks = Line::new().exact(YELLOW.bold(), "╭─ approval needed").exact(DIM, "  hook ");
@@ -40,11 +42,15 @@ pub(super) fn rows(request: &ApprovalRequest, action: &Action, size: Size, all: 
     let mut rows = vec![asks.cut(size.columns)];
 
     // What stands directly behind the bar is ours. The action itself is further in, so none of it can pass for that.
-    rows.extend(action.title.wrapped(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
-    let warning = request.warning.iter().map(|warning| Line::new().exact(YELLOW, warning));
-    let notes: Vec<Line> = warning.chain(action.notes.iter().cloned()).collect();
+    let preview = &*request.preview;
+    rows.extend(title(preview).wrapped(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
+    let warnings = request.warning.iter().chain(&preview.warnings);
+    let warnings: Vec<Line> = warnings.map(|warning| Line::new().exact(YELLOW, warning)).collect();
+    let body: Vec<Line> = preview.body.iter().map(|row| body_row(&preview.title, row)).collect();
+    let field = |PreviewField { name, value }: &PreviewField| Line::new().exact(DIM, format!("{name}: {value}"));
+    let fields: Vec<Line> = preview.fields.iter().map(field).collect();
     let height = size.rows.saturating_sub(AROUND).clamp(10, 40);
-    for (mark, lines, height) in [("! ", &notes, ASIDE), ("  ", &action.body, height), ("· ", &action.fields, ASIDE)] {
+    for (mark, lines, height) in [("! ", &warnings, ASIDE), ("  ", &body, height), ("· ", &fields, ASIDE)] {
         let marked: Vec<Line> = lines.iter().flat_map(|line| marked(mark, line, room)).collect();
         rows.extend(folded(marked, limit(height), MORE).iter().map(|row| bar(" ").then(row)));
     }
@@ -58,6 +64,23 @@ pub(super) fn rows(request: &ApprovalRequest, action: &Action, size: Size, all: 
     rows.push(bar(""));
     rows.extend(options(request, room).iter().map(|row| bar(" ").then(row)));
     rows
+}
+
+/// The operation, its target and its effect.
+fn title(ActionPreview { title, target, summary, .. }: &ActionPreview) -> Line {
+    let more = [(CYAN, target), (DIM, summary)].into_iter().filter_map(|(style, text)| Some((style, text.as_ref()?)));
+    more.fold(Line::new().exact(BOLD, title), |line, (style, text)| line.exact(PLAIN, "  ").exact(style, text))
+}
+
+fn body_row(title: &str, PreviewRow { kind, text, .. }: &PreviewRow) -> Line {
+    match kind {
+        PreviewRowKind::Plain => Line::new().exact(if title == "Bash" { BOLD } else { PLAIN }, text),
+        PreviewRowKind::Context => Line::new().exact(PLAIN, " ").exact(PLAIN, text),
+        PreviewRowKind::Added => Line::new().exact(GREEN, "+").exact(GREEN, text),
+        PreviewRowKind::Removed => Line::new().exact(RED, "-").exact(RED, text),
+        PreviewRowKind::Gap => Line::new().exact(CYAN, text),
+        PreviewRowKind::Note => Line::new().exact(DIM, "\\ ").exact(DIM, text),
+    }
 }
 
 /// The last row while the question waits for an answer. The hint says why it still waits.
@@ -234,21 +257,30 @@ mod tests {
     use std::sync::Arc;
 
     use amplifier_agent::tool::Workspace;
-    use amplifier_core::{Approval, Coordinator, HookRegistry, HookResult, TOOL_PRE, approval_channel, data};
+    use amplifier_core::{
+        Approval, Coordinator, EventData, HookRegistry, HookResult, TOOL_PRE, approval_channel, data,
+    };
+    use serde_json::json;
 
     use super::*;
-    use crate::shown::Shown;
 
     const SIZE: Size = Size { columns: 80, rows: 24 };
 
     /// The request that the kernel makes of a hook's question about a command.
     async fn request(command: &str, reason: &str, approval: Approval) -> Arc<ApprovalRequest> {
+        requested(data! { "tool_name": "Bash", "tool_input": { "command": command } }, reason, approval).await
+    }
+
+    /// The same about any call, in a workspace with a file `notes.txt` of three lines.
+    async fn requested(data: EventData, reason: &str, approval: Approval) -> Arc<ApprovalRequest> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("notes.txt"), "one\ntwo\nthree\n").unwrap();
         let (approvals, mut inbox) = approval_channel();
         let hooks = HookRegistry::new();
         let result = HookResult::ask(approval).because(reason);
         hooks.hook(TOOL_PRE).named("guard").run(move |_| result.clone());
-        let session = Coordinator::builder(hooks).approvals(approvals).build();
-        let data = data! { "tool_name": "Bash", "tool_input": { "command": command } };
+        let session =
+            Coordinator::builder(hooks).approvals(approvals).previews(Workspace::new(folder.path()).unwrap()).build();
         let emission = tokio::spawn(async move { session.emit(TOOL_PRE, data).await });
         let question = inbox.next().await.unwrap();
         let request = question.request.clone();
@@ -258,9 +290,7 @@ mod tests {
     }
 
     fn text(request: &ApprovalRequest, all: bool) -> String {
-        let files = Shown(Workspace::new(".").unwrap());
-        let action = Action::from(&amplifier_server::wire::Action::of(request.event.as_str(), &request.data, &files));
-        let lines: Vec<_> = rows(request, &action, SIZE, all).iter().map(|row| row.render(false)).collect();
+        let lines: Vec<_> = rows(request, SIZE, all).iter().map(|row| row.render(false)).collect();
         lines.join("\n")
     }
 
@@ -285,6 +315,47 @@ mod tests {
 │                   these words at tool:pre
 │ 3  Deny           denies it";
         assert_eq!(text(&request, false), expected);
+    }
+
+    /// The rows between the head and the words of the hook.
+    async fn shown(data: EventData) -> String {
+        let request = requested(data, "", Approval::new("?")).await;
+        let text = text(&request, true);
+        let (_, shown) = text.split_once('\n').unwrap();
+        shown.split("\n│\n").next().unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_change_is_drawn_with_what_is_removed_added_and_left() {
+        let input = json!({ "file_path": "notes.txt", "content": "one\n2\nthree" });
+        let expected = "\
+│ Write  notes.txt  +2 −2
+│   @@ -1,3 +1,3 @@
+│    one
+│   -two
+│   -three
+│   +2
+│   +three
+│   \\ no line break at the end of the file";
+        assert_eq!(shown(data! { "tool_name": "Write", "tool_input": input }).await, expected);
+    }
+
+    #[tokio::test]
+    async fn what_will_be_refused_or_is_too_large_is_said_first() {
+        let input = json!({ "command": "make \u{202e}all\x1b[1A", "timeout": 601 });
+        let expected = "\
+│ Bash
+│ ! will be refused: the input of `Bash` cannot be read: `timeout` is 601, and\u{20}
+│ ↪ must be between 1 and 600 seconds
+│   {
+│     \"command\": \"make \\u{202e}all\\u001b[1A\",
+│     \"timeout\": 601
+│   }";
+        assert_eq!(shown(data! { "tool_name": "Bash", "tool_input": input }).await, expected);
+        let input = json!({ "command": "x".repeat(ActionPreview::LARGEST_BODY), "timeout": 60 });
+        let drawn = shown(data! { "tool_name": "Bash", "tool_input": input }).await;
+        assert!(drawn.starts_with("│ Bash\n│ ! this is too large to be shown in full: "), "{}", &drawn[..200]);
+        assert!(drawn.ends_with("│ · timeout: 60"));
     }
 
     #[test]

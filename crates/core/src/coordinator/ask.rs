@@ -37,7 +37,7 @@ const DELAY: Duration = Duration::from_millis(100);
 struct Operation {
     data: EventData,
     /// Made when a person is asked for the first time; then the data says what it was compared with.
-    preview: Option<Option<Arc<ActionPreview>>>,
+    preview: Option<Arc<ActionPreview>>,
 }
 
 impl Operation {
@@ -46,7 +46,7 @@ impl Operation {
         &mut self,
         session: &Coordinator,
         recording: &mut Recording<'_>,
-    ) -> Result<Option<Arc<ActionPreview>>, PortError> {
+    ) -> Result<Arc<ActionPreview>, PortError> {
         if let Some(preview) = &self.preview {
             return Ok(preview.clone());
         }
@@ -54,10 +54,11 @@ impl Operation {
             Some(source) => recording.call("previews", source.make(recording.event(), &self.data)).await?,
             None => None,
         };
-        if let Some(preview) = &preview {
-            self.data.insert(COMPARED_WITH, serde_json::to_value(&preview.compared_with)?);
+        let preview = preview.unwrap_or_else(|| ActionPreview::of_event(recording.event(), &self.data));
+        if let Some(compared_with) = &preview.compared_with {
+            self.data.insert(COMPARED_WITH, serde_json::to_value(compared_with)?);
         }
-        Ok(self.preview.insert(preview.map(Arc::new)).clone())
+        Ok(self.preview.insert(Arc::new(preview)).clone())
     }
 }
 
@@ -243,7 +244,7 @@ impl Coordinator {
             default: request.default,
             digest,
             changed_after_asking: !is_current,
-            compared_with: request.preview.as_ref().map(|preview| preview.compared_with.clone()),
+            compared_with: request.preview.compared_with.clone(),
         });
         // If this future is dropped before there is a decision, that is on the record.
         let cancelled = OnDrop::new(|| {

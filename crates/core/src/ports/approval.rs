@@ -143,9 +143,9 @@ pub struct ApprovalRequest {
     pub data: EventData,
     /// The digest of that data.
     pub digest: Digest,
-    /// The file that would change, as the code that will run found it. The data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version
-    /// that is, and nothing is run if the file has another one by then.
-    pub preview: Option<Arc<ActionPreview>>,
+    /// The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it,
+    /// and nothing is run if the file has another one by then.
+    pub preview: Arc<ActionPreview>,
     // The coordinator holds the other end while the question is open.
     pub(crate) open: watch::Receiver<Option<Settled>>,
     pub(crate) late: Late,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Literal, Protocol, TextIO, runtime_checkable
 from amplifier_core._native import ApprovalRequest, meant, visible
 
 __all__ = [
+    "ApprovalAnswer",
     "ApprovalRequest",
     "ApprovalSystem",
     "ApprovalTimeout",
@@ -40,6 +42,17 @@ class ApprovalSystem(Protocol):
     def request_approval(
         self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]
     ) -> str | Awaitable[str]: ...
+
+
+class ApprovalAnswer(str):
+    """The label of an option, with the person who chose it: ``by`` is a pair of a name and a place (``"terminal"``), and is recorded."""
+
+    by: tuple[str, str] | None
+
+    def __new__(cls, label: str, by: tuple[str, str] | None = None) -> ApprovalAnswer:
+        answer = super().__new__(cls, label)
+        answer.by = by
+        return answer
 
 
 class ScriptedApprovals:
@@ -119,8 +132,9 @@ class TerminalApprovals:
         """Asks until one of the options is typed, or the time of the question is up."""
         reason = f" ({visible(request.reason)})" if request.reason else ""
         hook = visible(request.hook)
-        question = f"{hook} at {request.event}{reason}\n{visible(request.prompt, lines=True)}"
-        return await self._ask(question, f"a question of hook {hook}", request.options, request.timeout, request.default)
+        question = f"{_drawn(request)}\n{hook} at {request.event}{reason}\n{visible(request.prompt, lines=True)}"
+        label = await self._ask(question, f"a question of hook {hook}", request.options, request.timeout, request.default)
+        return ApprovalAnswer(label, _user())
 
     async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
         """Does the same by the documented method. A coordinator uses the other one, which says who asks."""
@@ -220,6 +234,29 @@ class TerminalApprovals:
             self._typed += piece
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace") + "\n"
+
+
+#: What stands before a line of a preview, by its kind.
+_SIGNS = {"plain": "", "context": " ", "added": "+", "removed": "-", "gap": "", "note": "\\ "}
+
+
+def _drawn(request: ApprovalRequest) -> str:
+    """What will run, and what to know about it. Its lines are further in than everything else, so that none can pass for a warning."""
+    preview = request.preview
+    head = "  ".join(visible(preview[part]) for part in ("title", "target", "summary") if preview.get(part))
+    warnings = ([request.warning] if request.warning else []) + preview["warnings"]
+    lines = [head] + [f"! {visible(warning)}" for warning in warnings]
+    lines += [f"  {_SIGNS[row['kind']]}{visible(row['text'])}" for row in preview["body"]]
+    lines += [f"  {visible(field['name'])}: {visible(field['value'])}" for field in preview["fields"]]
+    return "\n".join(lines)
+
+
+def _user() -> tuple[str, str] | None:
+    """Whoever sits at the terminal, if the system says who that is."""
+    try:
+        return getpass.getuser(), "terminal"
+    except (ImportError, KeyError, OSError):
+        return None
 
 
 def _done(ready: asyncio.Future[None]) -> None:

@@ -14,8 +14,8 @@ use super::reading::Reading;
 use crate::App;
 use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
-use crate::action::masked;
 use crate::hub::Answering;
+use crate::masked;
 use crate::wire::{Approval, Busy, Decided, Failure, Scope};
 
 /// How many decisions are listed unless more are asked for, and how many of them or of open questions at most.

@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json};
 use crate::App;
 use crate::access::{Approver, Viewer};
-use crate::action::masked;
 use crate::hub::NewRule;
+use crate::masked;
 use crate::wire::{Failure, Rule, Rules, Scope};
 
 /// The paths of standing answers.

@@ -22,8 +22,6 @@ const GONE = 'gone';
 /** What the server says when it has lost the session: nothing is decided by that. */
 const DISCONNECTED = 'disconnected';
 const AUTO = 'amplifier.open-questions';
-/** What a change is about, where that is how many lines it has: the sum of them stands beside it already. */
-const COUNTS = /^\+\d+ [−-]\d+$/;
 
 /** @type {Record<string, string>} */
 const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'and the same question, until the session ends', deny: 'this time', deny_always: 'and the same question, until the session ends' };
@@ -314,10 +312,10 @@ function draw() {
   fill(body,
     approval.reason ? el('p', { class: 'reason' }, shown(approval.reason, { limit: 1_000 })) : null,
     el('section', { class: 'action', 'aria-label': 'What will run' },
-      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(action.title, { limit: 120 })), action.target ? el('code', null, shown(action.target, { limit: 400 })) : null, action.about && !COUNTS.test(action.about) ? el('span', { class: 'faint about' }, shown(action.about, { limit: 200 })) : null, summary(approval)),
-      action.notes.map((note) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(note, { limit: 600 })))),
-      action.body.length ? diff(action.body) : null,
-      action.fields.length ? el('dl', { class: 'fields' }, action.fields.flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
+      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(action.title, { limit: 120 })), action.target ? el('code', null, shown(action.target, { limit: 400 })) : null, summary(approval)),
+      (action.warnings ?? []).map((warning) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(warning, { limit: 600 })))),
+      (action.body ?? []).length ? diff((action.body ?? [])) : null,
+      (action.fields ?? []).length ? el('dl', { class: 'fields' }, (action.fields ?? []).flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
     el('dl', { class: 'facts' },
       el('dt', null, 'At'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
       el('dt', null, 'Folder'), el('dd', null, el('code', null, shown(approval.workspace, { limit: 300 }))),

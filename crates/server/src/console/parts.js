@@ -80,7 +80,7 @@ export function after(decided) {
 }
 
 /** @type {Record<string, [string, string]>} */
-const SIGNS = { added: ['+', 'added'], removed: ['−', 'removed'], context: ['', ''], plain: ['', ''], gap: ['⋯', 'lines left out'] };
+const SIGNS = { added: ['+', 'added'], removed: ['−', 'removed'], context: ['', ''], plain: ['', ''], gap: ['⋯', 'lines left out'], note: ['', 'note'] };
 
 /**
  * An action, line by line: a diff has numbers and signs, so that it does not depend on colours.
@@ -94,7 +94,7 @@ export function diff(rows) {
   const put = (/** @type {number} */ from) => {
     for (const row of rows.slice(from, from + 400)) {
       const [sign, word] = SIGNS[row.kind] ?? ['', ''];
-      body.append(el('tr', { class: row.kind },
+      body.append(el('tr', { class: row.kind === 'note' ? 'remark' : row.kind },
         numbered ? el('td', { class: 'line' }, row.old ?? '') : null,
         numbered ? el('td', { class: 'line' }, row.new ?? '') : null,
         el('td', { class: 'sign' }, el('span', { 'aria-hidden': 'true' }, sign), word ? el('span', { class: 'sr' }, row.kind === 'gap' ? word : `${word}: `) : null),
@@ -110,10 +110,19 @@ export function diff(rows) {
   return el('div', { class: 'diff', tabindex: 0, role: 'region', 'aria-label': numbered ? 'The change, line by line' : 'What will run, line by line' }, el('table', null, body));
 }
 
-/** @param {Approval} approval */
+/** The number of lines that a change adds and removes, as a summary has it. */
+const COUNTS = /^\+(\d+) −(\d+)$/;
+
+/**
+ * The effect of the operation in a few words.
+ * @param {Approval} approval
+ */
 export function summary(approval) {
-  const { added, removed } = approval.action.body.reduce((sum, row) => ({ added: sum.added + Number(row.kind === 'added'), removed: sum.removed + Number(row.kind === 'removed') }), { added: 0, removed: 0 });
-  return added + removed === 0 ? null : el('span', { class: 'changed' }, el('span', { class: 'plus' }, `+${added}`), ' ', el('span', { class: 'minus' }, `−${removed}`), el('span', { class: 'sr' }, ` (${counted(added, 'line')} added, ${removed} removed)`));
+  const said = approval.action.summary;
+  const counts = said ? COUNTS.exec(said) : null;
+  if (!counts) return said ? el('span', { class: 'faint' }, shown(said, { limit: 200 })) : null;
+  const [added, removed] = [Number(counts[1]), Number(counts[2])];
+  return el('span', { class: 'changed' }, el('span', { class: 'plus' }, `+${added}`), ' ', el('span', { class: 'minus' }, `−${removed}`), el('span', { class: 'sr' }, ` (${counted(added, 'line')} added, ${removed} removed)`));
 }
 
 /**

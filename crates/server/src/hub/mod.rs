@@ -31,8 +31,8 @@ pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
 pub(crate) use self::rules::{decision, explain};
 use self::state::{Delivery, Spoken, State};
 use crate::access::Role;
-use crate::action::masked::Masks;
 use crate::link::protocol::{Hello, ToServer, ToSession};
+use crate::masked::Masks;
 use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded, Scope};
 
 /// How many changes wait for a listener that does not keep up. It is told that it missed some, and reads all again.

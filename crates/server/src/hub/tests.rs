@@ -1,6 +1,6 @@
 //! The hub, driven with plain values.
 
-use amplifier_core::Answerer;
+use amplifier_core::{ActionPreview, Answerer, PreviewRow, PreviewRowKind};
 use jiff::{SignedDuration, Timestamp};
 
 use tokio::sync::mpsc;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::state::{Spoken, State};
 use super::{Answering, Change, Hub, Refused};
 use crate::link::protocol::{Hello, Outcome, Reception, ToServer, ToSession, VERSION};
-use crate::wire::{Action, Approval, Choice, Place, Reload, Reloaded, Row, RowKind, Rule, Scope};
+use crate::wire::{Approval, Choice, Place, Reload, Reloaded, Rule, Scope};
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -48,7 +48,7 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> Approval {
         timeout_s: 300.0,
         default: "deny".to_owned(),
         digest: "d".to_owned(),
-        action: Action::default(),
+        action: ActionPreview::default(),
         cut: false,
         nonce: "forged".to_owned(),
     }
@@ -288,7 +288,7 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
     let (mut state, connection) = with_session();
     let long = |number| {
         let mut asks = asks(number, "guard", &"x".repeat(16 << 10), BEGIN);
-        asks.action.body = vec![Row::new(RowKind::Plain, "y".repeat(15_000)); 66];
+        asks.action.body = vec![PreviewRow::new(PreviewRowKind::Plain, "y".repeat(15_000)); 66];
         asks
     };
     for number in 1..=2_000 {
@@ -303,7 +303,7 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
     assert!(listed < 4 << 20, "{listed}");
     // What is not shown can be denied.
     let last = &pending[1_999];
-    assert!(last.action.notes[0].contains("no room"), "{last:?}");
+    assert!(last.action.warnings[0].contains("no room"), "{last:?}");
     assert_eq!(refused(&mut state, "s.r.2000", &answering("Allow", "n", None)).0, "not_offered");
     assert!(state.answer("s.r.2000", &answering("Deny", "n", None)).is_ok());
     // It is the same question when the session comes back, and there is room again for what was closed.

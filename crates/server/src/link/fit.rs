@@ -1,28 +1,22 @@
 //! Questions that are too large for a line.
 
+use std::borrow::Cow;
+
+use amplifier_core::ActionPreview;
+use amplifier_core::text::truncate_bytes;
+
 use super::protocol::LONGEST;
-use crate::action::counted;
-use crate::wire::{ALLOW_ALWAYS, Approval, Row, RowKind};
+use crate::wire::{ALLOW_ALWAYS, Approval};
 
-/// How much of an action is shown elsewhere, in bytes. The person is told that there is more.
-const MOST: usize = 1 << 20;
-/// The longest other text.
-const TEXT: usize = 16 << 10;
-
-/// The most fields, and the most notes.
-const MANY: usize = 100;
-
-/// What is said about the rest.
-const CUT: &str = "this is too large to be shown here in full: look at it elsewhere before you allow it";
+/// The longest prompt and reason, in bytes.
+const TEXT: usize = ActionPreview::LARGEST_TEXT;
 
 /// Cuts what is too large for people and lines, and says so where it is seen.
 pub(super) fn fit(mut approval: Approval) -> Approval {
     let mut is_cut = false;
     let mut cut = |text: &mut String| {
-        if text.len() > TEXT {
-            let end = (0..=TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-            text.truncate(end);
-            text.push('…');
+        if let Cow::Owned(short) = truncate_bytes(text, TEXT) {
+            *text = short;
             is_cut = true;
         }
     };
@@ -33,47 +27,25 @@ pub(super) fn fit(mut approval: Approval) -> Approval {
         approval.options.retain(|option| option.effect != ALLOW_ALWAYS);
     }
     approval.reason.iter_mut().for_each(&mut cut);
-    let action = &mut approval.action;
-    action.target.iter_mut().for_each(&mut cut);
-    action.fields.iter_mut().for_each(|field| cut(&mut field.value));
-    action.notes.iter_mut().for_each(&mut cut);
-    action.body.iter_mut().for_each(|row| cut(&mut row.text));
-    let mut left = MOST;
-    let shown = action.body.iter().take_while(|row| {
-        // An empty line takes room, too.
-        let fits = row.text.len() + 64 <= left;
-        left = left.saturating_sub(row.text.len() + 64);
-        fits
-    });
-    let shown = shown.count();
-    let hidden = action.body.len() - shown;
-    if hidden > 0 {
-        action.body.truncate(shown);
-        let text = format!("not shown here: {}", counted(hidden, "more line"));
-        action.body.push(Row { kind: RowKind::Gap, text, old: None, new: None });
+    if is_cut {
+        approval.action = approval.action.too_large();
     }
-    let has_more = action.fields.len() > MANY || action.notes.len() > MANY;
-    action.fields.truncate(MANY);
-    action.notes.truncate(MANY);
-    if hidden > 0 || is_cut || has_more {
-        action.notes.insert(0, CUT.to_owned());
-    }
-    // Characters that JSON escapes take up to six times their room.
+    // Characters that JSON escapes take up to six times their room, and a preview may come from elsewhere.
     if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > LONGEST / 2) {
-        let Approval { action, .. } = &mut approval;
-        action.body.clear();
-        action.fields.clear();
-        action.notes = vec![CUT.to_owned()];
+        let ActionPreview { title, target, summary, .. } = approval.action;
+        let title = title.chars().take(500).collect();
+        let (target, summary) = [target, summary].map(|text| text.map(|text| text.chars().take(500).collect())).into();
+        approval.action = ActionPreview { title, target, summary, ..ActionPreview::default() }.too_large();
     }
     approval
 }
 
 #[cfg(test)]
 mod tests {
+    use amplifier_core::{PreviewRow, PreviewRowKind};
     use serde_json::json;
 
     use super::*;
-    use crate::wire::Field;
 
     fn asked() -> Approval {
         let question = json!({
@@ -84,21 +56,16 @@ mod tests {
         serde_json::from_value(question).unwrap()
     }
 
-    fn with(fields: usize, notes: usize) -> Approval {
-        let mut approval = asked();
-        let field = |number: usize| Field { name: number.to_string(), value: "x".to_owned() };
-        approval.action.fields = (0..fields).map(field).collect();
-        approval.action.notes = (0..notes).map(|number| number.to_string()).collect();
-        approval
-    }
-
     #[test]
     fn what_is_left_out_is_told() {
-        assert_eq!(fit(with(MANY, MANY)), with(MANY, MANY));
-        for (fields, notes) in [(MANY + 1, 0), (0, MANY + 1)] {
-            let action = fit(with(fields, notes)).action;
-            assert_eq!((action.fields.len(), action.notes.len()), (fields.min(MANY), notes.min(MANY) + 1));
-            assert_eq!(action.notes[0], CUT);
-        }
+        assert_eq!(fit(asked()), asked());
+        let long = fit(Approval { prompt: "x".repeat(TEXT + 1), ..asked() });
+        assert_eq!((long.prompt.len(), long.action.truncated), (TEXT + "…".len(), true));
+        assert_eq!(long.action.warnings, [ActionPreview::TOO_LARGE]);
+        // A line of the link is no longer than this, however the text is escaped.
+        let row = PreviewRow::new(PreviewRowKind::Plain, "\u{1}".repeat(LONGEST / 6));
+        let action = ActionPreview { body: vec![row], ..ActionPreview::new("Deploy") };
+        let left = fit(Approval { action, ..asked() }).action;
+        assert_eq!(left, ActionPreview::new("Deploy").too_large());
     }
 }

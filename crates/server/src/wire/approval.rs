@@ -1,6 +1,7 @@
 //! Questions: what is asked, what it is about, and what became of it.
 
-use amplifier_core::Answerer;
+use amplifier_core::text::truncate_bytes;
+use amplifier_core::{ActionPreview, Answerer, PreviewField};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -46,7 +47,7 @@ pub struct Approval {
     /// The digest of what will run.
     pub digest: String,
     /// What will run.
-    pub action: Action,
+    pub action: ActionPreview,
     /// Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -61,10 +62,7 @@ const BRIEF: usize = 16 << 10;
 
 /// Up to so many bytes of a text.
 fn beginning(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(most)])
+    truncate_bytes(text, most).into_owned()
 }
 
 /// The id of a question: of a session, of one run of it, by its number.
@@ -90,9 +88,9 @@ impl Approval {
 
     /// How much room it takes, about, in bytes.
     pub(crate) fn weight(&self) -> usize {
-        let Action { title, target, about, notes, body, fields } = &self.action;
+        let ActionPreview { title, target, summary, warnings, body, fields, .. } = &self.action;
         let texts = [&self.prompt, &self.hook, &self.workspace, title].into_iter().chain(&self.reason).chain(target);
-        let texts: usize = texts.chain(about).chain(notes).map(|text| text.len() + 32).sum();
+        let texts: usize = texts.chain(summary).chain(warnings).map(|text| text.len() + 32).sum();
         let options: usize = self.options.iter().map(|option| option.label.len() + 64).sum();
         let fields: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 64).sum();
         body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + fields + 512
@@ -103,14 +101,21 @@ impl Approval {
         if self.weight() <= BRIEF {
             return self.clone();
         }
-        let Action { title, target, about, notes, fields, .. } = &self.action;
-        let (title, target, about) = (title.clone(), target.clone(), about.clone());
-        let mut notes: Vec<String> = notes.iter().take(10).map(|note| beginning(note, 500)).collect();
-        notes.push("it is too long for a list: look at the whole question before you answer it".to_owned());
+        let ActionPreview { title, target, summary, warnings, fields, .. } = &self.action;
+        let mut warnings: Vec<String> = warnings.iter().take(10).map(|warning| beginning(warning, 500)).collect();
+        warnings.push("it is too long for a list: look at the whole question before you answer it".to_owned());
         let fields = fields.iter().take(10);
         let fields =
-            fields.map(|field| Field { name: beginning(&field.name, 100), value: beginning(&field.value, 500) });
-        let action = Action { title, target, about, notes, body: Vec::new(), fields: fields.collect() };
+            fields.map(|field| PreviewField { name: beginning(&field.name, 100), value: beginning(&field.value, 500) });
+        let action = ActionPreview {
+            title: title.clone(),
+            target: target.clone(),
+            summary: summary.clone(),
+            warnings,
+            fields: fields.collect(),
+            truncated: self.action.truncated,
+            ..ActionPreview::default()
+        };
         Self { action, cut: true, ..self.without_action() }
     }
 
@@ -129,7 +134,7 @@ impl Approval {
             options: self.options.clone(),
             default: self.default.clone(),
             digest: self.digest.clone(),
-            action: Action::default(),
+            action: ActionPreview::default(),
             nonce: self.nonce.clone(),
             ..*self
         }
@@ -137,11 +142,17 @@ impl Approval {
 
     /// As it is kept where there is no room for all of it. It can be denied, and is allowed where all of it is seen.
     pub(crate) fn withheld(&self) -> Self {
-        let note = "there is no room for all of this question here: it can be denied here, or answered at its terminal";
-        let Action { title, target, about, .. } = &self.action;
-        let (title, target) = (beginning(title, 500), target.as_ref().map(|target| beginning(target, 500)));
-        let notes = vec![note.to_owned()];
-        let action = Action { title, target, about: about.clone(), notes, ..Action::default() };
+        let warning =
+            "there is no room for all of this question here: it can be denied here, or answered at its terminal";
+        let ActionPreview { title, target, summary, .. } = &self.action;
+        let action = ActionPreview {
+            title: beginning(title, 500),
+            target: target.as_ref().map(|target| beginning(target, 500)),
+            summary: summary.clone(),
+            warnings: vec![warning.to_owned()],
+            truncated: true,
+            ..ActionPreview::default()
+        };
         let mut withheld = Self { action, prompt: beginning(&self.prompt, 500), ..self.without_action() };
         withheld.reason = self.reason.as_ref().map(|reason| beginning(reason, 500));
         withheld.options.retain(|option| !option.effect.starts_with("allow"));
@@ -182,77 +193,6 @@ pub struct Choice {
     pub label: String,
     /// What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
     pub effect: String,
-}
-
-/// What will run if the person agrees, told from the action itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Action {
-    /// What it is: a tool, a prompt, an agent.
-    pub title: String,
-    /// On what: a file, a pattern, an agent's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-    /// What it comes to: a new file, so many lines more and less.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub about: Option<String>,
-    /// What the person should know about it.
-    #[serde(default)]
-    pub notes: Vec<String>,
-    /// All of it, line by line: a command, a diff, a task.
-    #[serde(default)]
-    pub body: Vec<Row>,
-    /// What goes with it: a time limit, a range.
-    #[serde(default)]
-    pub fields: Vec<Field>,
-}
-
-/// One line of an action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Row {
-    /// What the line is.
-    pub kind: RowKind,
-    /// The line, without its end.
-    pub text: String,
-    /// Its number before the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub old: Option<usize>,
-    /// Its number after the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<usize>,
-}
-
-impl Row {
-    /// A line without a number.
-    pub fn new(kind: RowKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), old: None, new: None }
-    }
-}
-
-/// What a line of an action is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RowKind {
-    /// A line that is no part of a diff.
-    Plain,
-    /// A line that stays.
-    Context,
-    /// A line that is added.
-    Added,
-    /// A line that is removed.
-    Removed,
-    /// Lines are left out; the text says where it goes on.
-    Gap,
-    /// Something about the line before it.
-    Note,
-}
-
-/// A named value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Field {
-    /// The name.
-    pub name: String,
-    /// The value.
-    pub value: String,
 }
 
 /// A question that was decided.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use amplifier_audit::{Log, LogOptions, RecordFilter};
 use amplifier_core::{
-    Answer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord, Coordinator,
-    EventName, HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PromptSubmit, SESSION_START, SessionStart,
-    TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict,
+    ActionPreview, Answer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord,
+    Coordinator, EventData, EventName, HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PortError, PreviewSource,
+    PromptSubmit, SESSION_START, SessionStart, TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict,
 };
 use amplifier_server::feed::{Feed, Page};
 use amplifier_server::link::{Link, Participant, ParticipantOptions};
-use amplifier_server::wire::{Action, Approval, Row, RowKind};
+use amplifier_server::wire::Approval;
 use amplifier_server::{Change, Hub};
 use serde_json::json;
 use tempfile::TempDir;
@@ -109,11 +109,6 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
         run: log.map_or("run", Log::writer).to_owned(),
         name: None,
         takes_prompts: false,
-        show: Arc::new(|_: &ApprovalRequest| Action {
-            title: "Bash".to_owned(),
-            body: vec![Row::new(RowKind::Plain, format!("curl -H 'Authorization: Bearer {SECRET}' https://x.example"))],
-            ..Action::default()
-        }),
         book: None,
         reload: None,
     });
@@ -123,7 +118,7 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
         let asking = Asking::new("Run it *?").options(["Allow once", "Deny"]);
         HookResult::ask(asking.timeout(Duration::from_secs_f64(seconds)))
     });
-    let session = Coordinator::builder(hooks).session_id(id).approvals(participant.clone());
+    let session = Coordinator::builder(hooks).session_id(id).approvals(participant.clone()).previews(Curl);
     let session = match log {
         Some(log) => session.audit(log.clone()).build(),
         None => session.build(),
@@ -133,6 +128,16 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
     // Its hooks are the last of what it says when it connects.
     until("the connection", || hub.hooks_of(id).filter(|hooks| !hooks.is_empty()));
     (session, link)
+}
+
+/// Shows every operation as a command with a secret.
+struct Curl;
+
+impl PreviewSource for Curl {
+    async fn preview(&self, _: &EventName, _: &EventData) -> Result<Option<ActionPreview>, PortError> {
+        let command = format!("curl -H 'Authorization: Bearer {SECRET}' https://x.example");
+        Ok(Some(ActionPreview::new("Bash").lines(&command)))
+    }
 }
 
 /// Lets such a session ask, for so long.

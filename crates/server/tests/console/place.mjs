@@ -130,7 +130,7 @@ export class Place {
       }
     });
     const options = [{ label: 'Allow once', effect: 'allow_once' }, { label: 'Deny', effect: 'deny' }];
-    for (let n = 1; n <= asks; n += 1) say({ type: 'asked', approval: { id: String(n), session, workspace: this.at('harbour'), hook: 'guard', event: 'tool:pre', prompt: `Run step ${n}?`, options, asked_at: new Date(now + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_600, default: 'deny', digest: `digest ${n}`, action: { title: 'Bash', notes: [], body: [], fields: [] }, nonce: '' } });
+    for (let n = 1; n <= asks; n += 1) say({ type: 'asked', approval: { id: String(n), session, workspace: this.at('harbour'), hook: 'guard', event: 'tool:pre', prompt: `Run step ${n}?`, options, asked_at: new Date(now + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_600, default: 'deny', digest: `digest ${n}`, action: { title: 'Bash', warnings: [], body: [], fields: [] }, nonce: '' } });
   }
 
   async link(name, role) {

@@ -57,7 +57,7 @@ describe('questions', () => {
     const ask = async () => {
       const { page, mock, sent } = await visit(t, { mock: { open: 0 } });
       await page.getByRole('heading', { name: 'Sessions' }).waitFor();
-      mock.ask(command(7, { action: { title: 'bash', notes: [], body, fields: [] } }));
+      mock.ask(command(7, { action: { title: 'bash', warnings: [], body, fields: [] } }));
       await dialog(page).waitFor();
       await settled(page);
       assert.equal(await dialog(page).getByText('step 850', { exact: true }).count(), 0);
@@ -126,7 +126,7 @@ describe('questions', () => {
     const { page, mock } = await visit(t, { mock: { open: 0 } });
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     const asked = question(7);
-    mock.ask({ ...asked, options: asked.options.filter((one) => one.effect !== 'allow_always'), action: { ...asked.action, about: 'a new file' } });
+    mock.ask({ ...asked, options: asked.options.filter((one) => one.effect !== 'allow_always'), action: { ...asked.action, summary: 'a new file' } });
     await dialog(page).waitFor();
     await dialog(page).getByRole('button', { name: /^Allow once/ }).waitFor();
     assert.equal(await dialog(page).getByRole('button', { name: /for this project/ }).count(), 0);
@@ -334,7 +334,7 @@ describe('questions', () => {
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     const asked = question(7);
     const gap = (text) => ({ kind: 'gap', text });
-    mock.ask({ ...asked, action: { ...asked.action, about: '+1 −1', body: [gap('@@ -1,2 +1,2 @@'), { kind: 'removed', text: 'a', old: 1 }, { kind: 'added', text: 'b', new: 1 }, gap('@@ -40 +40 @@'), { kind: 'context', text: 'c', old: 40, new: 40 }] } });
+    mock.ask({ ...asked, action: { ...asked.action, summary: '+1 −1', body: [gap('@@ -1,2 +1,2 @@'), { kind: 'removed', text: 'a', old: 1 }, { kind: 'added', text: 'b', new: 1 }, gap('@@ -40 +40 @@'), { kind: 'context', text: 'c', old: 40, new: 40 }] } });
     await dialog(page).waitFor();
     const rows = await page.locator('.diff tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
     assert.deepEqual(rows, [['1', '', '−removed: ', 'a'], ['', '1', '+added: ', 'b'], ['', '', '⋯lines left out', ''], ['40', '40', '', 'c']]);
@@ -363,7 +363,7 @@ describe('questions', () => {
     const { page, mock } = await visit(t, { mock: { open: 0 }, context: { viewport: { width: 667, height: 375 } } });
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     const long = `${'cargo test --workspace --no-fail-fast && '.repeat(12)}rm -rf ~/.cache`;
-    mock.ask(command(9, { prompt: `Run \`${long}\`?`, action: { title: 'Bash', notes: [], body: [{ kind: 'plain', text: long }], fields: [] } }));
+    mock.ask(command(9, { prompt: `Run \`${long}\`?`, action: { title: 'Bash', warnings: [], body: [{ kind: 'plain', text: long }], fields: [] } }));
     await dialog(page).waitFor();
     const text = page.locator('#question-text');
     const room = await text.evaluate((node) => node.clientHeight / innerHeight);

@@ -21,7 +21,7 @@ export function question(n, more = {}) {
     prompt: 'Allow write to config/production.toml?', reason: 'The file is read by the production deployment within a minute.', options: OPTIONS,
     asked_at: new Date(asked).toISOString(), deadline: new Date(asked + timeout * 1_000).toISOString(), timeout_s: timeout, default: 'deny', digest: `sha256:${hash(['digest', n])}`,
     action: {
-      title: 'edit_file', target: 'config/production.toml', notes: ['The file is outside of the folders that this session was told to work in.'],
+      title: 'edit_file', target: 'config/production.toml', summary: '+4 −3', warnings: ['The file is outside of the folders that this session was told to work in.'],
       body: [
         { kind: 'context', text: '[server]', old: 11, new: 11 },
         { kind: 'context', text: 'listen = "0.0.0.0:8443"', old: 12, new: 12 },
@@ -45,7 +45,7 @@ export function question(n, more = {}) {
 export function command(n, more = {}) {
   return question(n, {
     hook: 'shell-guard', prompt: 'Run this command on the staging host?', reason: 'It changes the database schema.', timeout_s: 120,
-    action: { title: 'bash', target: 'staging', notes: [], body: [{ kind: 'plain', text: 'cd services/harbour && \\' }, { kind: 'plain', text: '  sqlx migrate run --database-url "$STAGING_URL"' }], fields: [{ name: 'time limit', value: '120 s' }] }, ...more,
+    action: { title: 'bash', target: 'staging', warnings: [], body: [{ kind: 'plain', text: 'cd services/harbour && \\' }, { kind: 'plain', text: '  sqlx migrate run --database-url "$STAGING_URL"' }], fields: [{ name: 'time limit', value: '120 s' }] }, ...more,
   });
 }
 

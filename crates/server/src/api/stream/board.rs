@@ -18,9 +18,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::message::StreamMessage;
 use crate::App;
 use crate::access::Role;
-use crate::action::masked;
 use crate::api::sessions::{gone_between, joined_one};
 use crate::hub::Change;
+use crate::masked;
 use crate::wire::AuditStatus;
 
 /// How often the clients are told about records that come one after another, and about sessions.

@@ -38,8 +38,8 @@ use super::sessions::joined;
 use crate::App;
 use crate::access::guard::{Connection, PROTOCOL, Refusal, Seats};
 use crate::access::{Identity, Role, Viewer};
-use crate::action::masked;
 use crate::hub::Answering;
+use crate::masked;
 use crate::server::Stopping;
 use crate::wire::{Explained, Failure, Me, Scope, State as Doing};
 

@@ -21,7 +21,7 @@ use self::questions::{Closed, Question};
 use self::standing::Given;
 use super::protocol::ToServer;
 use crate::hub::{Command, RuleBook};
-use crate::wire::{Action, Reloaded, Rule};
+use crate::wire::{Reloaded, Rule};
 
 /// How many commands wait for the session.
 const COMMANDS: usize = 64;
@@ -37,8 +37,6 @@ pub struct ParticipantOptions {
     pub name: Option<String>,
     /// Whether it takes prompts from the server.
     pub takes_prompts: bool,
-    /// Tells what will run from a question. It may block.
-    pub show: Arc<dyn Fn(&ApprovalRequest) -> Action + Send + Sync>,
     /// Keeps standing answers in files. Without, answers for the project are taken for once.
     pub book: Option<Arc<dyn RuleBook>>,
     /// Looks at the bundles of the session at once, and says what came of it. It may block. Without, there are none that could change.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use amplifier_core::{Answer, Answerer, ApprovalRequest, DefaultDecision, Effect, Settled};
+use amplifier_core::{ActionPreview, Answer, Answerer, ApprovalRequest, DefaultDecision, Effect, Settled};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
@@ -12,7 +12,7 @@ use super::Shared;
 use crate::hub::decision;
 use crate::link::fit::fit;
 use crate::link::protocol::{Outcome, Reception, ToServer};
-use crate::wire::{Action, Approval, Choice, Scope};
+use crate::wire::{Approval, Choice, Scope};
 
 /// How many closed questions are kept, and for how long. A late answer to one of these the session records itself; beyond that, the
 /// server finds in the record what became of it.
@@ -56,13 +56,8 @@ impl Shared {
         is_delivered: Arc<AtomicBool>,
     ) {
         let asked_at = Timestamp::now();
-        let (show, shown) = (self.options.show.clone(), request.clone());
-        let mut action = tokio::task::spawn_blocking(move || show(&shown)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "what will run cannot be shown");
-            let note = "what will run cannot be shown; do not allow what you have not seen".to_owned();
-            Action { title: request.event.to_string(), notes: vec![note], ..Action::default() }
-        });
-        action.notes.splice(0..0, request.warning.clone());
+        let mut action = (*request.preview).clone();
+        action.warnings.splice(0..0, request.warning.clone());
         let approval = fit(self.approval(&request, asked_at, action));
         {
             let mut state = self.state();
@@ -87,7 +82,7 @@ impl Shared {
         self.tell_rules();
     }
 
-    fn approval(&self, request: &ApprovalRequest, asked_at: Timestamp, action: Action) -> Approval {
+    fn approval(&self, request: &ApprovalRequest, asked_at: Timestamp, action: ActionPreview) -> Approval {
         let effect = |effect| match effect {
             Effect::AllowOnce => "allow_once",
             Effect::AllowAlways => "allow_always",

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use amplifier_audit::Redaction;
+use amplifier_core::{ActionPreview, PreviewField, PreviewRow, PreviewRowKind};
 use serde_json::{Value, json};
 
 use crate::access::Role;
-use crate::wire::{Action, Approval, Busy, Decided, Field, Row, RowKind, Rule};
+use crate::wire::{Approval, Busy, Decided, Rule};
 
 /// What stands for a line of a secret of several lines.
 const REDACTED: &str = "[redacted]";
@@ -90,9 +91,11 @@ fn masked(approval: &Approval) -> Approval {
     approval.nonce.clear();
     mask(&mut approval.prompt);
     approval.reason.iter_mut().for_each(mask);
-    let Action { target, notes, body, fields, .. } = &mut approval.action;
+    let ActionPreview { target, warnings, body, fields, compared_with, .. } = &mut approval.action;
+    // A digest of a file that holds a short secret gives it away.
+    *compared_with = None;
     target.iter_mut().for_each(mask);
-    notes.iter_mut().for_each(mask);
+    warnings.iter_mut().for_each(mask);
     fields.iter_mut().for_each(mask_field);
     mask_rows(body);
     approval
@@ -121,7 +124,7 @@ fn mask(text: &mut String) {
 }
 
 /// The name says, too, whether the value is a secret.
-fn mask_field(Field { name, value }: &mut Field) {
+fn mask_field(PreviewField { name, value }: &mut PreviewField) {
     let read = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.clone()));
     let mut named = json!({ name.as_str(): read });
     let before = named.clone();
@@ -133,21 +136,21 @@ fn mask_field(Field { name, value }: &mut Field) {
 }
 
 /// Secrets may be longer than a line, so what stood there and what will stand there are looked at as a whole, each by itself.
-fn mask_rows(rows: &mut Vec<Row>) {
+fn mask_rows(rows: &mut Vec<PreviewRow>) {
     if let Some(pretty) = masked_json(rows) {
         *rows = pretty;
     }
-    let side = |other: RowKind| {
+    let side = |other: PreviewRowKind| {
         let lines: Vec<&str> = rows.iter().filter(|row| row.kind != other).map(|row| row.text.as_str()).collect();
         let mut text = lines.join("\n");
         mask(&mut text);
         text
     };
-    let (old, new) = (side(RowKind::Added), side(RowKind::Removed));
+    let (old, new) = (side(PreviewRowKind::Added), side(PreviewRowKind::Removed));
     let (old, new): (HashSet<&str>, HashSet<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     for row in rows {
-        let is_kept = (row.kind == RowKind::Added || old.contains(row.text.as_str()))
-            && (row.kind == RowKind::Removed || new.contains(row.text.as_str()));
+        let is_kept = (row.kind == PreviewRowKind::Added || old.contains(row.text.as_str()))
+            && (row.kind == PreviewRowKind::Removed || new.contains(row.text.as_str()));
         if is_kept {
             continue;
         }
@@ -160,15 +163,15 @@ fn mask_rows(rows: &mut Vec<Row>) {
 }
 
 /// The input of a tool that is shown as JSON: the names of its fields say which values are secrets.
-fn masked_json(rows: &[Row]) -> Option<Vec<Row>> {
-    if rows.iter().any(|row| row.kind != RowKind::Plain) || !rows.first()?.text.starts_with(['{', '[']) {
+fn masked_json(rows: &[PreviewRow]) -> Option<Vec<PreviewRow>> {
+    if rows.iter().any(|row| row.kind != PreviewRowKind::Plain) || !rows.first()?.text.starts_with(['{', '[']) {
         return None;
     }
     let text = rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n");
     let mut value: Value = serde_json::from_str(&text).ok()?;
     apply(&mut value);
     let text = serde_json::to_string_pretty(&value).ok()?;
-    Some(text.split('\n').map(|line| Row::new(RowKind::Plain, line)).collect())
+    Some(text.split('\n').map(|line| PreviewRow::new(PreviewRowKind::Plain, line)).collect())
 }
 
 #[cfg(test)]
@@ -177,26 +180,26 @@ mod tests {
 
     const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
-    fn masked_body(rows: Vec<Row>) -> String {
+    fn masked_body(rows: Vec<PreviewRow>) -> String {
         let mut rows = rows;
         mask_rows(&mut rows);
         rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    fn plain(text: &str) -> Vec<Row> {
-        text.split('\n').map(|line| Row::new(RowKind::Plain, line)).collect()
+    fn plain(text: &str) -> Vec<PreviewRow> {
+        text.split('\n').map(|line| PreviewRow::new(PreviewRowKind::Plain, line)).collect()
     }
 
     #[test]
     fn a_key_of_several_lines_is_hidden_line_by_line_on_both_sides_of_a_diff() {
         let rows = vec![
-            Row::new(RowKind::Gap, "@@ -1,4 +1,5 @@"),
-            Row::new(RowKind::Context, "harmless"),
-            Row::new(RowKind::Context, "-----BEGIN PRIVATE KEY-----"),
-            Row::new(RowKind::Removed, "MIIEoldold"),
-            Row::new(RowKind::Added, "MIIEnewnew"),
-            Row::new(RowKind::Context, "-----END PRIVATE KEY-----"),
-            Row::new(RowKind::Added, "also harmless"),
+            PreviewRow::new(PreviewRowKind::Gap, "@@ -1,4 +1,5 @@"),
+            PreviewRow::new(PreviewRowKind::Context, "harmless"),
+            PreviewRow::new(PreviewRowKind::Context, "-----BEGIN PRIVATE KEY-----"),
+            PreviewRow::new(PreviewRowKind::Removed, "MIIEoldold"),
+            PreviewRow::new(PreviewRowKind::Added, "MIIEnewnew"),
+            PreviewRow::new(PreviewRowKind::Context, "-----END PRIVATE KEY-----"),
+            PreviewRow::new(PreviewRowKind::Added, "also harmless"),
         ];
         let shown = masked_body(rows);
         assert!(!shown.contains("MIIE"), "{shown}");
@@ -218,7 +221,7 @@ mod tests {
     #[test]
     fn the_name_of_a_field_counts() {
         let masked = |name: &str, value: &str| {
-            let mut field = Field { name: name.to_owned(), value: value.to_owned() };
+            let mut field = PreviewField { name: name.to_owned(), value: value.to_owned() };
             mask_field(&mut field);
             field.value
         };

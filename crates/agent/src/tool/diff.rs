@@ -1,0 +1,66 @@
+//! The change of a text, line by line.
+
+use std::time::Duration;
+
+use amplifier_core::{ActionPreview, PreviewRow, PreviewRowKind};
+use similar::{ChangeTag, TextDiff};
+
+/// How long a diff is made finer. After that it is coarser, but as true.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Adds the change from the old to the new text, with three lines around each place. Without an old text, the file is new.
+pub(super) fn compare(preview: ActionPreview, old: Option<&str>, new: &str) -> ActionPreview {
+    match old {
+        None if new.is_empty() => preview.summary("new empty file"),
+        None => preview.summary("new file").rows(all(PreviewRowKind::Added, new)),
+        Some(old) if old == new => preview.summary("changes nothing"),
+        Some(old) => diff(preview, old, new),
+    }
+}
+
+fn diff(preview: ActionPreview, old: &str, new: &str) -> ActionPreview {
+    // Only at line feeds: a carriage return is part of its line, and a row shows no other end.
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let changes = TextDiff::configure().timeout(PATIENCE).newline_terminated(true).diff_slices(&old, &new);
+    let lines = changes.ops().iter().filter(|op| op.tag() != similar::DiffTag::Equal);
+    let lines = lines.map(|op| (op.new_range().len(), op.old_range().len()));
+    let (added, removed) = lines.fold((0, 0), |sum, lines| (sum.0 + lines.0, sum.1 + lines.1));
+    let rows = changes.unified_diff().context_radius(3).iter_hunks().flat_map(|hunk| {
+        let mut rows = vec![PreviewRow::new(PreviewRowKind::Gap, hunk.header().to_string())];
+        rows.extend(hunk.iter_changes().flat_map(|change| {
+            let kind = match change.tag() {
+                ChangeTag::Delete => PreviewRowKind::Removed,
+                ChangeTag::Insert => PreviewRowKind::Added,
+                ChangeTag::Equal => PreviewRowKind::Context,
+            };
+            let number = |index: Option<usize>| index.map(|index| index + 1);
+            row(kind, change.value(), number(change.old_index()), number(change.new_index()))
+        }));
+        rows
+    });
+    preview.summary(format!("+{added} −{removed}")).rows(rows)
+}
+
+/// Returns the lines of a part of a text as rows of one kind.
+pub(super) fn part(kind: PreviewRowKind, text: &str) -> impl Iterator<Item = PreviewRow> {
+    text.strip_suffix('\n').unwrap_or(text).split('\n').map(move |line| PreviewRow::new(kind, line))
+}
+
+/// Returns all lines of a file as rows of one kind.
+pub(super) fn all(kind: PreviewRowKind, text: &str) -> impl Iterator<Item = PreviewRow> {
+    text.split_inclusive('\n').flat_map(move |line| row(kind, line, None, None))
+}
+
+/// Returns the row of a line, and a remark if it does not end in a line feed.
+fn row(
+    kind: PreviewRowKind,
+    line: &str,
+    old: Option<usize>,
+    new: Option<usize>,
+) -> impl Iterator<Item = PreviewRow> + use<> {
+    let (text, note) = match line.strip_suffix('\n') {
+        Some(text) => (text, None),
+        None => (line, Some(PreviewRow::new(PreviewRowKind::Note, "no line break at the end of the file"))),
+    };
+    std::iter::once(PreviewRow { old, new, ..PreviewRow::new(kind, text) }).chain(note)
+}
