@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use amplifier_audit::{Lock, Storage};
+use amplifier_audit::{Lock, RecordSource, Storage};
 
 /// The files of a log, by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -40,12 +40,7 @@ impl Memory {
     }
 }
 
-impl Storage for Memory {
-    fn lock(&self) -> io::Result<Lock> {
-        // Nobody else is here.
-        Ok(Lock::new(()))
-    }
-
+impl RecordSource for Memory {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let files = self.lock_files();
         let inside = |name: &str| match folder {
@@ -65,6 +60,13 @@ impl Storage for Memory {
         let files = self.lock_files();
         let bytes = files.get(file).ok_or(ErrorKind::NotFound)?;
         Ok(bytes.get(from as usize..).unwrap_or_default().to_vec())
+    }
+}
+
+impl Storage for Memory {
+    fn lock(&self) -> io::Result<Lock> {
+        // Nobody else is here.
+        Ok(Lock::new(()))
     }
 
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {

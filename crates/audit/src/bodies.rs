@@ -10,7 +10,7 @@ use crate::body::{Body, stored_body};
 use crate::error::{AuditError, Doing};
 use crate::record::Record;
 use crate::request::{Base, CONTINUES, Continued, Messages, joined};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 use crate::tail::segment_file;
 
 /// How much text of conversations is remembered, in bytes, and of how many conversations.
@@ -44,7 +44,7 @@ impl Bodies {
     ///
     /// # Errors
     /// If a part of it cannot be read, or is not what was recorded.
-    pub fn read<'a>(&mut self, record: &Record<'a>, storage: &dyn Storage) -> Result<Body<'a>, AuditError> {
+    pub fn read<'a>(&mut self, record: &Record<'a>, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
         let body = stored_body(record, storage)?;
         let Body::Whole(text) = &body else { return Ok(body) };
         if !text.starts_with(CONTINUES) {
@@ -64,7 +64,7 @@ impl Bodies {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn line(&mut self, record: &Record<'_>, storage: &dyn Storage) -> Result<String, AuditError> {
+    pub fn line(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<String, AuditError> {
         let line = record.line();
         let open = line.strip_suffix('}').unwrap_or(line);
         Ok(match self.read(record, storage)? {
@@ -81,7 +81,7 @@ impl Bodies {
         base: &Base,
         segment: u64,
         seq: u64,
-        storage: &dyn Storage,
+        storage: &dyn RecordSource,
     ) -> Result<Option<Vec<Arc<str>>>, AuditError> {
         let file = segment_file(segment);
         // From the last one back to the first.

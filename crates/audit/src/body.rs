@@ -10,7 +10,7 @@ use crate::bodies::Bodies;
 use crate::error::{AuditError, Doing};
 use crate::record::{Blob, Record, blob_file};
 use crate::request::{CONTINUES, Continued};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 
 /// The body of a record, wherever it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// If a part of it cannot be read, or is not what was recorded.
-    pub fn whole_body(&self, storage: &dyn Storage) -> Result<Body<'a>, AuditError> {
+    pub fn whole_body(&self, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
         Bodies::new().read(self, storage)
     }
 
@@ -52,7 +52,7 @@ impl<'a> Record<'a> {
 }
 
 /// The body as it was kept for this record, in the line or in a file of its own.
-pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn Storage) -> Result<Body<'a>, AuditError> {
+pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Withheld {

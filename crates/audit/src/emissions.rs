@@ -14,7 +14,7 @@ use crate::emission::{Kept, RecordedApproval, RecordedEmission, RecordedIntent, 
 use crate::error::AuditError;
 use crate::record::{Kind, Record};
 use crate::redact::has_marker;
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 
 /// How many emissions of a session are held at once. Tools run side by side, so their records can stand among one another.
 const MOST_OPEN: usize = 8;
@@ -88,7 +88,7 @@ impl Emissions {
     ///
     /// # Errors
     /// If a large body cannot be read, or is not what was recorded.
-    pub fn see(&mut self, record: &Record<'_>, storage: &dyn Storage) -> Result<Vec<Traced>, AuditError> {
+    pub fn see(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<Vec<Traced>, AuditError> {
         let session = record.session.as_deref().unwrap_or_default();
         let body = self.bodies.read(record, storage)?;
         if record.kind == Kind::Event {

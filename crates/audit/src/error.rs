@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::keys::KeyError;
+use crate::record::Malformed;
 
 /// Why a log cannot be opened, or not be written to.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,25 @@ pub enum AuditError {
         /// What is wrong.
         what: String,
     },
+    /// A line is not a record.
+    #[error("line {line} of `{file}` is not as it was recorded: {error}; verify the log")]
+    Line {
+        /// The file of the segment.
+        file: String,
+        /// The number of the line, from 1 on.
+        line: u64,
+        /// The problem.
+        error: Malformed,
+    },
+    /// A line has no end: a crash left it, or it is being written.
+    #[error("`{file}` ends in half a record; verify the log")]
+    HalfRecord {
+        /// The file of the segment.
+        file: String,
+    },
+    /// The log was cut, replaced or written again from an earlier place while it was read.
+    #[error("the audit log was cut or replaced while it was read; read it again")]
+    Restarted,
     /// The key belongs to a log that is not the one in this place.
     #[error(
         "the key belongs to the audit log `{log}`, which is not here: find out what became of it, or use a new key for a new log"

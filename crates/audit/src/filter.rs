@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::body::{Body, stored_body};
 use crate::error::AuditError;
 use crate::record::{Kind, Record};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 
 /// A filter for records. A record matches if it matches every condition that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl RecordFilter {
     ///
     /// # Errors
     /// If such a body cannot be read, or is not what was recorded.
-    pub fn matches(&self, record: &Record<'_>, storage: &dyn Storage) -> Result<bool, AuditError> {
+    pub fn matches(&self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<bool, AuditError> {
         Ok((self.kinds.is_empty() || self.kinds.contains(&record.kind))
             && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
             && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.matches(name)))
@@ -77,7 +77,7 @@ struct HookFields {
     source: Value,
 }
 
-fn names_hook(record: &Record<'_>, hook: &str, storage: &dyn Storage) -> Result<bool, AuditError> {
+fn names_hook(record: &Record<'_>, hook: &str, storage: &dyn RecordSource) -> Result<bool, AuditError> {
     let Body::Whole(body) = stored_body(record, storage)? else { return Ok(false) };
     let HookFields { hook: of, denied_by, source } = serde_json::from_str(&body).unwrap_or_default();
     Ok(of == hook || denied_by == hook || source.as_str().and_then(|source| source.strip_prefix("hook:")) == Some(hook))

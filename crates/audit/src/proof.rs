@@ -9,9 +9,9 @@ use crate::error::AuditError;
 use crate::keys::PublicKey;
 use crate::merkle::is_included;
 use crate::note::{Checkpoint, Note};
-use crate::read::{read_records, read_tree};
+use crate::reader::{read_records, read_tree};
 use crate::record::{Kind, Record};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 use crate::tail::{CheckpointBody, Segment};
 
 /// A record, a signed checkpoint that covers it, and the path between them in the Merkle tree.
@@ -50,7 +50,7 @@ impl Proof {
     ///
     /// # Errors
     /// If the record is not there, or no checkpoint covers it yet, or the log cannot be read.
-    pub fn of(storage: &dyn Storage, seq: u64) -> Result<Self, AuditError> {
+    pub fn of(storage: &dyn RecordSource, seq: u64) -> Result<Self, AuditError> {
         let mut line = None;
         let mut newest = None;
         read_records(storage, |record| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Hash;
 use crate::error::{AuditError, Doing};
-use crate::read::{read_records, segments};
+use crate::reader::{read_records, segments};
 use crate::record::{Blob, Kind, blob_file};
 use crate::storage::Storage;
 use crate::tail::segment_file;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::body::{Body, stored_body};
 use crate::error::AuditError;
 use crate::record::{Kind, Record};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 
 /// Statistics of the records of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -123,7 +123,7 @@ impl RecordedDecision {
     ///
     /// # Errors
     /// If such a body cannot be read, or is not what was recorded.
-    pub fn read(record: &Record<'_>, storage: &dyn Storage) -> Result<Option<Self>, AuditError> {
+    pub fn read(record: &Record<'_>, storage: &dyn RecordSource) -> Result<Option<Self>, AuditError> {
         let is_decision = matches!(record.kind, Kind::Event | Kind::ApprovalDecision);
         Ok(match is_decision.then(|| stored_body(record, storage)).transpose()? {
             Some(Body::Whole(body)) => Self::from_body(record, &body),
@@ -163,7 +163,7 @@ impl Statistics {
     ///
     /// # Errors
     /// If a large body cannot be read, or is not what was recorded.
-    pub fn count(&mut self, record: &Record<'_>, storage: &dyn Storage) -> Result<(), AuditError> {
+    pub fn count(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<(), AuditError> {
         self.records += 1;
         if self.last_segment.replace(record.seg) != Some(record.seg) {
             self.segments += 1;

@@ -9,16 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_process::files::{OpenOptionsExt, create_private_folder, sync_folder};
 use amplifier_process::locks::FileLock;
 
-/// What a log needs of the place where it is kept. Names are relative, with `/` between folders.
-///
-/// Nothing is safe before it was synced: neither what was appended, nor (in its folder) that a file exists.
-pub trait Storage: Send + Sync + 'static {
-    /// Waits until no other process appends, and keeps others out until the lock is dropped.
-    ///
-    /// # Errors
-    /// If the lock cannot be taken.
-    fn lock(&self) -> io::Result<Lock>;
-
+/// A place from which the records of a log can be read. Names of files are relative, with `/` between folders.
+pub trait RecordSource: Send + Sync + 'static {
     /// The files of a folder; none if there is no such folder.
     ///
     /// # Errors
@@ -30,6 +22,14 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// If that cannot be found out.
     fn size(&self, file: &str) -> io::Result<Option<u64>>;
+
+    /// The state of a file; `None` if there is none.
+    ///
+    /// # Errors
+    /// If that cannot be found out.
+    fn state(&self, file: &str) -> io::Result<Option<FileState>> {
+        Ok(self.size(file)?.map(|size| FileState { size, identity: None, changed: None }))
+    }
 
     /// What is in a file, from that place on.
     ///
@@ -46,6 +46,28 @@ pub trait Storage: Send + Sync + 'static {
         bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         Ok(bytes)
     }
+}
+
+/// The state of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// The size in bytes.
+    pub size: u64,
+    /// A number that the file keeps for as long as it is the same file, where the source has one.
+    pub identity: Option<u64>,
+    /// The time of the last change, in seconds and nanoseconds, where the source has one.
+    pub changed: Option<(i64, i64)>,
+}
+
+/// A place where a log is kept.
+///
+/// Nothing is safe before it was synced: neither what was appended, nor (in its folder) that a file exists.
+pub trait Storage: RecordSource {
+    /// Waits until no other process appends, and keeps others out until the lock is dropped.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken.
+    fn lock(&self) -> io::Result<Lock>;
 
     /// Appends to a file, which is made if there is none; says how many bytes it took.
     ///
@@ -165,18 +187,7 @@ fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-impl Storage for Folder {
-    fn lock(&self) -> io::Result<Lock> {
-        let lock = match unless_missing(FileLock::wait_for_folder(&self.path))? {
-            Some(lock) => lock,
-            None => {
-                self.make_folder("")?;
-                FileLock::wait_for_folder(&self.path)?
-            }
-        };
-        Ok(Lock::new(lock))
-    }
-
+impl RecordSource for Folder {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let Some(entries) = unless_missing(fs::read_dir(self.at(folder)))? else { return Ok(Vec::new()) };
         entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
@@ -184,6 +195,16 @@ impl Storage for Folder {
 
     fn size(&self, file: &str) -> io::Result<Option<u64>> {
         Ok(unless_missing(self.regular(file))?.map(|metadata| metadata.len()))
+    }
+
+    #[cfg(unix)]
+    fn state(&self, file: &str) -> io::Result<Option<FileState>> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(unless_missing(self.regular(file))?.map(|about| FileState {
+            size: about.len(),
+            identity: Some(about.ino()),
+            changed: Some((about.ctime(), about.ctime_nsec())),
+        }))
     }
 
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
@@ -197,6 +218,19 @@ impl Storage for Folder {
         let mut bytes = Vec::new();
         file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+}
+
+impl Storage for Folder {
+    fn lock(&self) -> io::Result<Lock> {
+        let lock = match unless_missing(FileLock::wait_for_folder(&self.path))? {
+            Some(lock) => lock,
+            None => {
+                self.make_folder("")?;
+                FileLock::wait_for_folder(&self.path)?
+            }
+        };
+        Ok(Lock::new(lock))
     }
 
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {

@@ -12,13 +12,13 @@ use crate::record::{Kind, Record};
 use crate::retention::Change;
 use crate::words::counted;
 
-/// The file of a segment.
-pub(crate) fn segment_file(number: u64) -> String {
+/// Returns the name of the file of a segment.
+pub fn segment_file(number: u64) -> String {
     format!("seg-{number:06}.jsonl")
 }
 
-/// The number of the segment in a file of that name.
-pub(crate) fn segment_number(file: &str) -> Option<u64> {
+/// Returns the number of the segment in a file of that name; `None` if it is not the name of a segment.
+pub fn segment_number(file: &str) -> Option<u64> {
     let number = file.strip_prefix("seg-")?.strip_suffix(".jsonl")?.parse::<u32>().ok()?.into();
     (segment_file(number) == file).then_some(number)
 }

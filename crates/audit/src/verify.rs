@@ -10,9 +10,9 @@ pub use self::ongoing::{Advance, Verification};
 use crate::error::{AuditError, Doing};
 use crate::keys::PublicKey;
 use crate::note::{Checkpoint, Note, NoteError, split_notes};
-use crate::read::segments;
+use crate::reader::segments;
 use crate::report::{Problem, Report};
-use crate::storage::{Folder, Storage};
+use crate::storage::{Folder, RecordSource};
 use crate::tail::{is_odd_segment, segment_file};
 
 /// How far a verification has come.
@@ -55,7 +55,7 @@ pub(crate) struct Known {
 }
 
 /// Why a log that has no segments cannot be verified.
-fn without_segments(storage: &dyn Storage, known: &[Known]) -> AuditError {
+fn without_segments(storage: &dyn RecordSource, known: &[Known]) -> AuditError {
     let has_none = known.is_empty() && matches!(storage.size("checkpoints"), Ok(None));
     AuditError::no_segments(!has_none)
 }
@@ -123,7 +123,7 @@ impl<'a> Verifier<'a> {
     ///
     /// # Errors
     /// As [`folder`](Verifier::folder).
-    pub fn storage(mut self, storage: &dyn Storage) -> Result<Report, AuditError> {
+    pub fn storage(mut self, storage: &dyn RecordSource) -> Result<Report, AuditError> {
         let mut check = Check::new(self.key);
         // First what covers the records, then the records: a log that is being written to may only have more of them.
         check.beside(storage, &mut self.known)?;

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{Durability, Log, LogOptions, Report, SigningKey, Storage, Verifier, read_records};
+use amplifier_audit::{Durability, Log, LogOptions, RecordSource, Report, SigningKey, Verifier, read_records};
 use common::disk::{Disk, Fault, Left};
 use common::message;
 

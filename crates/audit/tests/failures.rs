@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{
-    AuditError, Durability, FileAnchor, Folder, Kind, Log, LogOptions, Report, SigningKey, Storage, Verdict, Verifier,
-    read_records,
+    AuditError, Durability, FileAnchor, Folder, Kind, Log, LogOptions, RecordSource, Report, SigningKey, Storage,
+    Verdict, Verifier, read_records,
 };
 use common::disk::{Disk, Fault, Left, Watched};
 use common::{Place, json, message};

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{
-    FileAnchor, Folder, Hash, Lock, Log, LogOptions, Note, PublicKey, SigningKey, Storage, Verifier,
+    FileAnchor, Folder, Hash, Lock, Log, LogOptions, Note, PublicKey, RecordSource, SigningKey, Storage, Verifier,
 };
 use common::{Place, intent, message, outcome};
 
@@ -110,18 +110,23 @@ impl Flaky {
     }
 }
 
-impl Storage for Flaky {
-    fn lock(&self) -> io::Result<Lock> {
-        self.folder.lock()
-    }
+impl RecordSource for Flaky {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         self.folder.list(folder)
     }
+
     fn size(&self, file: &str) -> io::Result<Option<u64>> {
         self.folder.size(file)
     }
+
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
         self.folder.read(file, from)
+    }
+}
+
+impl Storage for Flaky {
+    fn lock(&self) -> io::Result<Lock> {
+        self.folder.lock()
     }
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {
         self.works()?.append(file, bytes)

@@ -8,7 +8,7 @@ use super::{Appender, CHECKPOINTS, add, damaged};
 use crate::Hash;
 use crate::error::{AuditError, Doing};
 use crate::note::{Checkpoint, Note, split_notes};
-use crate::read::segments;
+use crate::reader::segments;
 use crate::record::Kind;
 use crate::tail::{Rest, segment_file};
 

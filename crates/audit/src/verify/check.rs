@@ -9,12 +9,11 @@ use crate::error::{AuditError, Doing};
 use crate::keys::PublicKey;
 use crate::merkle::Frontier;
 use crate::note::{Checkpoint, Note, split_notes};
-use crate::read::lines;
 use crate::record::{Blob, Kind, Malformed, Record, blob_file};
 use crate::report::{Finding, Problem, Report, Trust};
 use crate::retention::Change;
 use crate::sessions::{Seen, Sessions};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 use crate::tail::{CheckpointBody, EVERY, Genesis, KeyRotation, Segment, Stand, segment_file, uncovered_after};
 use crate::words::{counted, not_covered, too_few};
 
@@ -113,7 +112,7 @@ impl Check {
     }
 
     /// Takes the checkpoints that are kept beside the log.
-    pub(super) fn beside(&mut self, storage: &dyn Storage, known: &mut Vec<Known>) -> Result<(), AuditError> {
+    pub(super) fn beside(&mut self, storage: &dyn RecordSource, known: &mut Vec<Known>) -> Result<(), AuditError> {
         if storage.size("checkpoints").doing("read")?.is_none() {
             return Ok(());
         }
@@ -141,7 +140,7 @@ impl Check {
 
     pub(super) fn segment(
         &mut self,
-        storage: &dyn Storage,
+        storage: &dyn RecordSource,
         segment: u64,
         is_last: bool,
         mut progress: impl FnMut(u64, u64),
@@ -180,7 +179,7 @@ impl Check {
         Ok(())
     }
 
-    pub(super) fn parse(&mut self, storage: &dyn Storage, line: &[u8]) -> Result<(), AuditError> {
+    pub(super) fn parse(&mut self, storage: &dyn RecordSource, line: &[u8]) -> Result<(), AuditError> {
         match Record::parse(line) {
             Ok(record) => self.record(storage, &record)?,
             Err(Malformed::Edited) => self.broken(Problem::Edited, Malformed::Edited.to_string()),
@@ -200,7 +199,7 @@ impl Check {
         }
     }
 
-    fn record(&mut self, storage: &dyn Storage, record: &Record<'_>) -> Result<(), AuditError> {
+    fn record(&mut self, storage: &dyn RecordSource, record: &Record<'_>) -> Result<(), AuditError> {
         self.report.records += 1;
         *self.report.kinds.entry(record.kind).or_default() += 1;
         if record.seg != self.segment {
@@ -448,7 +447,7 @@ impl Check {
         }
     }
 
-    fn blob(&mut self, storage: &dyn Storage, record: &Record<'_>) -> Result<(), AuditError> {
+    fn blob(&mut self, storage: &dyn RecordSource, record: &Record<'_>) -> Result<(), AuditError> {
         if !record.body.get().starts_with("{\"blob\":") {
             return Ok(());
         }
@@ -523,4 +522,18 @@ fn leads_to(log: &str, mut key: PublicKey, segment: &Segment) -> bool {
         }
     }
     key == segment.public_key
+}
+
+/// The lines of a text; the last one may lack its line feed.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(line)
+    })
 }

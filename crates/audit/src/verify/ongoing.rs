@@ -7,9 +7,9 @@ use super::check::Check;
 use super::{Known, Verifier, without_segments};
 use crate::error::{AuditError, Doing};
 use crate::note::{Checkpoint, Note, split_notes};
-use crate::read::segments;
+use crate::reader::segments;
 use crate::report::{Finding, Problem, Report};
-use crate::storage::Storage;
+use crate::storage::RecordSource;
 use crate::tail::{is_odd_segment, segment_file};
 use crate::words::{counted, not_covered};
 
@@ -61,7 +61,7 @@ impl Verification {
     ///
     /// # Errors
     /// If the log cannot be read. What is wrong *in* it stands in the report.
-    pub fn advance(&mut self, storage: &dyn Storage) -> Result<Advance, AuditError> {
+    pub fn advance(&mut self, storage: &dyn RecordSource) -> Result<Advance, AuditError> {
         if self.ahead.is_empty() {
             // First what covers the records, then the records: a log that is being written to may only have more of them.
             if !self.read_beside(storage)? || !self.read_ahead(storage)? {
@@ -126,7 +126,7 @@ impl Verification {
     }
 
     /// Takes the checkpoints that were added beside the log; says whether those that were there still are.
-    fn read_beside(&mut self, storage: &dyn Storage) -> Result<bool, AuditError> {
+    fn read_beside(&mut self, storage: &dyn RecordSource) -> Result<bool, AuditError> {
         let size = storage.size("checkpoints").doing("read")?.unwrap_or(0);
         if size <= self.beside {
             return Ok(size == self.beside);
@@ -184,7 +184,7 @@ impl Verification {
     }
 
     /// Reads what was added to the segment; says whether what was checked is still before it.
-    fn read_ahead(&mut self, storage: &dyn Storage) -> Result<bool, AuditError> {
+    fn read_ahead(&mut self, storage: &dyn RecordSource) -> Result<bool, AuditError> {
         if self.segment == 0 {
             let Some(&first) = segments(storage)?.first() else {
                 return Err(without_segments(storage, &self.check.known));
@@ -216,7 +216,7 @@ impl Verification {
     }
 
     /// Goes on to the next segment, if there is one: then nothing is added to this one.
-    fn next_segment(&mut self, storage: &dyn Storage) -> Result<Advance, AuditError> {
+    fn next_segment(&mut self, storage: &dyn RecordSource) -> Result<Advance, AuditError> {
         let all = segments(storage)?;
         if all.first() != Some(&self.check.first_segment) {
             return Ok(Advance::Again);

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use amplifier_audit::{Lock, Storage};
+use amplifier_audit::{Lock, RecordSource, Storage};
 
 /// What is on the disk: files by their names, and what of them survives a loss of power.
 #[derive(Clone, Default)]
@@ -155,13 +155,7 @@ impl Drop for Taken {
     }
 }
 
-impl Storage for Disk {
-    fn lock(&self) -> io::Result<Lock> {
-        let is_taken = self.turn.is_taken.lock().unwrap();
-        *self.turn.given_back.wait_while(is_taken, |is_taken| *is_taken).unwrap() = true;
-        Ok(Lock::new(Taken(self.turn.clone())))
-    }
-
+impl RecordSource for Disk {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let state = self.state();
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
@@ -175,6 +169,14 @@ impl Storage for Disk {
 
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
         Ok(self.state().file(file)?.bytes.get(from as usize..).unwrap_or_default().to_vec())
+    }
+}
+
+impl Storage for Disk {
+    fn lock(&self) -> io::Result<Lock> {
+        let is_taken = self.turn.is_taken.lock().unwrap();
+        *self.turn.given_back.wait_while(is_taken, |is_taken| *is_taken).unwrap() = true;
+        Ok(Lock::new(Taken(self.turn.clone())))
     }
 
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {
@@ -268,11 +270,7 @@ impl<S: Storage, F: Fn(&str) -> io::Result<()> + Send + Sync + 'static> Watched<
     }
 }
 
-impl<S: Storage, F: Fn(&str) -> io::Result<()> + Send + Sync + 'static> Storage for Watched<S, F> {
-    fn lock(&self) -> io::Result<Lock> {
-        self.before("lock", "")?.lock()
-    }
-
+impl<S: Storage, F: Fn(&str) -> io::Result<()> + Send + Sync + 'static> RecordSource for Watched<S, F> {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         self.before("list", folder)?.list(folder)
     }
@@ -283,6 +281,12 @@ impl<S: Storage, F: Fn(&str) -> io::Result<()> + Send + Sync + 'static> Storage 
 
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
         self.before("read", file)?.read(file, from)
+    }
+}
+
+impl<S: Storage, F: Fn(&str) -> io::Result<()> + Send + Sync + 'static> Storage for Watched<S, F> {
+    fn lock(&self) -> io::Result<Lock> {
+        self.before("lock", "")?.lock()
     }
 
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Mutex;
 
-use amplifier_audit::{Lock, Storage};
+use amplifier_audit::{Lock, RecordSource, Storage};
 
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
@@ -22,11 +22,7 @@ impl Memory {
     }
 }
 
-impl Storage for Memory {
-    fn lock(&self) -> io::Result<Lock> {
-        Ok(Lock::new(()))
-    }
-
+impl RecordSource for Memory {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let names = self.files();
@@ -40,6 +36,12 @@ impl Storage for Memory {
 
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>> {
         Ok(self.files().get(file).ok_or(io::ErrorKind::NotFound)?[from as usize..].to_vec())
+    }
+}
+
+impl Storage for Memory {
+    fn lock(&self) -> io::Result<Lock> {
+        Ok(Lock::new(()))
     }
 
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
 //! What was asked and decided.
 
-use amplifier_audit::{Body, Folder, Kind, Record, RecordFilter};
+use amplifier_audit::{Body, Kind, Record, RecordFilter, RecordSource};
 use amplifier_core::{Answerer, EventName};
 use serde::Deserialize;
 use std::ops::ControlFlow;
@@ -44,12 +44,12 @@ impl Shared {
             let newest = index.decisions.iter().rev().filter(fits).take(limit);
             newest.map(|decision| (*decision, block(decision.seq), decision.asked.and_then(block))).collect()
         };
-        let mut files = Files::new(&self.folder);
+        let mut files = Files::new(&*self.source);
         let mut decided = Vec::new();
         for (position, block, asked) in positions {
             let Some(block) = block else { continue };
             let asked = self.asked(&mut files, position, asked)?.map(|(request, at)| (request.prompt, at));
-            decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &self.folder))?);
+            decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &*self.source))?);
         }
         // Hashes can be alike, names are not.
         decided.retain(|one| {
@@ -78,13 +78,13 @@ impl Shared {
             None => self.search(session, run, number)?,
         };
         let Some((position, Some(block), asked)) = found else { return Ok(None) };
-        let mut files = Files::new(&self.folder);
+        let mut files = Files::new(&*self.source);
         let asked = self.asked(&mut files, position, asked)?;
         let options = asked.as_ref().map(|(request, _)| request.labels());
         let asked = asked.map(|(request, at)| (request.prompt, at));
         let past = files.record(&block, position.seq, |record| {
             let event = record.event.as_deref()?.parse().ok()?;
-            let decided = decision(record, asked, &self.folder)?;
+            let decided = decision(record, asked, &*self.source)?;
             Some(Past { decided, number, event, turn: record.turn.unwrap_or_default(), options })
         })?;
         Ok(past)
@@ -110,7 +110,7 @@ impl Shared {
         let mut last = None;
         while at < end {
             let read = self.scan(&ready, at, |record| {
-                let body = read_body::<DecisionBody>(record, &self.folder).filter(|_| record.writer == run);
+                let body = read_body::<DecisionBody>(record, &*self.source).filter(|_| record.writer == run);
                 if body.is_some_and(|body| body.id == Some(number)) {
                     last = Some(record.seq);
                 }
@@ -136,7 +136,7 @@ impl Shared {
         block: Option<Block>,
     ) -> Result<Option<(Request, String)>, FeedError> {
         let (Some(seq), Some(block)) = (position.asked, block) else { return Ok(None) };
-        files.record(&block, seq, |record| Some((read_body(record, &self.folder)?, record.time.to_string())))
+        files.record(&block, seq, |record| Some((read_body(record, &*self.source)?, record.time.to_string())))
     }
 }
 
@@ -174,8 +174,8 @@ struct DecisionBody {
     by: Option<Answerer>,
 }
 
-fn decision(record: &Record<'_>, asked: Option<(String, String)>, folder: &Folder) -> Option<Decided> {
-    let DecisionBody { id, hook, granted, basis, reason, by } = read_body(record, folder)?;
+fn decision(record: &Record<'_>, asked: Option<(String, String)>, source: &dyn RecordSource) -> Option<Decided> {
+    let DecisionBody { id, hook, granted, basis, reason, by } = read_body(record, source)?;
     let session = record.session.as_deref().unwrap_or_default().to_owned();
     let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
     Some(Decided {
@@ -194,8 +194,8 @@ fn decision(record: &Record<'_>, asked: Option<(String, String)>, folder: &Folde
     })
 }
 
-fn read_body<T: serde::de::DeserializeOwned>(record: &Record<'_>, folder: &Folder) -> Option<T> {
-    match record.whole_body(folder).ok()? {
+fn read_body<T: serde::de::DeserializeOwned>(record: &Record<'_>, source: &dyn RecordSource) -> Option<T> {
+    match record.whole_body(source).ok()? {
         Body::Whole(text) => serde_json::from_str(&text).ok(),
         Body::Erased { .. } | Body::Withheld { .. } => None,
     }

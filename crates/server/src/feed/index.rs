@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use amplifier_audit::{Body, DecisionCounts, Kind, Record, RecordedDecision, Storage};
+use amplifier_audit::{Body, DecisionCounts, Kind, Record, RecordSource, RecordedDecision};
+use amplifier_core::text::truncate_chars;
 use amplifier_core::{Answers, EventName};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -217,7 +218,7 @@ impl Index {
         offset: u64,
         end: u64,
         behind: u64,
-        storage: &dyn Storage,
+        storage: &dyn RecordSource,
     ) -> bool {
         // What stands where it does not belong is not told as if it did; the verification says so.
         if record.seq < self.cursor {
@@ -408,7 +409,7 @@ impl Index {
         self.sessions.retain(|_, session| session.facts.last_seq >= bound);
     }
 
-    fn count(&mut self, id: &Arc<str>, record: &Record<'_>, storage: &dyn Storage) {
+    fn count(&mut self, id: &Arc<str>, record: &Record<'_>, storage: &dyn RecordSource) {
         let event = record.event.as_deref().unwrap_or_default();
         let text = record.body.get();
         let Some(Session { facts, hooks }) = self.sessions.get_mut(id) else { return };
@@ -478,7 +479,7 @@ impl Index {
 }
 
 /// The decision of a record, as far as it can be a denial: large bodies of events that only observe are not read.
-fn decision(record: &Record<'_>, storage: &dyn Storage) -> Option<RecordedDecision> {
+fn decision(record: &Record<'_>, storage: &dyn RecordSource) -> Option<RecordedDecision> {
     let is_large = record.body.get().starts_with("{\"blob\"");
     let event = record.event.as_deref().filter(|_| is_large && record.kind == Kind::Event);
     let event = event.and_then(|event| event.parse::<EventName>().ok());
@@ -489,7 +490,7 @@ fn decision(record: &Record<'_>, storage: &dyn Storage) -> Option<RecordedDecisi
 }
 
 /// What hooks asked and people answered counts also if it is so long that it is kept in a file of its own.
-fn whole<'a>(record: &Record<'a>, storage: &dyn Storage) -> Option<Cow<'a, str>> {
+fn whole<'a>(record: &Record<'a>, storage: &dyn RecordSource) -> Option<Cow<'a, str>> {
     match record.whole_body(storage) {
         Ok(Body::Whole(text)) => Some(text),
         _ => None,
@@ -528,7 +529,7 @@ impl Facts {
                 self.parent = plan.parent_session_id.or(self.parent.take());
             }
             "session:fork" => self.parent = data.parent_session_id.or(self.parent.take()),
-            "prompt:submit" => self.prompt = data.prompt.map(|prompt| beginning(&prompt, PROMPT)),
+            "prompt:submit" => self.prompt = data.prompt.map(|prompt| truncate_chars(&prompt, PROMPT).into_owned()),
             "provider:response" => {
                 let used = data.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
                 self.tokens = self.tokens.saturating_add(used);
@@ -559,14 +560,6 @@ impl Facts {
             ended: self.ended.clone(),
             last_seq: self.last_seq,
         }
-    }
-}
-
-/// The first so many characters; an ellipsis says that there are more.
-pub(super) fn beginning(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

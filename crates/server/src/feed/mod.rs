@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use amplifier_audit::{AuditError, Folder, Proof, PublicKey, RecordFilter};
+use amplifier_audit::{AuditError, Folder, Proof, PublicKey, RecordFilter, RecordSource};
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -46,9 +46,6 @@ pub struct Feed {
 /// Why the log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// A file cannot be read.
-    #[error("the audit log cannot be read: {0}")]
-    Read(io::Error),
     /// What was to be read is not as it was recorded, or not there.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -71,7 +68,7 @@ impl Drop for Alive {
 }
 
 struct Shared {
-    folder: Folder,
+    source: Arc<dyn RecordSource>,
     // A std lock: nothing awaits and nothing but a large body is read while it is held.
     index: RwLock<Index>,
     changed: watch::Sender<u64>,
@@ -124,7 +121,7 @@ impl Shared {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn cannot_read(&self, error: Option<&io::Error>) {
+    fn cannot_read(&self, error: Option<&AuditError>) {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = error.map(ToString::to_string);
     }
 
@@ -162,9 +159,21 @@ impl Feed {
     /// # Errors
     /// As [`open`](Feed::open).
     pub fn with_anchors(folder: &Path, key: Option<PublicKey>, anchors: Vec<PathBuf>) -> Result<Self, FeedError> {
+        Self::from_source(Arc::new(Folder::new(folder)), key, anchors)
+    }
+
+    /// Follows a log that is kept elsewhere.
+    ///
+    /// # Errors
+    /// As [`open`](Feed::open).
+    pub fn from_source(
+        source: Arc<dyn RecordSource>,
+        key: Option<PublicKey>,
+        anchors: Vec<PathBuf>,
+    ) -> Result<Self, FeedError> {
         let status = AuditStatus { checking: true, ..AuditStatus::default() };
         let shared = Arc::new(Shared {
-            folder: Folder::new(folder),
+            source,
             index: RwLock::default(),
             changed: watch::Sender::new(0),
             ready: watch::Sender::new(false),
@@ -360,7 +369,7 @@ impl Feed {
     /// # Errors
     /// If there is no such record, no checkpoint covers it yet, or the log cannot be read.
     pub fn proof(&self, seq: u64) -> Result<Value, FeedError> {
-        serde_json::to_value(Proof::of(&self.shared.folder, seq)?).map_err(FeedError::Json)
+        serde_json::to_value(Proof::of(&*self.shared.source, seq)?).map_err(FeedError::Json)
     }
 
     /// One more who watches the log, until that is dropped.
@@ -473,6 +482,6 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), FeedErro
 
 impl std::fmt::Debug for Feed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Feed").field("folder", &self.shared.folder.path()).finish_non_exhaustive()
+        f.debug_struct("Feed").field("cursor", &self.cursor()).finish_non_exhaustive()
     }
 }

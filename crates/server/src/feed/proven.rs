@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use amplifier_audit::{Advance, Finding, Problem, PublicKey, Report, Storage, Verdict, Verification, Verifier};
+use amplifier_audit::{
+    Advance, FileState, Finding, Problem, PublicKey, Report, Verdict, Verification, Verifier, segment_file,
+    segment_number,
+};
 use amplifier_process::files::read_regular;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::follow::{segment_file, segment_number};
 use crate::wire::{self, AuditStatus, CheckpointSeen};
 
 /// How often is looked for what is new.
@@ -53,7 +54,7 @@ pub(super) type Waiting = oneshot::Sender<()>;
 
 /// How each segment looked when it was verified: its file, its size, and when it was last changed in any way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Passed(BTreeMap<u64, (u64, u64, (i64, i64))>);
+struct Passed(BTreeMap<u64, FileState>);
 
 struct Prover<'a> {
     shared: &'a Arc<Shared>,
@@ -130,7 +131,7 @@ impl Prover<'_> {
         let shown = self.status().unwrap_or_default();
         let mut told = Instant::now();
         loop {
-            match ongoing.advance(&self.shared.folder).map_err(|error| error.to_string())? {
+            match ongoing.advance(&*self.shared.source).map_err(|error| error.to_string())? {
                 Advance::Done => break,
                 Advance::Again => return Ok(false),
                 Advance::More => {}
@@ -226,7 +227,7 @@ impl Prover<'_> {
     }
 
     fn nothing_there(&self) -> AuditStatus {
-        let has_checkpoints = self.shared.folder.size("checkpoints").is_ok_and(|size| size.is_some());
+        let has_checkpoints = self.shared.source.size("checkpoints").is_ok_and(|size| size.is_some());
         if self.was_there || has_checkpoints {
             return self.unreadable("the audit log is gone: no file `seg-….jsonl` is there any more".to_owned());
         }
@@ -236,17 +237,15 @@ impl Prover<'_> {
 
 impl Passed {
     fn of(shared: &Shared) -> Self {
-        let files = shared.folder.list("").unwrap_or_default();
+        let files = shared.source.list("").unwrap_or_default();
         let segments = files.iter().filter_map(|file| segment_number(file));
-        let about = segments.filter_map(|segment| {
-            let about = std::fs::metadata(shared.folder.path().join(segment_file(segment))).ok()?;
-            Some((segment, (about.ino(), about.len(), (about.ctime(), about.ctime_nsec()))))
-        });
+        let about =
+            segments.filter_map(|segment| Some((segment, shared.source.state(&segment_file(segment)).ok().flatten()?)));
         Self(about.collect())
     }
 
     fn bytes(&self) -> u64 {
-        self.0.values().map(|(_, bytes, _)| bytes).sum()
+        self.0.values().map(|state| state.size).sum()
     }
 
     /// Whether something looks other than it did, beside growing at its end.
@@ -254,7 +253,9 @@ impl Passed {
         let last = self.0.last_key_value().map(|(segment, _)| *segment);
         self.0.iter().any(|(segment, was)| match now.0.get(segment) {
             None => true,
-            Some(is) if Some(*segment) == last => is.0 != was.0 || is.1 < was.1 || (is.1 == was.1 && is.2 != was.2),
+            Some(is) if Some(*segment) == last => {
+                is.identity != was.identity || is.size < was.size || (is.size == was.size && is.changed != was.changed)
+            }
             Some(is) => is != was,
         })
     }

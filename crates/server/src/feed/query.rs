@@ -1,14 +1,11 @@
 //! Records by what they are about.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use amplifier_audit::{Bodies, Body, Folder, LineFilter, Record, RecordFilter};
+use amplifier_audit::{AuditError, Bodies, Body, LineFilter, Record, RecordFilter, RecordSource, segment_file};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -48,8 +45,8 @@ impl<'a> Ready<'a> {
     }
 
     /// A body that cannot be read matches no hook; the verification reports it.
-    fn fits(&self, record: &Record<'_>, folder: &Folder) -> bool {
-        self.filter.matches(record, folder).unwrap_or(false)
+    fn fits(&self, record: &Record<'_>, source: &dyn RecordSource) -> bool {
+        self.filter.matches(record, source).unwrap_or(false)
     }
 
     /// How many bytes of a body in a file of its own are read to match it.
@@ -91,7 +88,7 @@ impl Shared {
             if found.len() >= limit || bytes > SENT_AT_ONCE {
                 return ControlFlow::Break(());
             }
-            let line: Arc<str> = as_sent(record, &self.folder, &mut bodies).into();
+            let line: Arc<str> = as_sent(record, &*self.source, &mut bodies).into();
             bytes += line.len();
             found.push(line);
             cursor = record.seq + 1;
@@ -113,7 +110,7 @@ impl Shared {
         let mut found: Vec<Arc<str>> = Vec::new();
         let (mut bytes, mut read) = (0, 0);
         let mut cursor = before;
-        let mut files = Files::new(&self.folder);
+        let mut files = Files::new(&*self.source);
         'blocks: for block in blocks {
             if found.len() >= limit || bytes > SENT_AT_ONCE || read > READ_AT_ONCE {
                 break;
@@ -124,10 +121,10 @@ impl Shared {
                 for line in lines(&text).rev().filter(|line| ready.lines.may_match(line)) {
                     let Some(record) = block.record(line) else { continue };
                     read += ready.body_bytes(&record);
-                    if record.seq >= cursor || !ready.fits(&record, &self.folder) {
+                    if record.seq >= cursor || !ready.fits(&record, &*self.source) {
                         continue;
                     }
-                    let sent = as_sent(&record, &self.folder, &mut Bodies::new());
+                    let sent = as_sent(&record, &*self.source, &mut Bodies::new());
                     bytes += sent.len();
                     found.push(sent.into());
                     cursor = record.seq;
@@ -160,7 +157,7 @@ impl Shared {
             let line = fresh.line.as_bytes();
             if all
                 || (ready.lines.may_match(line)
-                    && Record::parse(line).is_ok_and(|record| ready.fits(&record, &self.folder)))
+                    && Record::parse(line).is_ok_and(|record| ready.fits(&record, &*self.source)))
             {
                 bytes += fresh.json.len();
                 lines.push(fresh.json.clone());
@@ -178,7 +175,7 @@ impl Shared {
         from: u64,
         mut visit: impl FnMut(&Record<'_>) -> ControlFlow<()>,
     ) -> Result<Option<u64>, FeedError> {
-        let mut files = Files::new(&self.folder);
+        let mut files = Files::new(&*self.source);
         let (mut at, mut read) = (from, 0);
         loop {
             // A few at a time, so that nobody waits for the lock, and little is copied.
@@ -207,7 +204,7 @@ impl Shared {
                 for line in lines(&text).filter(|line| ready.lines.may_match(line)) {
                     let Some(record) = block.record(line) else { continue };
                     read += ready.body_bytes(&record);
-                    if record.seq < at.max(from) || !ready.fits(&record, &self.folder) {
+                    if record.seq < at.max(from) || !ready.fits(&record, &*self.source) {
                         continue;
                     }
                     at = record.seq + 1;
@@ -224,17 +221,15 @@ impl Shared {
 /// A segment, and from where to where.
 type Stretch = (u64, u64, u64);
 
-/// Reads blocks, and keeps what it may need again.
+/// Reads blocks, and keeps the last one.
 pub(super) struct Files<'a> {
-    folder: &'a Folder,
-    open: HashMap<u64, Option<File>>,
-    /// The last one that was read, by its place.
+    source: &'a dyn RecordSource,
     last: Option<(Stretch, Arc<Vec<u8>>)>,
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(folder: &'a Folder) -> Self {
-        Self { folder, open: HashMap::new(), last: None }
+    pub(super) fn new(source: &'a dyn RecordSource) -> Self {
+        Self { source, last: None }
     }
 
     /// The bytes of a block; none if the segment is gone.
@@ -243,26 +238,14 @@ impl<'a> Files<'a> {
         if let Some((_, text)) = self.last.as_ref().filter(|(last, _)| *last == key) {
             return Ok(Some(text.clone()));
         }
-        if !self.open.contains_key(&block.segment) {
-            if self.open.len() > 8 {
-                self.open.clear();
-            }
-            let file = match File::open(self.folder.path().join(super::follow::segment_file(block.segment))) {
-                Ok(file) => Some(file),
-                Err(error) if error.kind() == ErrorKind::NotFound => None,
-                Err(error) => return Err(FeedError::Read(error)),
-            };
-            self.open.insert(block.segment, file);
-        }
-        let Some(Some(file)) = self.open.get(&block.segment) else { return Ok(None) };
-        let mut text = vec![0; usize::try_from(block.end - block.offset).unwrap_or(0)];
-        match file.read_exact_at(&mut text, block.offset) {
-            Ok(()) => {}
-            // It was cut; the one who follows the log will notice.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
-            Err(error) => return Err(FeedError::Read(error)),
-        }
-        let text = Arc::new(text);
+        let bytes = block.end - block.offset;
+        let text = match self.source.read_part(&segment_file(block.segment), block.offset, bytes) {
+            // If it was cut, the one who follows the log will notice.
+            Ok(text) if (text.len() as u64) < bytes => return Ok(None),
+            Ok(text) => Arc::new(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(AuditError::Storage { doing: "read", error }.into()),
+        };
         self.last = Some((key, text.clone()));
         Ok(Some(text))
     }
@@ -306,8 +289,8 @@ struct Sent<'a> {
 }
 
 /// A record as it is sent: with its whole body, unless that is large.
-pub(super) fn as_sent(record: &Record<'_>, folder: &Folder, bodies: &mut Bodies) -> String {
-    let whole = whole_body(record, folder, bodies);
+pub(super) fn as_sent(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> String {
+    let whole = whole_body(record, source, bodies);
     let sent = Sent {
         seq: record.seq,
         at: &record.time,
@@ -324,11 +307,11 @@ pub(super) fn as_sent(record: &Record<'_>, folder: &Folder, bodies: &mut Bodies)
 }
 
 /// A body that does not stand in the line as a whole, if it is there as recorded and not too large.
-fn whole_body(record: &Record<'_>, folder: &Folder, bodies: &mut Bodies) -> Option<Box<RawValue>> {
+fn whole_body(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> Option<Box<RawValue>> {
     if record.body_bytes() > WHOLE {
         return None;
     }
-    match bodies.read(record, folder).ok()? {
+    match bodies.read(record, source).ok()? {
         Body::Whole(Cow::Owned(whole)) if whole.len() as u64 <= WHOLE => RawValue::from_string(whole).ok(),
         Body::Whole(_) | Body::Erased { .. } | Body::Withheld { .. } => None,
     }

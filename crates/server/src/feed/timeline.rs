@@ -1,8 +1,10 @@
 //! The course of a session: its events, each with what the hooks made of it.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use amplifier_audit::{Emissions, Kind, Record, RecordFilter, RecordedApproval, RecordedEmission, StrayRecord, Traced};
+use amplifier_core::text::truncate_bytes;
 use serde_json::Value;
 
 use super::forms::{Ended, HookSaid, Injected, OpenQuestion, Timeline, TimelineItem, Told};
@@ -33,7 +35,7 @@ impl Shared {
         loop {
             let read_to = self.scan(&ready, from, |record| {
                 runs.see(record);
-                match emissions.see(record, &self.folder) {
+                match emissions.see(record, &*self.source) {
                     Ok(traced) => {
                         items.extend(traced.into_iter().filter_map(|traced| item(traced, &runs)));
                         if items.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -212,11 +214,8 @@ fn shortened(value: Value, cut: &mut bool) -> Value {
     }
 }
 
-fn text(mut text: String, cut: &mut bool) -> String {
-    if text.len() > LONGEST {
-        *cut = true;
-        text.truncate(text.floor_char_boundary(LONGEST));
-        text.push('…');
-    }
-    text
+fn text(text: String, cut: &mut bool) -> String {
+    let short = truncate_bytes(&text, LONGEST);
+    *cut |= matches!(short, Cow::Owned(_));
+    short.into_owned()
 }

@@ -48,16 +48,29 @@ impl Tail {
         let mut bodies = Bodies::new();
         let folder = Folder::new(reader.folder().path());
         let matches = self.filter.compile();
-        let kept = |record: &Record<'_>| Ok(matches(record, &folder)?.then(|| record.line().to_owned()));
+        // The log that is shown, and the number of the next record.
+        let mut shown = (String::new(), 0);
+        let kept = |record: &Record<'_>| {
+            // Segments come in reverse order.
+            shown = (record.log.to_string(), shown.1.max(record.seq + 1));
+            Ok(matches(record, &folder)?.then(|| record.line().to_owned()))
+        };
         for line in reader.last(self.last, kept)? {
             writeln!(out, "{}", form.line_of(&line, &mut bodies, &folder)?)?;
         }
         out.flush()?;
         let Some(interrupted) = interrupted else { return Ok(ExitCode::SUCCESS) };
         while interrupted.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-            reader.advance(|record| match matches(record, &folder)? {
-                true => Ok(writeln!(out, "{}", form.line(record, &mut bodies, &folder)?)?),
-                false => Ok(()),
+            reader.advance(|record| {
+                // A log whose end was written again is read from its beginning.
+                if record.log == shown.0 && record.seq < shown.1 {
+                    return Ok(());
+                }
+                shown = (record.log.to_string(), record.seq + 1);
+                match matches(record, &folder)? {
+                    true => Ok(writeln!(out, "{}", form.line(record, &mut bodies, &folder)?)?),
+                    false => Ok(()),
+                }
             })?;
             out.flush()?;
         }
