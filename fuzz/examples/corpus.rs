@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::{Hash, Log, LogOptions, SigningKey};
-use amplifier_core::{AuditEntry, AuditRecord, Level, TOOL_POST, TOOL_PRE};
+use amplifier_core::{AuditEntry, AuditRecord, Level, TOOL_POST, TOOL_PRE, IntentEntry, MessageEntry, OutcomeEntry};
 use amplifier_fuzz::{EVERY, Files, Input, Memory, Mode, key, next_key, segments, split_notes};
 
 fn main() {
@@ -56,22 +56,22 @@ fn usual(options: LogOptions) -> LogOptions {
 }
 
 fn record(session: Option<&str>, turn: u64, entry: AuditEntry) -> AuditRecord {
-    let event = if matches!(entry, AuditEntry::Outcome { .. }) { TOOL_POST.name() } else { TOOL_PRE.name() };
+    let event = if matches!(entry, AuditEntry::Outcome(_)) { TOOL_POST.name() } else { TOOL_PRE.name() };
     AuditRecord { at: SystemTime::now(), session: session.map(str::to_owned), turn, event, entry }
 }
 
 fn message(log: &Log, text: &str) {
-    let entry = AuditEntry::Message { shown: true, source: "m".into(), level: Level::Info, text: text.into() };
+    let entry = AuditEntry::Message(MessageEntry { shown: true, source: "m".into(), level: Level::Info, text: text.into() });
     log.take(&record(None, 0, entry)).unwrap();
 }
 
 fn intent(log: &Log, session: &str, call: &str) {
-    let entry = AuditEntry::Intent { digest: None, tool_call_id: Some(call.into()) };
+    let entry = AuditEntry::Intent(IntentEntry { digest: None, tool_call_id: Some(call.into()) });
     log.take(&record(Some(session), 1, entry)).unwrap();
 }
 
 fn outcome(log: &Log, session: &str, call: &str) {
-    let entry = AuditEntry::Outcome { success: Some(true), tool_call_id: Some(call.into()) };
+    let entry = AuditEntry::Outcome(OutcomeEntry { success: Some(true), tool_call_id: Some(call.into()) });
     log.take(&record(Some(session), 1, entry)).unwrap();
 }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
 use amplifier_audit::{Durability, Hash, Log, Verifier};
-use amplifier_core::{AuditEntry, AuditLog, AuditRecord, TOOL_PRE, data};
+use amplifier_core::{AuditEntry, AuditLog, AuditRecord, DecisionKind, EventEntry, TOOL_PRE, data};
 use futures::channel::oneshot;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -112,7 +112,12 @@ fn record(number: u64) -> AuditRecord {
         "tool_name": "Write", "tool_call_id": format!("call-{number}"), "session_id": "bench",
         "tool_input": { "file_path": "src/main.rs", "content": "fn main() {}" },
     };
-    let entry = AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None };
+    let entry = AuditEntry::Event(EventEntry {
+        data: data.into(),
+        decision: DecisionKind::Continue,
+        denied_by: None,
+        reason: None,
+    });
     AuditRecord { at: SystemTime::now(), session: Some("bench".to_owned()), turn: 1, event: TOOL_PRE.name(), entry }
 }
 

@@ -10,8 +10,8 @@ use amplifier_agent::Session;
 use amplifier_agent::provider::{Answer, Script, Scripted};
 use amplifier_agent::tool::{self, Workspace};
 use amplifier_core::{
-    Answer as Given, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, AuditEntry, COMPARED_WITH,
-    EventData, HookRegistry, HookResult, MemoryAudit, TOOL_PRE,
+    ApprovalAnswer as Given, ApprovalError, ApprovalRequest, ApprovalRequestEntry, ApprovalRules, ApprovalSystem,
+    AuditEntry, COMPARED_WITH, EventData, EventEntry, HookRegistry, HookResult, IntentEntry, MemoryAudit, TOOL_PRE,
 };
 use serde_json::{Value, json};
 
@@ -212,11 +212,13 @@ async fn without_a_question_files_are_written_as_they_are_found() {
     assert_eq!((came.asked.len(), came.file("notes.txt").unwrap().as_str()), (0, "mine\n"));
     let records = came.audit.records();
     let seen = records.iter().filter_map(|record| match &record.entry {
-        AuditEntry::Intent { digest, .. } if record.event == TOOL_PRE.name() => *digest,
+        AuditEntry::Intent(IntentEntry { digest, .. }) if record.event == TOOL_PRE.name() => *digest,
         _ => None,
     });
     let data = records.iter().find_map(|record| match &record.entry {
-        AuditEntry::Event { data, .. } if record.event == TOOL_PRE.name() => Some(data.clone()),
+        AuditEntry::Event(EventEntry { data, .. }) if record.event == TOOL_PRE.name() => {
+            data.to_map().map(EventData::from)
+        }
         _ => None,
     });
     assert_eq!(seen.collect::<Vec<_>>(), [data.unwrap().digest().unwrap()]);
@@ -237,9 +239,11 @@ async fn the_digest_of_a_request_covers_what_its_preview_was_compared_with() {
     let (mut event, mut requested, mut intent) = (None, None, None);
     for record in came.audit.records().into_iter().filter(|record| record.event == TOOL_PRE.name()) {
         match record.entry {
-            AuditEntry::Event { data, .. } => event = Some(data),
-            AuditEntry::ApprovalRequest { digest, compared_with, .. } => requested = Some((digest, compared_with)),
-            AuditEntry::Intent { digest, .. } => intent = digest,
+            AuditEntry::Event(EventEntry { data, .. }) => event = data.to_map().map(EventData::from),
+            AuditEntry::ApprovalRequest(ApprovalRequestEntry { digest, compared_with, .. }) => {
+                requested = Some((digest, compared_with))
+            }
+            AuditEntry::Intent(IntentEntry { digest, .. }) => intent = digest,
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! What a log says about one emission of an event.
 
-use amplifier_core::Answerer;
+use amplifier_core::{Actor, DecisionBasis, FailureEntry, HookReportEntry, InjectionEntry, MessageEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -94,12 +94,12 @@ pub struct RecordedApproval {
     /// Whether it was allowed; none if the log does not say.
     pub granted: Option<bool>,
     /// What that rests on: `answer`, `rule`, `remembered`, `timeout`, …
-    pub basis: Option<String>,
+    pub basis: Option<DecisionBasis>,
     /// The same in words.
     pub reason: Option<String>,
     /// Who answered, where somebody did and that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<Answerer>,
+    pub by: Option<Actor>,
     /// When it was decided.
     #[serde(skip)]
     pub decided_at: Option<String>,
@@ -110,6 +110,9 @@ pub struct RecordedApproval {
     pub waited_ms: Option<u64>,
     /// An answer that came too late.
     pub late_answer: Option<String>,
+    /// The approver who gave it, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_answer_by: Option<Actor>,
 }
 
 /// What a hook told the agent.
@@ -209,5 +212,38 @@ impl RecordedEmission {
     /// Whether a hook is still waiting for what it asked for.
     pub(crate) fn is_waiting(&self) -> bool {
         self.approvals.iter().any(|approval| approval.granted.is_none())
+    }
+}
+
+impl From<HookReportEntry> for RecordedReport {
+    fn from(HookReportEntry { hook, answer, took, reason, error, suppressed_output }: HookReportEntry) -> Self {
+        let took_ns = took.as_nanos().try_into().unwrap_or(u64::MAX);
+        Self { hook, answer: answer.as_str().to_owned(), took_ns, reason, error, suppressed_output }
+    }
+}
+
+impl From<InjectionEntry> for RecordedInjection {
+    fn from(InjectionEntry { hook, role, placement, bytes, tokens, status, text }: InjectionEntry) -> Self {
+        Self {
+            hook,
+            role: role.as_str().to_owned(),
+            placement: placement.as_str().to_owned(),
+            bytes: bytes as u64,
+            tokens: tokens as u64,
+            fate: status.as_str().to_owned(),
+            text,
+        }
+    }
+}
+
+impl From<MessageEntry> for RecordedMessage {
+    fn from(MessageEntry { shown, source, level, text }: MessageEntry) -> Self {
+        Self { shown, source, level: level.as_str().to_owned(), text }
+    }
+}
+
+impl From<FailureEntry> for RecordedFailure {
+    fn from(FailureEntry { part, error }: FailureEntry) -> Self {
+        Self { part: part.into_owned(), error }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use amplifier_core::Answerer;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use amplifier_core::{
+    ApprovalDecision, ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, EventEntry, IntentEntry,
+    LateAnswerEntry, OutcomeEntry, RecordedData,
+};
+use serde_json::Value;
 
 use crate::bodies::Bodies;
 use crate::body::Body;
-use crate::emission::{Kept, RecordedApproval, RecordedEmission, RecordedIntent, StrayRecord};
+use crate::emission::{Kept, RecordedApproval, RecordedEmission, RecordedIntent, RecordedOutcome, StrayRecord};
 use crate::error::AuditError;
 use crate::record::{Kind, Record};
 use crate::redact::has_marker;
@@ -39,43 +39,6 @@ pub enum Traced {
     Emission(Box<RecordedEmission>),
     /// A record that belongs to none.
     Stray(StrayRecord),
-}
-
-#[derive(Deserialize)]
-struct EventBody<'a> {
-    #[serde(borrow)]
-    data: &'a RawValue,
-    decision: String,
-    denied_by: Option<String>,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Request {
-    id: u64,
-    hook: String,
-    prompt: String,
-}
-
-#[derive(Deserialize)]
-struct Decided {
-    id: Option<u64>,
-    hook: String,
-    granted: bool,
-    basis: String,
-    reason: String,
-    by: Option<Answerer>,
-}
-
-#[derive(Deserialize)]
-struct Late {
-    id: u64,
-    answer: String,
-}
-
-#[derive(Deserialize)]
-struct Call {
-    tool_call_id: Option<String>,
 }
 
 impl Emissions {
@@ -161,25 +124,30 @@ fn emission(record: &Record<'_>, body: &Body<'_>) -> RecordedEmission {
         failures: Vec::new(),
         unreadable: 0,
     };
+    let entry = |text: &str| match record.entry(text) {
+        Ok(Some(AuditEntry::Event(event))) => Some(event),
+        _ => None,
+    };
     match body {
         Body::Whole(text) => {
-            if let Ok(EventBody { data, decision, denied_by, reason }) = serde_json::from_str(text) {
-                emission.data = serde_json::from_str::<Map<String, Value>>(data.get()).ok();
-                emission.decision = Some(decision);
+            if let Some(EventEntry { data, decision, denied_by, reason }) = entry(text) {
+                emission.data = data.to_map();
+                emission.decision = Some(decision.as_str().to_owned());
                 emission.denied_by = denied_by;
                 emission.reason = reason;
-                emission.kept = match emission.data {
-                    None => Kept::Withheld,
-                    Some(_) if has_marker(data.get()) => Kept::Redacted,
-                    Some(_) => Kept::Whole,
+                emission.kept = match (&emission.data, data) {
+                    (None, _) => Kept::Withheld,
+                    (Some(_), RecordedData::Text(text)) if has_marker(text.get()) => Kept::Redacted,
+                    (Some(_), _) => Kept::Whole,
                 };
             }
         }
         Body::Erased { .. } => {
             emission.kept = Kept::Erased;
             // Of a request whose first messages were erased, the line still has what was decided.
-            if let Ok(EventBody { decision, denied_by, reason, .. }) = serde_json::from_str(record.body.get()) {
-                (emission.decision, emission.denied_by, emission.reason) = (Some(decision), denied_by, reason);
+            if let Some(EventEntry { decision, denied_by, reason, .. }) = entry(record.body.get()) {
+                let decision = Some(decision.as_str().to_owned());
+                (emission.decision, emission.denied_by, emission.reason) = (decision, denied_by, reason);
             }
         }
         Body::Withheld { .. } => {}
@@ -194,14 +162,16 @@ fn join(open: &mut VecDeque<RecordedEmission>, record: &Record<'_>, body: &Body<
     let Body::Whole(text) = body else {
         return of_event.next_back().map(|emission| emission.unreadable += 1).is_some();
     };
-    match record.kind {
-        Kind::HookReport => add(of_event.next_back(), text, |emission, report| emission.hooks.push(report)),
-        Kind::Injection => add(of_event.next_back(), text, |emission, told| emission.injections.push(told)),
-        Kind::Message => add(of_event.next_back(), text, |emission, told| emission.messages.push(told)),
-        Kind::Failure => add(of_event.next_back(), text, |emission, failure| emission.failures.push(failure)),
-        Kind::Outcome => add(of_event.next_back(), text, |emission, outcome| emission.outcome = Some(outcome)),
-        Kind::Intent => {
-            let Some(Call { tool_call_id }) = read(text) else { return false };
+    let Ok(Some(entry)) = record.entry(text) else { return false };
+    match entry {
+        AuditEntry::HookReport(report) => add(of_event.next_back(), |emission| emission.hooks.push(report.into())),
+        AuditEntry::Injection(told) => add(of_event.next_back(), |emission| emission.injections.push(told.into())),
+        AuditEntry::Message(told) => add(of_event.next_back(), |emission| emission.messages.push(told.into())),
+        AuditEntry::Failure(failure) => add(of_event.next_back(), |emission| emission.failures.push(failure.into())),
+        AuditEntry::Outcome(OutcomeEntry { success, tool_call_id }) => add(of_event.next_back(), |emission| {
+            emission.outcome = Some(RecordedOutcome { success, tool_call_id });
+        }),
+        AuditEntry::Intent(IntentEntry { tool_call_id, .. }) => {
             let is_call = |emission: &RecordedEmission| {
                 let data = emission.data.as_ref();
                 let id = data.and_then(|data| data.get("tool_call_id")).and_then(Value::as_str);
@@ -212,22 +182,21 @@ fn join(open: &mut VecDeque<RecordedEmission>, record: &Record<'_>, body: &Body<
             emission.intent = Some(RecordedIntent { seq: record.seq, digest, tool_call_id, in_doubt: false });
             true
         }
-        Kind::ApprovalRequest => {
-            let Some(Request { id, hook, prompt }) = read(text) else { return false };
+        AuditEntry::ApprovalRequest(ApprovalRequestEntry { id, hook, prompt, .. }) => {
             let Some(emission) = of_event.find(|emission| asks(emission, &hook)) else { return false };
             let asked = Some(record.time.to_string());
             let asked = RecordedApproval { hook, id: Some(id), prompt: Some(prompt), asked, ..Default::default() };
             emission.approvals.push(asked);
             true
         }
-        Kind::ApprovalDecision => read(text).is_some_and(|decided| decide(open, decided, record)),
-        Kind::LateAnswer => {
-            let Some(Late { id, answer }) = read(text) else { return false };
+        AuditEntry::ApprovalDecision(decided) => decide(open, decided, record),
+        AuditEntry::LateAnswer(LateAnswerEntry { id, answer, by, .. }) => {
             let mut approvals = of_event.flat_map(|emission| &mut emission.approvals);
-            let approval = approvals.find(|approval| approval.id == Some(id));
-            approval.map(|approval| approval.late_answer = Some(answer)).is_some()
+            let Some(approval) = approvals.find(|approval| approval.id == Some(id)) else { return false };
+            (approval.late_answer, approval.late_answer_by) = (Some(answer), by);
+            true
         }
-        _ => false,
+        AuditEntry::Event(_) => false,
     }
 }
 
@@ -237,9 +206,10 @@ fn asks(emission: &RecordedEmission, hook: &str) -> bool {
     wanted > emission.approvals.iter().filter(|approval| approval.hook == hook).count()
 }
 
-fn decide(open: &mut VecDeque<RecordedEmission>, decided: Decided, record: &Record<'_>) -> bool {
+fn decide(open: &mut VecDeque<RecordedEmission>, decided: ApprovalDecisionEntry, record: &Record<'_>) -> bool {
     let event = record.event.as_deref().unwrap_or_default();
-    let Decided { id, hook, granted, basis, reason, by } = decided;
+    let ApprovalDecisionEntry { id, hook, decision } = decided;
+    let ApprovalDecision { granted, basis, reason, by, .. } = decision;
     let mut of_event = open.iter_mut().filter(|emission| emission.event == event);
     let approval = match id {
         Some(id) => {
@@ -267,18 +237,8 @@ fn milliseconds(from: &str, to: &str) -> Option<u64> {
     u64::try_from(time(to)?.duration_since(time(from)?).as_millis()).ok()
 }
 
-fn add<T: DeserializeOwned>(
-    emission: Option<&mut RecordedEmission>,
-    text: &str,
-    add: impl FnOnce(&mut RecordedEmission, T),
-) -> bool {
-    let Some((emission, said)) = emission.zip(read(text)) else { return false };
-    add(emission, said);
-    true
-}
-
-fn read<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str(text).ok()
+fn add(emission: Option<&mut RecordedEmission>, add: impl FnOnce(&mut RecordedEmission)) -> bool {
+    emission.map(add).is_some()
 }
 
 fn stray(record: &Record<'_>, body: &Body<'_>) -> StrayRecord {
@@ -293,6 +253,6 @@ fn stray(record: &Record<'_>, body: &Body<'_>) -> StrayRecord {
         turn: record.turn,
         event: record.event.as_deref().map(str::to_owned),
         kind: record.kind,
-        body: read(text).unwrap_or_default(),
+        body: serde_json::from_str(text).unwrap_or_default(),
     }
 }

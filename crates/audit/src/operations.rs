@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
+use amplifier_core::{AuditEntry, IntentEntry, OutcomeEntry};
 
 use crate::record::{Kind, Record};
 use crate::report::InDoubt;
@@ -33,10 +33,6 @@ impl Operations {
         if !matches!(record.kind, Kind::Intent | Kind::Outcome) {
             return;
         }
-        #[derive(Deserialize)]
-        struct Body {
-            tool_call_id: Option<String>,
-        }
         let event = record.event.as_deref().unwrap_or_default();
         let family = match event.split_once(':').map_or("", |(family, _)| family) {
             "tool" => "tool",
@@ -45,7 +41,11 @@ impl Operations {
             "agent" => "agent",
             _ => "operation",
         };
-        let call = record.body::<Body>().ok().and_then(|body| body.tool_call_id);
+        let call = match record.entry(record.body.get()) {
+            Ok(Some(AuditEntry::Intent(IntentEntry { tool_call_id, .. }))) => tool_call_id,
+            Ok(Some(AuditEntry::Outcome(OutcomeEntry { tool_call_id, .. }))) => tool_call_id,
+            _ => None,
+        };
         let operation = Operation {
             session: record.session.as_deref().unwrap_or_default().into(),
             family,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
+use amplifier_core::{AuditEntry, IntentEntry};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::ser::Formatter;
@@ -82,6 +83,23 @@ impl Kind {
     /// The kind with that word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl From<&AuditEntry> for Kind {
+    fn from(entry: &AuditEntry) -> Self {
+        match entry {
+            AuditEntry::Event(_) => Self::Event,
+            AuditEntry::HookReport(_) => Self::HookReport,
+            AuditEntry::ApprovalRequest(_) => Self::ApprovalRequest,
+            AuditEntry::ApprovalDecision(_) => Self::ApprovalDecision,
+            AuditEntry::LateAnswer(_) => Self::LateAnswer,
+            AuditEntry::Injection(_) => Self::Injection,
+            AuditEntry::Message(_) => Self::Message,
+            AuditEntry::Intent(_) => Self::Intent,
+            AuditEntry::Outcome(_) => Self::Outcome,
+            AuditEntry::Failure(_) => Self::Failure,
+        }
     }
 }
 
@@ -217,6 +235,40 @@ impl<'a> Record<'a> {
     /// The line as it stands in the log.
     pub fn line(&self) -> &'a str {
         self.line
+    }
+
+    /// Reads the entry of the record from its whole body; `None` for records about the log itself.
+    ///
+    /// # Errors
+    /// If the text is not the body of an entry of this kind.
+    pub fn entry(&self, body: &str) -> Result<Option<AuditEntry>, Malformed> {
+        fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, Malformed> {
+            serde_json::from_str(body).map_err(|error| Malformed::Unreadable(error.to_string()))
+        }
+        Ok(Some(match self.kind {
+            Kind::Event => AuditEntry::Event(read(body)?),
+            Kind::HookReport => AuditEntry::HookReport(read(body)?),
+            Kind::ApprovalRequest => AuditEntry::ApprovalRequest(read(body)?),
+            Kind::ApprovalDecision => AuditEntry::ApprovalDecision(read(body)?),
+            Kind::LateAnswer => AuditEntry::LateAnswer(read(body)?),
+            Kind::Injection => AuditEntry::Injection(read(body)?),
+            Kind::Message => AuditEntry::Message(read(body)?),
+            Kind::Intent => {
+                let digest = self.digest.as_deref().and_then(|digest| digest.parse().ok());
+                AuditEntry::Intent(IntentEntry { digest, ..read(body)? })
+            }
+            Kind::Outcome => AuditEntry::Outcome(read(body)?),
+            Kind::Failure => AuditEntry::Failure(read(body)?),
+            Kind::Genesis
+            | Kind::Segment
+            | Kind::Checkpoint
+            | Kind::KeyRotation
+            | Kind::PolicyChange
+            | Kind::Gap
+            | Kind::Recovery
+            | Kind::Breach
+            | Kind::Seal => return Ok(None),
+        }))
     }
 
     /// The body, read as that type.

@@ -1,10 +1,9 @@
 //! Statistics of a log.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use amplifier_core::{Answers, EventName};
-use serde::{Deserialize, Serialize};
+use amplifier_core::{Answers, AuditEntry, DecisionKind, EventName};
+use serde::Serialize;
 
 use crate::body::{Body, stored_body};
 use crate::error::AuditError;
@@ -92,31 +91,17 @@ pub enum RecordedDecision {
 impl RecordedDecision {
     /// Reads the decision from the whole body of a record; `None` if the record holds no decision.
     pub fn from_body(record: &Record<'_>, body: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct EventBody<'a> {
-            #[serde(borrow)]
-            decision: Cow<'a, str>,
-        }
-        #[derive(Deserialize)]
-        struct ApprovalBody {
-            granted: bool,
-        }
-        match record.kind {
-            Kind::Event => {
-                let EventBody { decision } = serde_json::from_str(body).ok()?;
-                Some(match &*decision {
-                    "deny" if !is_observed(record.event.as_deref()?) => Self::Denied,
-                    "ask_user" => Self::Asked,
-                    "cancelled" => Self::Cancelled,
-                    _ => Self::Allowed,
-                })
-            }
-            Kind::ApprovalDecision => {
-                let ApprovalBody { granted } = serde_json::from_str(body).ok()?;
-                Some(if granted { Self::Granted } else { Self::Refused })
-            }
-            _ => None,
-        }
+        Some(match record.entry(body).ok()?? {
+            AuditEntry::Event(event) => match event.decision {
+                DecisionKind::Deny if !is_observed(record.event.as_deref()?) => Self::Denied,
+                DecisionKind::AskUser => Self::Asked,
+                DecisionKind::Cancelled => Self::Cancelled,
+                _ => Self::Allowed,
+            },
+            AuditEntry::ApprovalDecision(approval) if approval.decision.granted => Self::Granted,
+            AuditEntry::ApprovalDecision(_) => Self::Refused,
+            _ => return None,
+        })
     }
 
     /// Reads the decision of a record, also from a body in a file of its own; `None` if the record holds none, or it was erased.
@@ -185,12 +170,11 @@ impl Statistics {
         if record.kind == Kind::HookReport
             && let Body::Whole(body) = stored_body(record, storage)?
         {
-            #[derive(Deserialize)]
-            struct Report<'a> {
-                #[serde(borrow)]
-                hook: Cow<'a, str>,
-            }
-            add(&mut self.hooks, serde_json::from_str::<Report<'_>>(&body).as_ref().map_or("-", |report| &report.hook));
+            let report = match record.entry(&body) {
+                Ok(Some(AuditEntry::HookReport(report))) => Some(report),
+                _ => None,
+            };
+            add(&mut self.hooks, report.as_ref().map_or("-", |report| &report.hook));
         }
         if let Some(decision) = RecordedDecision::read(record, storage)? {
             self.decided.count(decision);

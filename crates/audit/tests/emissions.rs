@@ -7,7 +7,11 @@ use std::time::{Duration, SystemTime};
 use amplifier_audit::{
     Emissions, Folder, Kept, Log, Operations, RecordedEmission, StrayRecord, Traced, has_marker, read_records,
 };
-use amplifier_core::{Answerer, AuditEntry, AuditRecord, EventData, EventName, Level, TOOL_PRE, data};
+use amplifier_core::{
+    ActionKind, Actor, ApprovalDecision, ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, AuditRecord,
+    DecisionBasis, DecisionKind, EventData, EventEntry, EventName, HookReportEntry, IntentEntry, Level, MessageEntry,
+    OutcomeEntry, TOOL_PRE, data,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -17,12 +21,20 @@ fn record(event: &str, entry: AuditEntry) -> AuditRecord {
 }
 
 fn event(name: &str, data: EventData) -> AuditRecord {
-    record(name, AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None })
+    record(
+        name,
+        AuditEntry::Event(EventEntry {
+            data: data.into(),
+            decision: DecisionKind::Continue,
+            denied_by: None,
+            reason: None,
+        }),
+    )
 }
 
 fn message(name: &str, text: &str) -> AuditRecord {
     let (source, text) = ("hook:x".to_owned(), text.to_owned());
-    record(name, AuditEntry::Message { shown: true, source, level: Level::Info, text })
+    record(name, AuditEntry::Message(MessageEntry { shown: true, source, level: Level::Info, text }))
 }
 
 fn log(records: &[AuditRecord]) -> TempDir {
@@ -115,8 +127,9 @@ fn found_in_order(found: &[RecordedEmission]) -> Vec<u64> {
 #[test]
 fn operations_without_an_outcome_are_in_doubt() {
     let call = |id: &str| Some(id.to_owned());
-    let intent = |id| record(TOOL_PRE.name().as_str(), AuditEntry::Intent { digest: None, tool_call_id: call(id) });
-    let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: call("a") };
+    let intent =
+        |id| record(TOOL_PRE.name().as_str(), AuditEntry::Intent(IntentEntry { digest: None, tool_call_id: call(id) }));
+    let outcome = AuditEntry::Outcome(OutcomeEntry { success: Some(true), tool_call_id: call("a") });
     let folder = log(&[intent("a"), intent("b"), record("tool:post", outcome)]);
     let mut operations = Operations::new();
     read_records(&Folder::new(folder.path().join("audit")), |record| {
@@ -138,15 +151,15 @@ fn only_whole_markers_count_as_such() {
 
 #[test]
 fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
-    let report = AuditEntry::HookReport {
+    let report = AuditEntry::HookReport(HookReportEntry {
         hook: "guard".to_owned(),
-        answer: "ask_user",
+        answer: ActionKind::AskUser,
         took: Duration::ZERO,
         reason: None,
         error: None,
         suppressed_output: false,
-    };
-    let request = AuditEntry::ApprovalRequest {
+    });
+    let request = AuditEntry::ApprovalRequest(ApprovalRequestEntry {
         id: 1,
         hook: "guard".to_owned(),
         prompt: "Sure?".to_owned(),
@@ -156,22 +169,28 @@ fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
         digest: data! {}.digest().unwrap(),
         changed_after_asking: false,
         compared_with: None,
-    };
-    let decision = AuditEntry::ApprovalDecision {
+    });
+    let decision = AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
         id: Some(1),
         hook: "guard".to_owned(),
-        granted: true,
-        basis: "answer",
-        reason: "User allowed: Sure?".to_owned(),
-        by: Some(Answerer { name: "ann".to_owned(), via: "console".to_owned() }),
-    };
-    let ask = AuditEntry::Event { data: data! {}, decision: "ask_user", denied_by: None, reason: None };
+        decision: ApprovalDecision {
+            by: Some(Actor::new("ann", "console")),
+            ..ApprovalDecision::new(true, DecisionBasis::Answer, "User allowed: Sure?")
+        },
+    });
+    let ask = AuditEntry::Event(EventEntry {
+        data: data! {}.into(),
+        decision: DecisionKind::AskUser,
+        denied_by: None,
+        reason: None,
+    });
     let mut records = vec![record("tool:pre", ask), record("tool:pre", report), record("tool:pre", request)];
     records.extend((0..30).map(|n| event("tool:post", data! { "n": n })));
     records.push(AuditRecord { at: SystemTime::UNIX_EPOCH + Duration::from_secs(5), ..record("tool:pre", decision) });
     let (found, _) = traced(&log(&records));
     let approval = &found[0].approvals[0];
     assert_eq!(approval.by.as_ref().map(|by| (by.name.as_str(), by.via.as_str())), Some(("ann", "console")));
-    let decided = (approval.granted, approval.basis.as_deref(), approval.waited_ms, approval.prompt.as_deref());
+    let decided =
+        (approval.granted, approval.basis.map(DecisionBasis::as_str), approval.waited_ms, approval.prompt.as_deref());
     assert_eq!((found.len(), decided), (31, (Some(true), Some("answer"), Some(5000), Some("Sure?"))));
 }

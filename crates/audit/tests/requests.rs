@@ -15,7 +15,7 @@ use amplifier_audit::{
     Bodies, Body, Durability, Emissions, Folder, Kept, Kind, Log, LogOptions, Record, SigningKey, Storage, Traced,
     Verifier, has_marker, read_records,
 };
-use amplifier_core::{AuditEntry, AuditRecord, PROVIDER_REQUEST};
+use amplifier_core::{AuditEntry, AuditRecord, DecisionKind, EventData, EventEntry, PROVIDER_REQUEST};
 use common::disk::{Disk, Fault, Left};
 use common::{Place, message};
 use proptest::prelude::*;
@@ -23,8 +23,13 @@ use serde_json::{Value, json};
 
 /// A request with these messages.
 fn request(session: &str, data: &Value) -> AuditRecord {
-    let data = data.as_object().cloned().unwrap().into();
-    let entry = AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None };
+    let data = EventData::from(data.as_object().cloned().unwrap());
+    let entry = AuditEntry::Event(EventEntry {
+        data: data.into(),
+        decision: DecisionKind::Continue,
+        denied_by: None,
+        reason: None,
+    });
     AuditRecord {
         at: SystemTime::now(),
         session: Some(session.to_owned()),

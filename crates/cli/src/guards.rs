@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError,
     TOOL_PRE, ToolPre,
 };
 use amplifier_modules::shell::{Analysis, analyse};
@@ -87,7 +87,7 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
 pub struct NobodyIsAsked;
 
 impl ApprovalSystem for NobodyIsAsked {
-    async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         Err(ApprovalError::Failed("nobody is asked, because `approvals` is `deny`".into()))
     }
 }

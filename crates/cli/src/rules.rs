@@ -8,9 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
-use amplifier_core::{Answerer, ApprovalRules, PortError, RuleSource, ToolDefinition};
+use amplifier_core::{Actor, ApprovalRule, ApprovalRuleSource, ApprovalRules, PortError, RuleScope, ToolDefinition};
 use amplifier_process::files::{read_regular, read_regular_text};
-use amplifier_server::hub::{Kept, KeptRule, RuleBook};
+use amplifier_server::hub::{Kept, RuleBook};
 use amplifier_server::wire::Unreadable;
 use anyhow::{Context, Result, bail};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -63,7 +63,7 @@ impl InForce {
     }
 }
 
-impl RuleSource for InForce {
+impl ApprovalRuleSource for InForce {
     async fn in_force(&self) -> Result<ApprovalRules, PortError> {
         let rules = self.clone();
         // A file that cannot be read may hold a no.
@@ -170,8 +170,8 @@ impl Rules {
     ///
     /// # Errors
     /// If that cannot be recorded or written.
-    pub fn take_back(&self, rule: &KeptRule, by: &Answerer) -> Result<bool> {
-        self.change(rule, by, "revoked", |file, entry| {
+    pub fn take_back(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool> {
+        self.change(rule, Some(by), "revoked", |file, entry| {
             let before = file.rules.len();
             // The others stay in the order that the person gave them.
             file.rules.retain(|known| known != entry);
@@ -179,8 +179,8 @@ impl Rules {
         })
     }
 
-    fn give(&self, rule: &KeptRule, by: &Answerer) -> Result<bool> {
-        self.change(rule, by, "added", |file, entry| {
+    fn give(&self, rule: &ApprovalRule) -> Result<bool> {
+        self.change(rule, rule.by.as_ref(), "added", |file, entry| {
             let is_new = !file.rules.contains(entry);
             if is_new {
                 file.rules.push(entry.clone());
@@ -192,20 +192,20 @@ impl Rules {
     /// Changes a file, while nobody else does. False if there is nothing to change.
     fn change(
         &self,
-        rule: &KeptRule,
-        by: &Answerer,
+        rule: &ApprovalRule,
+        by: Option<&Actor>,
         word: &str,
         change: impl FnOnce(&mut RuleFile, &(String, String)) -> bool,
     ) -> Result<bool> {
         let _lock = self.lock()?;
-        let KeptRule { project, hook, pattern, allows } = rule;
+        let project = &rule.project;
         let name = match project {
             None => self.home.approval_rules(),
             Some(project) => self.of_project(Path::new(project))?,
         };
         let project_path = project.as_ref().map(PathBuf::from);
         let mut file = RuleFile::read(name.clone(), project_path).with_context(|| named(&name))?;
-        let entry = (format!("{hook}:{pattern}"), if *allows { "allow" } else { "deny" }.to_owned());
+        let entry = (rule.written(), rule.decision.to_string());
         if !change(&mut file, &entry) {
             return Ok(false);
         }
@@ -274,11 +274,11 @@ impl RuleBook for Rules {
         all
     }
 
-    fn add(&self, rule: &KeptRule, by: &Answerer) -> Result<(), String> {
-        self.give(rule, by).map(drop).map_err(words)
+    fn add(&self, rule: &ApprovalRule) -> Result<(), String> {
+        self.give(rule).map(drop).map_err(words)
     }
 
-    fn revoke(&self, rule: &KeptRule, by: &Answerer) -> Result<bool, String> {
+    fn revoke(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool, String> {
         self.take_back(rule, by).map_err(words)
     }
 
@@ -288,16 +288,17 @@ impl RuleBook for Rules {
 }
 
 /// A rule as it stands in a file.
-pub fn kept(project: Option<&Path>, rule: &str, decision: &str) -> Option<KeptRule> {
+pub fn kept(project: Option<&Path>, rule: &str, decision: &str) -> Option<ApprovalRule> {
     let (hook, pattern) = rule.split_once(':')?;
     let project = project.map(|project| project.to_string_lossy().into_owned());
-    Some(KeptRule { project, hook: hook.to_owned(), pattern: pattern.to_owned(), allows: decision == "allow" })
+    let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
+    Some(ApprovalRule { scope, project, ..ApprovalRule::new(hook, pattern, decision.parse().ok()?) })
 }
 
 /// Who sits at the terminal, as the system knows.
-pub fn person() -> Answerer {
+pub fn person() -> Actor {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".to_owned());
-    Answerer { name, via: "terminal".to_owned() }
+    Actor { name, via: "terminal".to_owned() }
 }
 
 /// The folder with the answers for a project.

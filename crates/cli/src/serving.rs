@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use amplifier_agent::{Cancel, Session};
 use amplifier_audit::Log;
-use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use amplifier_server::Hub;
 use amplifier_server::hub::Command;
 use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET, is_open};
@@ -145,7 +145,7 @@ impl Several {
 impl ApprovalSystem for Several {
     /// # Cancel safety
     /// As that of the terminal.
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let elsewhere = async {
             match self.participant.request_approval(request.clone()).await {
                 Ok(answer) => answer,

@@ -10,7 +10,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::{FileAnchor, Log, LogOptions, SigningKey, Verifier};
-use amplifier_core::{Answerer, AuditEntry, AuditRecord, EventName, Level, TOOL_POST, TOOL_PRE, data};
+use amplifier_core::{
+    ActionKind, Actor, ApprovalDecision, ApprovalDecisionEntry, AuditEntry, AuditRecord, DecisionBasis, DecisionKind,
+    EventEntry, EventName, HookReportEntry, IntentEntry, Level, MessageEntry, OutcomeEntry, TOOL_POST, TOOL_PRE, data,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -92,34 +95,36 @@ fn record(second: u64, session: &str, event: EventName, entry: AuditEntry) -> Au
 }
 
 fn message(second: u64, session: &str, text: &str) -> AuditRecord {
-    let entry = AuditEntry::Message {
+    let entry = AuditEntry::Message(MessageEntry {
         shown: true,
         source: "hook:greeter".to_owned(),
         level: Level::Info,
         text: text.to_owned(),
-    };
+    });
     record(second, session, TOOL_PRE.name(), entry)
 }
 
-fn report(second: u64, session: &str, hook: &str, answer: &'static str) -> AuditRecord {
-    let entry = AuditEntry::HookReport {
+fn report(second: u64, session: &str, hook: &str, answer: &str) -> AuditRecord {
+    let answer = answer.parse().unwrap();
+    let entry = AuditEntry::HookReport(HookReportEntry {
         hook: hook.to_owned(),
         answer,
         took: Duration::from_millis(2),
-        reason: (answer == "deny").then(|| "no rm".to_owned()),
+        reason: (answer == ActionKind::Deny).then(|| "no rm".to_owned()),
         error: None,
         suppressed_output: false,
-    };
+    });
     record(second, session, TOOL_PRE.name(), entry)
 }
 
-fn event(second: u64, session: &str, decision: &'static str, denied_by: Option<&str>) -> AuditRecord {
-    let entry = AuditEntry::Event {
-        data: data! { "tool_name": "Bash" },
+fn event(second: u64, session: &str, decision: &str, denied_by: Option<&str>) -> AuditRecord {
+    let decision = decision.parse().unwrap();
+    let entry = AuditEntry::Event(EventEntry {
+        data: data! { "tool_name": "Bash" }.into(),
         decision,
         denied_by: denied_by.map(str::to_owned),
         reason: denied_by.map(|_| "no rm".to_owned()),
-    };
+    });
     record(second, session, TOOL_PRE.name(), entry)
 }
 
@@ -127,8 +132,8 @@ fn event(second: u64, session: &str, decision: &'static str, denied_by: Option<&
 fn sample() -> Place {
     let place = Place::new();
     let log = place.options().anchor(FileAnchor::new(place.at("anchored"))).open().unwrap();
-    let intent = AuditEntry::Intent { digest: None, tool_call_id: Some("call-1".to_owned()) };
-    let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: Some("call-1".to_owned()) };
+    let intent = AuditEntry::Intent(IntentEntry { digest: None, tool_call_id: Some("call-1".to_owned()) });
+    let outcome = AuditEntry::Outcome(OutcomeEntry { success: Some(true), tool_call_id: Some("call-1".to_owned()) });
     for record in [
         event(10, "s-1", "continue", None),
         report(11, "s-1", "guard", "continue"),
@@ -194,7 +199,12 @@ fn an_event_pattern_finds_the_records_that_a_hook_with_that_pattern_receives() {
     let place = Place::new();
     let log = place.options().open().unwrap();
     for (second, name) in ["error:tool", "context:pre-compact", "prompt:submit"].into_iter().enumerate() {
-        let entry = AuditEntry::Event { data: data! {}, decision: "continue", denied_by: None, reason: None };
+        let entry = AuditEntry::Event(EventEntry {
+            data: data! {}.into(),
+            decision: DecisionKind::Continue,
+            denied_by: None,
+            reason: None,
+        });
         log.take(&record(second as u64, "s-1", name.parse().unwrap(), entry)).unwrap();
     }
     log.close().unwrap();
@@ -215,12 +225,12 @@ fn the_hook_that_denied_a_large_operation_is_found() {
     let place = Place::new();
     let log = place.options().open().unwrap();
     for (second, by) in [(1, "guard"), (2, "other")] {
-        let entry = AuditEntry::Event {
-            data: data! { "tool_name": "Write", "tool_input": { "content": "x".repeat(100_000) } },
-            decision: "deny",
+        let entry = AuditEntry::Event(EventEntry {
+            data: data! { "tool_name": "Write", "tool_input": { "content": "x".repeat(100_000) } }.into(),
+            decision: DecisionKind::Deny,
             denied_by: Some(by.to_owned()),
             reason: Some("too large".to_owned()),
-        };
+        });
         log.take(&record(second, "s-1", TOOL_PRE.name(), entry)).unwrap();
     }
     log.close().unwrap();
@@ -495,21 +505,25 @@ fn decisions_count_by_what_they_say_wherever_they_are_stored() {
     let event = |name: &str, decision, by: Option<&str>| {
         let data = data! { "tool_name": "Write", "text": large.clone() };
         let denied_by = by.map(str::to_owned);
-        (name.to_owned(), AuditEntry::Event { data, decision, denied_by, reason: None })
+        (name.to_owned(), AuditEntry::Event(EventEntry { data: data.into(), decision, denied_by, reason: None }))
     };
     let decided = |hook: &str, granted| {
         let (hook, reason) = (hook.to_owned(), large.clone());
         (
             "tool:pre".to_owned(),
-            AuditEntry::ApprovalDecision { id: None, hook, granted, basis: "rule", reason, by: None },
+            AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
+                id: None,
+                hook,
+                decision: ApprovalDecision::new(granted, DecisionBasis::Rule, reason),
+            }),
         )
     };
     let entries = [
-        event("tool:pre", "deny", Some("guard")),
-        event("prompt:complete", "deny", Some("guard")),
-        event("tool:pre", "ask_user", None),
+        event("tool:pre", DecisionKind::Deny, Some("guard")),
+        event("prompt:complete", DecisionKind::Deny, Some("guard")),
+        event("tool:pre", DecisionKind::AskUser, None),
         decided("guard", true),
-        event("tool:pre", "ask_user", None),
+        event("tool:pre", DecisionKind::AskUser, None),
         decided("guard", false),
     ];
     for (second, (name, entry)) in entries.into_iter().enumerate() {
@@ -527,7 +541,8 @@ fn a_denial_at_an_event_that_only_observes_is_shown_as_too_late() {
     let place = Place::new();
     let log = place.options().open().unwrap();
     let (data, denied_by) = (data! {}, Some("guard".to_owned()));
-    let entry = AuditEntry::Event { data, decision: "deny", denied_by, reason: None };
+    let entry =
+        AuditEntry::Event(EventEntry { data: data.into(), decision: DecisionKind::Deny, denied_by, reason: None });
     log.take(&record(1, "s-1", "prompt:complete".parse().unwrap(), entry)).unwrap();
     log.close().unwrap();
     let shown = place.audit("show", &["--kind", "event"]).fine();
@@ -815,14 +830,14 @@ fn what_is_too_large_for_the_log_is_exported_and_what_was_erased_is_said_to_be()
     let place = Place::new();
     let log = place.options().open().unwrap();
     let question = "x".repeat(20_000);
-    let decision = AuditEntry::ApprovalDecision {
+    let decision = AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
         id: Some(7),
         hook: "guard".to_owned(),
-        granted: true,
-        basis: "answer",
-        reason: format!("User allowed: {question}"),
-        by: Some(Answerer { name: "ann".to_owned(), via: "console".to_owned() }),
-    };
+        decision: ApprovalDecision {
+            by: Some(Actor::new("ann", "console")),
+            ..ApprovalDecision::new(true, DecisionBasis::Answer, format!("User allowed: {question}"))
+        },
+    });
     log.take(&record(1, "s-1", TOOL_PRE.name(), decision)).unwrap();
     log.close().unwrap();
     let export =

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::Log;
-use amplifier_core::{AuditEntry, AuditRecord, TOOL_PRE, data};
+use amplifier_core::{ActionKind, AuditEntry, AuditRecord, EventEntry, HookReportEntry, TOOL_PRE, data};
 use common::{Place, Ran};
 use serde_json::{Value, json};
 
@@ -246,10 +246,11 @@ secrets taken out: 1 event; a rule may have seen something else there
     assert_eq!((ran.code, summary(&ran).as_str()), (1, expected), "{}", ran.error);
 }
 
-fn call(second: u64, session: &str, command: &str, decision: &'static str) -> AuditRecord {
+fn call(second: u64, session: &str, command: &str, decision: &str) -> AuditRecord {
+    let decision = decision.parse().unwrap();
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
     let data = data! { "tool_name": "Read", "tool_input": { "file_path": command } };
-    let entry = AuditEntry::Event { data, decision, denied_by: None, reason: None };
+    let entry = AuditEntry::Event(EventEntry { data: data.into(), decision, denied_by: None, reason: None });
     AuditRecord { at, session: Some(session.to_owned()), turn: 1, event: TOOL_PRE.name(), entry }
 }
 
@@ -292,14 +293,14 @@ fn rules_see_the_time_of_the_record() {
 
 #[test]
 fn what_was_changed_or_given_up_before_it_was_recorded_is_not_compared() {
-    let report = AuditEntry::HookReport {
+    let report = AuditEntry::HookReport(HookReportEntry {
         hook: "tidy".to_owned(),
-        answer: "modify",
+        answer: ActionKind::Modify,
         took: Duration::ZERO,
         reason: None,
         error: None,
         suppressed_output: false,
-    };
+    });
     let place = log(&[
         call(1, "s-1", "given up", "cancelled"),
         call(2, "s-1", "changed", "modify"),

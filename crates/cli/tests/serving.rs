@@ -11,11 +11,11 @@ use amplifier::config::{Config, Flags};
 use amplifier::home::Home;
 use amplifier::hosting::Hosting;
 use amplifier_audit::Log;
-use amplifier_core::{Answerer, PreviewRow, PreviewRowKind};
-use amplifier_server::hub::{Answering, Command, NewRule};
+use amplifier_core::{Actor, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
+use amplifier_server::hub::{Answering, Command};
 use amplifier_server::link::Door;
 use amplifier_server::trial::{Trial, Tried};
-use amplifier_server::wire::{Approval, Place as Where, Reload, Reloaded, Scope};
+use amplifier_server::wire::{Approval, Place as Where, Reload, Reloaded};
 use amplifier_server::{Host, Hub};
 use serde_json::{Value, json};
 
@@ -37,11 +37,11 @@ async fn asked(hub: &Hub) -> Approval {
     until(|| hub.pending().pop()).await
 }
 
-fn ann() -> Answerer {
-    Answerer { name: "ann".to_owned(), via: "console".to_owned() }
+fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "console".to_owned() }
 }
 
-fn answering(question: &Approval, option: &str, scope: Option<Scope>) -> Answering {
+fn answering(question: &Approval, option: &str, scope: Option<RuleScope>) -> Answering {
     Answering { option: option.to_owned(), nonce: question.nonce.clone(), by: ann(), scope }
 }
 
@@ -75,7 +75,7 @@ async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_ba
     assert_eq!(question.action.body[0].text, "touch made");
     let hooks = until(|| hub.hooks_of(&question.session).filter(|hooks| !hooks.is_empty())).await;
     assert!(hooks.iter().any(|hook| hook["name"] == "confirm"), "{hooks:?}");
-    let decided = hub.answer(&question.id, answering(&question, "Allow once", Some(Scope::Project))).await.unwrap();
+    let decided = hub.answer(&question.id, answering(&question, "Allow once", Some(RuleScope::Project))).await.unwrap();
     assert!(decided.granted && !decided.reason.contains("because"), "{}", decided.reason);
     let Ran { code, out, error } = ran.await.unwrap();
     assert_eq!((code, out.as_str()), (0, "Done.\n"), "{error}");
@@ -124,22 +124,20 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
     let ran = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
-    let rule = |allows| NewRule {
-        scope: Scope::Session,
+    let rule = |decision| ApprovalRule {
+        scope: RuleScope::Session,
         session: Some(question.session.clone()),
-        project: None,
-        hook: "confirm".to_owned(),
-        pattern: "*".to_owned(),
-        allows,
+        by: Some(ann()),
+        ..ApprovalRule::new("confirm", "*", decision)
     };
-    let given = hub.add_rule(rule(true), ann()).await.unwrap();
+    let given = hub.add_rule(rule(DefaultDecision::Allow)).await.unwrap();
     std::fs::write(home.approval_rules(), "{ \"x\": ").unwrap();
     hub.revoke(&given.id, ann()).await.unwrap();
     hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
     // The next one is asked, because the rule is gone.
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
-    hub.add_rule(rule(false), ann()).await.unwrap();
+    hub.add_rule(rule(DefaultDecision::Deny)).await.unwrap();
     hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
     let Ran { code, error, .. } = ran.await.unwrap();
     assert_eq!(code, 0, "{error}");
@@ -187,7 +185,7 @@ async fn a_session_without_a_server_goes_by_the_rules_as_they_are_when_a_hook_as
     let door = Door::open(&Home::at(place.at("home")).server_folder(), hub.clone()).unwrap();
     let other = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
-    hub.answer(&question.id, answering(&question, "Allow once", Some(Scope::Project))).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Allow once", Some(RuleScope::Project))).await.unwrap();
     assert_eq!(other.await.unwrap().code, 0);
     drop(door);
     std::fs::remove_file(place.at("workspace/made")).unwrap();
@@ -284,15 +282,8 @@ async fn a_session_runs_within_the_server() {
     assert_eq!((about.place, about.takes_prompts), (Where::Server, true));
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     // A rule for the person that is added over the API is in force at once, and denies.
-    let rule = NewRule {
-        scope: Scope::Person,
-        session: None,
-        project: None,
-        hook: "confirm".to_owned(),
-        pattern: "Run `rm *`?".to_owned(),
-        allows: false,
-    };
-    let added = hub.add_rule(rule, ann()).await.unwrap();
+    let rule = ApprovalRule::new("confirm", "Run `rm *`?", DefaultDecision::Deny);
+    let added = hub.add_rule(ApprovalRule { by: Some(ann()), ..rule }).await.unwrap();
     assert_eq!(place.read("home/approvals.json"), "{\n  \"confirm:Run `rm *`?\": \"deny\"\n}");
     hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
@@ -321,15 +312,12 @@ async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and
         "home/approvals.json",
         "{ \"confirm:Run `touch one`?\": \"deny\", \"confirm:Run `touch two`?\": \"deny\"",
     );
-    let everything = NewRule {
-        scope: Scope::Session,
+    let everything = ApprovalRule {
+        scope: RuleScope::Session,
         session: Some(id.clone()),
-        project: None,
-        hook: "confirm".to_owned(),
-        pattern: "*".to_owned(),
-        allows: true,
+        ..ApprovalRule::new("confirm", "*", DefaultDecision::Allow)
     };
-    hub.add_rule(everything, ann()).await.unwrap();
+    hub.add_rule(everything).await.unwrap();
     hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");

@@ -7,7 +7,11 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::Log;
-use amplifier_core::{ApprovalOption, AuditEntry, AuditRecord, DefaultDecision, EventName, TOOL_POST, TOOL_PRE, data};
+use amplifier_core::{
+    ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRequestEntry, AuditEntry, AuditRecord,
+    DecisionBasis, DefaultDecision, EventEntry, EventName, HookReportEntry, IntentEntry, LateAnswerEntry, OutcomeEntry,
+    TOOL_POST, TOOL_PRE, data,
+};
 use common::Place;
 use serde_json::{Value, json};
 
@@ -158,23 +162,29 @@ fn record(second: u64, event: EventName, entry: AuditEntry) -> AuditRecord {
     AuditRecord { at, session: Some("s-1".to_owned()), turn: 1, event, entry }
 }
 
-fn call(second: u64, id: &str, command: &str, decision: &'static str) -> AuditRecord {
+fn call(second: u64, id: &str, command: &str, decision: &str) -> AuditRecord {
+    let decision = decision.parse().unwrap();
     let data = data! { "tool_name": "Bash", "tool_input": { "command": command }, "tool_call_id": id };
-    record(second, TOOL_PRE.name(), AuditEntry::Event { data, decision, denied_by: None, reason: None })
+    record(
+        second,
+        TOOL_PRE.name(),
+        AuditEntry::Event(EventEntry { data: data.into(), decision, denied_by: None, reason: None }),
+    )
 }
 
-fn report(second: u64, hook: &str, answer: &'static str) -> AuditRecord {
+fn report(second: u64, hook: &str, answer: &str) -> AuditRecord {
+    let answer = answer.parse().unwrap();
     let (took, reason, error) = (Duration::from_millis(2), None, None);
     let hook = hook.to_owned();
     record(
         second,
         TOOL_PRE.name(),
-        AuditEntry::HookReport { hook, answer, took, reason, error, suppressed_output: false },
+        AuditEntry::HookReport(HookReportEntry { hook, answer, took, reason, error, suppressed_output: false }),
     )
 }
 
 fn intent(second: u64, id: &str) -> AuditRecord {
-    record(second, TOOL_PRE.name(), AuditEntry::Intent { digest: None, tool_call_id: Some(id.to_owned()) })
+    record(second, TOOL_PRE.name(), AuditEntry::Intent(IntentEntry { digest: None, tool_call_id: Some(id.to_owned()) }))
 }
 
 #[test]
@@ -182,7 +192,7 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
     let place = Place::with(json!([]));
     let log = Log::at(place.at("home/audit"), place.at("home/audit.key")).open().unwrap();
     let digest = data! { "a": 1 }.digest().unwrap();
-    let request = AuditEntry::ApprovalRequest {
+    let request = AuditEntry::ApprovalRequest(ApprovalRequestEntry {
         id: 7,
         hook: "guard".to_owned(),
         prompt: "Sure\u{202e}?".to_owned(),
@@ -192,17 +202,23 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
         digest,
         changed_after_asking: false,
         compared_with: None,
-    };
-    let decision = AuditEntry::ApprovalDecision {
+    });
+    let decision = AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
         id: Some(7),
         hook: "guard".to_owned(),
-        granted: false,
-        basis: "timeout",
-        reason: "Approval timed out, denied by default: Sure\u{202e}?".to_owned(),
+        decision: ApprovalDecision::new(
+            false,
+            DecisionBasis::Timeout,
+            "Approval timed out, denied by default: Sure\u{202e}?",
+        ),
+    });
+    let late = AuditEntry::LateAnswer(LateAnswerEntry {
+        id: 7,
+        hook: "guard".to_owned(),
+        answer: "Allow once".to_owned(),
         by: None,
-    };
-    let late = AuditEntry::LateAnswer { id: 7, hook: "guard".to_owned(), answer: "Allow once".to_owned(), by: None };
-    let outcome = AuditEntry::Outcome { success: Some(true), tool_call_id: Some("b".to_owned()) };
+    });
+    let outcome = AuditEntry::Outcome(OutcomeEntry { success: Some(true), tool_call_id: Some("b".to_owned()) });
     for record in [
         call(10, "a", "first \u{1b}[31m", "ask_user"),
         report(10, "guard", "ask_user"),

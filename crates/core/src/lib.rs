@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod approval;
+mod audit;
 mod coordinator;
 pub mod driving;
 mod event;
@@ -12,17 +14,19 @@ mod sync;
 pub mod testing;
 pub mod text;
 mod wildcard;
+mod words;
 
+pub use approval::*;
+pub use audit::*;
 pub use coordinator::*;
 #[doc(no_inline)]
 pub use event::events::*;
 pub use event::*;
 pub use ports::PortError;
 pub use ports::approval::{
-    Answer, Answerer, ApprovalError, ApprovalInbox, ApprovalRequest, ApprovalSystem, ChannelApprovals, PendingApproval,
-    Settled, TooLate, approval_channel,
+    ApprovalClosed, ApprovalInbox, ApprovalSystem, ChannelApprovals, PendingApproval, approval_channel,
 };
-pub use ports::audit::{AuditEntry, AuditLog, AuditRecord, MemoryAudit, Receipt};
+pub use ports::audit::{AuditLog, MemoryAudit, Receipt};
 pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
 pub use ports::conversation::{APPENDED, Conversation, Message, Speaker, ToolCall};
@@ -30,9 +34,10 @@ pub use ports::display::{Display, DisplayMessage, LogDisplay};
 pub use ports::preview::{
     ActionPreview, COMPARED_WITH, ComparedWith, PreviewField, PreviewRow, PreviewRowKind, PreviewSource,
 };
-pub use ports::rules::{ApprovalRules, InvalidRules, RuleSource, TOOL_DEFINITION, ToolDefinition};
+pub use ports::rules::{ApprovalRuleSource, TOOL_DEFINITION, ToolDefinition};
 pub use registry::*;
 pub use result::*;
+pub use words::UnknownWord;
 
 #[doc(hidden)]
 pub mod __private {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
     Approval, AuditEntry, Coordinator, EventData, EventName, EventPattern, EventType, FlatAction, FlatResult, Hook,
-    HookBuilder, HookError, HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, Registration, TOOL_PRE,
-    TooDeep, ToolPre, Verdict, data,
+    HookBuilder, HookError, HookRegistry, HookResult, IntentEntry, Map, MemoryAudit, OnError, Outcome, Registration,
+    TOOL_PRE, TooDeep, ToolPre, Verdict, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn tool_pre() -> ToolPre {
 }
 
 fn reports(outcome: &Outcome) -> Vec<(&str, &str)> {
-    outcome.reports().map(|report| (report.hook, report.answer_or_failure())).collect()
+    outcome.reports().map(|report| (report.hook, report.answer_or_failure().as_str())).collect()
 }
 
 // ---- names -------------------------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ fn deep_data_that_nobody_asks_about_is_recorded_without_a_digest() {
     assert!(session.emit(TOOL_PRE, deep(2_000)).now_or_never().unwrap().is_proceed());
     let records = audit.records();
     let intent = records.iter().find(|record| record.entry.kind() == "intent").unwrap();
-    assert!(matches!(intent.entry, AuditEntry::Intent { digest: None, .. }));
+    assert!(matches!(intent.entry, AuditEntry::Intent(IntentEntry { digest: None, .. })));
 }
 
 // ---- hooks that misbehave ----------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
 use amplifier_core::{
-    APPROVAL_REQUIRED, Answer, Approval, ApprovalInbox, AuditEntry, Clock, Coordinator, HookError, HookRegistry,
-    HookResult, Map, MemoryAudit, OnError, Outcome, PendingApproval, TOOL_PRE, TooLate, ToolPre, Verdict,
-    approval_channel, data,
+    APPROVAL_REQUIRED, Approval, ApprovalAnswer, ApprovalClosed, ApprovalDecision, ApprovalDecisionEntry,
+    ApprovalInbox, ApprovalRequestEntry, AuditEntry, Clock, Coordinator, EventEntry, HookError, HookRegistry,
+    HookReportEntry, HookResult, LateAnswerEntry, Map, MemoryAudit, OnError, Outcome, PendingApproval, TOOL_PRE,
+    ToolPre, Verdict, approval_channel, data,
 };
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -131,8 +132,11 @@ fn a_hook_that_panics_while_its_emission_is_dropped_does_not_reach_the_agent() {
 /// What the record says about emissions, in words.
 fn emissions(audit: &MemoryAudit) -> Vec<String> {
     let said = audit.records().into_iter().filter_map(|record| match record.entry {
-        AuditEntry::Event { data, decision, .. } => Some(format!("{} {decision}, n = {}", record.event, data["n"])),
-        AuditEntry::HookReport { hook, answer, .. } => Some(format!("{hook}: {answer}")),
+        AuditEntry::Event(EventEntry { data, decision, .. }) => {
+            let n = data.to_map().unwrap().remove("n").unwrap_or_default();
+            Some(format!("{} {decision}, n = {n}", record.event))
+        }
+        AuditEntry::HookReport(HookReportEntry { hook, answer, .. }) => Some(format!("{hook}: {answer}")),
         _ => None,
     });
     said.collect()
@@ -234,13 +238,14 @@ impl Asking {
     /// What the record says about approvals and operations, in words.
     fn record(&self) -> Vec<String> {
         let said = self.audit.records().into_iter().filter_map(|record| match record.entry {
-            AuditEntry::ApprovalRequest { id, hook, .. } => Some(format!("{hook} asks {id}")),
-            AuditEntry::ApprovalDecision { id, granted, basis, reason, .. } => {
+            AuditEntry::ApprovalRequest(ApprovalRequestEntry { id, hook, .. }) => Some(format!("{hook} asks {id}")),
+            AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, decision, .. }) => {
+                let ApprovalDecision { granted, basis, reason, .. } = decision;
                 let id = id.map_or("none".to_owned(), |id| id.to_string());
                 Some(format!("{id} {} by {basis}: {reason}", if granted { "granted" } else { "refused" }))
             }
-            AuditEntry::LateAnswer { id, answer, .. } => Some(format!("{id} late: {answer}")),
-            AuditEntry::Intent { .. } => Some("intent".to_owned()),
+            AuditEntry::LateAnswer(LateAnswerEntry { id, answer, .. }) => Some(format!("{id} late: {answer}")),
+            AuditEntry::Intent(_) => Some("intent".to_owned()),
             _ => None,
         });
         said.collect()
@@ -254,7 +259,7 @@ fn an_answer_that_is_told_after_the_question_is_closed_is_recorded() {
     let request = question.request.clone();
     question.answer("Deny").unwrap();
     assert_eq!((&mut operation).now_or_never(), Some(denied("User denied: Go?")));
-    request.too_late(Answer::by("Allow", "ann", "console"));
+    request.too_late(ApprovalAnswer::by("Allow", "ann", "console"));
     assert_eq!(asking.record(), ["asker asks 1", "1 refused by answer: User denied: Go?", "1 late: Allow"]);
 }
 
@@ -292,7 +297,7 @@ fn dropping_an_operation_withdraws_its_question() {
     assert!(!is_closed(&question));
     drop(operation);
     assert!(is_closed(&question));
-    assert_eq!(question.answer("Allow always"), Err(TooLate));
+    assert_eq!(question.answer("Allow always"), Err(ApprovalClosed));
     assert_eq!(asking.record(), ["asker asks 1", "1 refused by cancelled: Cancelled: Go?"]);
 
     // The next operation is asked about anew.
@@ -351,7 +356,7 @@ async fn an_inbox_ends_with_its_session_also_after_a_question_ran_out_of_time() 
     drop(session);
     settle().await;
     assert!(inbox.next().now_or_never().expect("the inbox ends").is_none());
-    assert_eq!(question.answer("Allow"), Err(TooLate));
+    assert_eq!(question.answer("Allow"), Err(ApprovalClosed));
 }
 
 #[tokio::test]
@@ -404,7 +409,7 @@ async fn nobody_waits_for_a_late_answer_forever() {
     settle().await;
     asking.clock.advance(Duration::from_secs(3600));
     settle().await;
-    assert_eq!(question.answer("Allow"), Err(TooLate));
+    assert_eq!(question.answer("Allow"), Err(ApprovalClosed));
     assert_eq!(asking.record().len(), 2);
 }
 

@@ -75,7 +75,7 @@ fn guarded() -> Emission {
 }
 
 fn answers(outcome: &Outcome) -> Vec<(&str, &str)> {
-    outcome.reports().map(|report| (report.hook, report.answer_or_failure())).collect()
+    outcome.reports().map(|report| (report.hook, report.answer_or_failure().as_str())).collect()
 }
 
 fn go_on() -> Result<HookResult, HookError> {

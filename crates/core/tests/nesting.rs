@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use amplifier_core::{
-    Answer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, Coordinator, Display, DisplayMessage,
-    EventData, HookRegistry, HookResult, Map, MemoryAudit, OnError, Outcome, PortError, TOOL_PRE, ToolPre, Verdict,
+    ActionKind, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry,
+    Coordinator, Display, DisplayMessage, EventData, HookRegistry, HookReportEntry, HookResult, Map, MemoryAudit,
+    OnError, Outcome, PortError, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -15,7 +16,7 @@ fn tool_pre() -> ToolPre {
 }
 
 fn reports(outcome: &Outcome) -> Vec<(&str, &str)> {
-    outcome.reports().map(|report| (report.hook, report.answer_or_failure())).collect()
+    outcome.reports().map(|report| (report.hook, report.answer_or_failure().as_str())).collect()
 }
 
 // ---- hooks ---------------------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ impl Display for Inside {
 }
 
 impl ApprovalSystem for Inside {
-    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let inner = self.emit().await;
         Ok(if inner.is_proceed() { "Allow" } else { "Deny" }.into())
     }
@@ -127,7 +128,9 @@ async fn check_inside(answer: HookResult, on_error: OnError, yields: bool) -> (V
     let verdict = session.emit(TOOL_PRE, tool_pre()).await;
     let calls = inside.calls.load(Ordering::Relaxed);
     assert!((2..=1000).contains(&calls), "{calls}");
-    let stopped = |entry: &AuditEntry| matches!(entry, AuditEntry::HookReport { answer: "failed", .. });
+    let stopped = |entry: &AuditEntry| {
+        matches!(entry, AuditEntry::HookReport(HookReportEntry { answer: ActionKind::Failed, .. }))
+    };
     assert_eq!(audit.records().iter().filter(|record| stopped(&record.entry)).count(), 1, "that is on the record");
     (verdict, audit)
 }
@@ -145,7 +148,7 @@ async fn an_approval_system_that_emits_what_has_to_be_approved_is_stopped() {
     for yields in [false, true] {
         let (verdict, audit) = check_inside(HookResult::ask("Go?"), OnError::Deny, yields).await;
         assert_eq!(verdict, Verdict::Denied { by: "hook".into(), reason: "User denied: Go?".to_owned() });
-        let granted = |entry: &AuditEntry| matches!(entry, AuditEntry::ApprovalDecision { granted: true, .. });
+        let granted = |entry: &AuditEntry| matches!(entry, AuditEntry::ApprovalDecision(ApprovalDecisionEntry { decision, .. }) if decision.granted);
         assert!(!audit.records().iter().any(|record| granted(&record.entry) || record.entry.kind() == "intent"));
         // Where a hook that fails lets go on, that holds for the innermost operation, too.
         let _ = check_inside(HookResult::ask("Go?"), OnError::Continue, yields).await;

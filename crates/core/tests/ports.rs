@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, ScriptedApprovals};
 use amplifier_core::{
-    Answer, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, AuditEntry, AuditLog, AuditRecord,
-    ContextManager, Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData, HookRegistry, HookResult,
-    InjectedMessage, Level, Map, MemoryAudit, PortError, Receipt, RuleSource, SESSION_END, SessionConfig, TOOL_PRE,
-    ToolPre, Verdict,
+    ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry,
+    AuditLog, AuditRecord, ContextManager, Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData,
+    FailureEntry, HookRegistry, HookResult, InjectedMessage, Level, Map, MemoryAudit, PortError, Receipt, SESSION_END,
+    SessionConfig, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -95,16 +95,19 @@ impl AuditLog for Broken {
 }
 
 impl ApprovalSystem for Broken {
-    fn request_approval(&self, _: Arc<ApprovalRequest>) -> impl Future<Output = Result<Answer, ApprovalError>> + Send {
+    fn request_approval(
+        &self,
+        _: Arc<ApprovalRequest>,
+    ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send {
         let acting = self.act();
         async {
             let label: Result<String, PortError> = acting.await;
-            label.map(Answer::from).map_err(|error| ApprovalError::Failed(error.to_string()))
+            label.map(ApprovalAnswer::from).map_err(|error| ApprovalError::Failed(error.to_string()))
         }
     }
 }
 
-impl RuleSource for Broken {
+impl ApprovalRuleSource for Broken {
     fn in_force(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send {
         self.act()
     }
@@ -112,7 +115,7 @@ impl RuleSource for Broken {
 
 fn failures(audit: &MemoryAudit) -> Vec<(&'static str, String)> {
     let failed = audit.records().into_iter().filter_map(|record| match record.entry {
-        AuditEntry::Failure { part, error } => Some((part, error)),
+        AuditEntry::Failure(FailureEntry { part: std::borrow::Cow::Borrowed(part), error }) => Some((part, error)),
         _ => None,
     });
     failed.collect()

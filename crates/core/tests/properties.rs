@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::{
-    Action, Approval, ApprovalOption, Change, Data, Decision, DefaultDecision, Denial, Digest, Effect, Emission,
-    EventData, FlatAction, FlatResult, FromHook, HookError, HookRegistry, HookResult, HookRole, Injection, Level, Map,
+    Action, Approval, ApprovalOption, Attributed, Change, Data, Decision, DefaultDecision, Denial, Digest, Effect,
+    Emission, EventData, FlatAction, FlatResult, HookError, HookRegistry, HookResult, HookRole, Injection, Level, Map,
     OnError, Outcome, Placement, Registration, Role, UserMessage,
 };
 use proptest::prelude::*;
@@ -78,7 +78,9 @@ impl Summary {
             responses: responses.into_iter().map(|(hook, object)| (hook, bag(object))).collect(),
             reports: outcome
                 .reports()
-                .map(|report| (report.hook.to_owned(), report.answer_or_failure(), report.reason.map(str::to_owned)))
+                .map(|report| {
+                    (report.hook.to_owned(), report.answer_or_failure().as_str(), report.reason.map(str::to_owned))
+                })
                 .collect(),
             flat: FlatResult {
                 action: flat.action,
@@ -102,8 +104,8 @@ impl Summary {
     }
 }
 
-fn said_by<T: Clone>(all: &[FromHook<T>]) -> Vec<(String, T)> {
-    all.iter().map(|one| (one.hook.to_string(), one.said.clone())).collect()
+fn said_by<T: Clone>(all: &[Attributed<T>]) -> Vec<(String, T)> {
+    all.iter().map(|one| (one.hook.to_string(), one.value.clone())).collect()
 }
 
 // ---- the model -------------------------------------------------------------------------------------------------

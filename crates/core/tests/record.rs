@@ -3,8 +3,8 @@
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ManualClock};
 use amplifier_core::{
-    AuditEntry, Conversation, Coordinator, EventData, HookRegistry, HookResult, InjectionTooLarge, Map, MemoryAudit,
-    TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict, data,
+    AuditEntry, Conversation, Coordinator, EventData, EventEntry, HookRegistry, HookResult, InjectionTooLarge, Map,
+    MemoryAudit, TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ fn an_operation_whose_result_is_withheld_has_an_outcome_too() {
 /// The data of the last event on the record.
 fn recorded_data(audit: &MemoryAudit) -> EventData {
     let events = audit.records().into_iter().filter_map(|record| match record.entry {
-        AuditEntry::Event { data, .. } => Some(data),
+        AuditEntry::Event(EventEntry { data, .. }) => data.to_map().map(EventData::from),
         _ => None,
     });
     events.last().unwrap()

@@ -157,7 +157,7 @@ fn check_answer(expected: &str, register: impl FnOnce(&HookRegistry) -> Registra
     let hooks = HookRegistry::new();
     register(&hooks);
     let outcome = emit(&hooks);
-    assert_eq!(outcome.reports().map(|report| report.answer_or_failure()).collect::<Vec<_>>(), [expected]);
+    assert_eq!(outcome.reports().map(|report| report.answer_or_failure().as_str()).collect::<Vec<_>>(), [expected]);
 }
 
 fn parse(text: &str) -> Result<HookResult, std::num::ParseIntError> {

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
 use amplifier_core::{
-    Answer, Answerer, Approval, ApprovalOption, ApprovalRules, AuditEntry, Contribution, ContributorRegistration,
-    Conversation, Coordinator, CoordinatorBuilder, DefaultDecision, Display, DisplayMessage, Effect,
-    FailedContribution, HookRegistry, HookResult, InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError,
-    RuleSource, SessionConfig, Settled, TOOL_PRE, TokenCounter, ToolPre, Verdict, approval_channel, data,
+    Actor, Approval, ApprovalAnswer, ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRuleSource,
+    ApprovalRules, AuditEntry, Contribution, ContributorRegistration, Conversation, Coordinator, CoordinatorBuilder,
+    DecisionBasis, DefaultDecision, Display, DisplayMessage, Effect, FailedContribution, HookRegistry, HookResult,
+    InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError, SessionConfig, TOOL_PRE, TokenCounter, ToolPre,
+    Verdict, approval_channel, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -400,14 +401,19 @@ async fn who_answered_is_told_recorded_and_remembered_until_it_is_taken_back() {
     let person = tokio::spawn(async move {
         let question = inbox.next().await.unwrap();
         let request = question.request.clone();
-        question.answer(Answer::by("Allow always", "ann", "console")).unwrap();
+        question.answer(ApprovalAnswer::by("Allow always", "ann", "console")).unwrap();
         (request.closed().await, inbox)
     });
     assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
-    let ann = Answerer { name: "ann".to_owned(), via: "console".to_owned() };
+    let ann = Actor { name: "ann".to_owned(), via: "console".to_owned() };
     let (settled, mut inbox) = person.await.unwrap();
-    let expected =
-        Settled { granted: true, basis: "answer", reason: "User allowed: Really?".to_owned(), by: Some(ann.clone()) };
+    let expected = ApprovalDecision {
+        granted: true,
+        basis: DecisionBasis::Answer,
+        reason: "User allowed: Really?".to_owned(),
+        by: Some(ann.clone()),
+        effect: Some(Effect::AllowAlways),
+    };
     assert_eq!(settled, expected);
 
     // The same question again is not asked, and the record says whose answer counts.
@@ -416,19 +422,19 @@ async fn who_answered_is_told_recorded_and_remembered_until_it_is_taken_back() {
         .records()
         .into_iter()
         .filter_map(|record| match record.entry {
-            AuditEntry::ApprovalDecision { basis, by, .. } => Some((basis, by)),
+            AuditEntry::ApprovalDecision(ApprovalDecisionEntry { decision, .. }) => Some((decision.basis, decision.by)),
             _ => None,
         })
         .collect();
-    assert_eq!(decisions, [("answer", Some(ann.clone())), ("remembered", Some(ann.clone()))]);
+    assert_eq!(decisions, [(DecisionBasis::Answer, Some(ann.clone())), (DecisionBasis::Remembered, Some(ann.clone()))]);
 
-    let standing = session.standing_answers();
+    let remembered = session.remembered_approvals();
     assert_eq!(
-        standing.iter().map(|answer| (answer.prompt.as_str(), answer.granted)).collect::<Vec<_>>(),
-        [("Really?", true)]
+        remembered.iter().map(|rule| (rule.pattern.as_str(), rule.decision)).collect::<Vec<_>>(),
+        [("Really?", DefaultDecision::Allow)]
     );
-    assert!(session.forget_answer(&standing[0]));
-    assert!(!session.forget_answer(&standing[0]), "it is taken back already");
+    assert!(session.forget_approval(&remembered[0]));
+    assert!(!session.forget_approval(&remembered[0]), "it is taken back already");
     let again = tokio::spawn(async move { inbox.next().await.unwrap().answer("Deny").unwrap() });
     assert!(!session.emit(TOOL_PRE, tool_pre()).await.is_proceed(), "the person is asked again");
     again.await.unwrap();
@@ -442,7 +448,7 @@ async fn a_question_that_is_withdrawn_is_closed_as_cancelled() {
     let question = inbox.next().await.unwrap();
     asking.abort();
     let settled = question.request.closed().await;
-    assert_eq!((settled.granted, settled.basis), (false, "cancelled"));
+    assert_eq!((settled.granted, settled.basis), (false, DecisionBasis::Cancelled));
 }
 
 #[test]
@@ -469,7 +475,7 @@ impl Changing {
     }
 }
 
-impl RuleSource for Changing {
+impl ApprovalRuleSource for Changing {
     async fn in_force(&self) -> Result<ApprovalRules, PortError> {
         self.0.lock().unwrap().clone().ok_or_else(|| "it is cut off".into())
     }
@@ -515,7 +521,7 @@ fn a_rule_counts_from_when_it_is_given_until_it_is_taken_back() {
 fn what_was_read_before_the_session_stays_denied_if_it_can_never_be_read_again() {
     struct Spoilt;
 
-    impl RuleSource for Spoilt {
+    impl ApprovalRuleSource for Spoilt {
         async fn in_force(&self) -> Result<ApprovalRules, PortError> {
             Err("it is cut off".into())
         }

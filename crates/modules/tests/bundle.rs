@@ -227,8 +227,8 @@ async fn hooks_of_all_kinds_answer_where_their_conditions_hold() {
     let outcome = hooks.emit("tool:pre", write("./docs/../production/a")).await.unwrap();
     assert_eq!(outcome.decision.as_str(), "ask_user");
     assert_eq!(outcome.approvals()[0].prompt, "Write to ./docs/../production/a?");
-    assert_eq!(outcome.injections()[0].said.text, "line 1");
-    assert_eq!(outcome.messages()[0].said.text, "seen");
+    assert_eq!(outcome.injections()[0].value.text, "line 1");
+    assert_eq!(outcome.messages()[0].value.text, "seen");
 
     let outcome = hooks.emit("tool:pre", data! { "tool_name": "Read", "tool_input": {} }).await.unwrap();
     assert_eq!((outcome.decision.as_str(), outcome.injections().len(), outcome.messages().len()), ("continue", 0, 1));

@@ -144,7 +144,7 @@ async fn how_long_an_injection_stays_can_be_said_of_any_hook() {
     let hooks = HookRegistry::new();
     load(&folder.path().join("b.yaml")).unwrap().register(&hooks, &host(folder.path())).unwrap();
     let outcome = hooks.emit(TOOL_POST, data! { "tool_name": "Write" }).await;
-    let answers: Vec<Placement> = outcome.injections().iter().map(|injection| injection.said.placement).collect();
+    let answers: Vec<Placement> = outcome.injections().iter().map(|injection| injection.value.placement).collect();
     assert_eq!(answers, [Placement::NextCall]);
 }
 
@@ -280,7 +280,7 @@ async fn a_session_follows_its_bundle_and_the_person_is_told() {
     let counted = versions.clone();
     live.follow(move |_| *counted.lock().unwrap() += 1);
     let told = |outcome: amplifier_core::Outcome| -> Vec<String> {
-        outcome.messages().iter().map(|message| message.said.text.to_string()).collect()
+        outcome.messages().iter().map(|message| message.value.text.to_string()).collect()
     };
     let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
     assert_eq!(told(begin().await), Vec::<String>::new());
@@ -318,7 +318,7 @@ async fn a_disk_that_does_not_answer_keeps_no_session_waiting() {
     let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
     let outcome = begin().await;
     let report = outcome.reports().next().unwrap();
-    assert_eq!((report.hook, report.answer_or_failure()), ("session-bundles", "timed_out"));
+    assert_eq!((report.hook, report.answer_or_failure().as_str()), ("session-bundles", "timed_out"));
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("old"));
 
     answer.send(()).unwrap();

@@ -138,7 +138,7 @@ impl Outcome {
     /// What hooks answered with `continue` and data.
     #[getter]
     fn responses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.kernel.responses().iter().map(|answer| answer.said.clone_ref(py)).collect::<Vec<_>>())
+        PyList::new(py, self.kernel.responses().iter().map(|answer| answer.value.clone_ref(py)).collect::<Vec<_>>())
     }
 
     /// What each hook that ran answered or how it failed, and how long it took.
@@ -146,7 +146,7 @@ impl Outcome {
     fn reports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         list!(py, self.kernel.reports(), report => {
             "hook": report.hook,
-            "answer": report.answer_or_failure(),
+            "answer": report.answer_or_failure().as_str(),
             "seconds": report.took.as_secs_f64(),
             "reason": report.reason,
             "error": report.error.map(ToString::to_string),

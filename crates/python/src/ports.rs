@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{
-    Answer, Answerer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display, DisplayMessage,
-    InjectedMessage, Placement, PortError, Receipt,
+    Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display,
+    DisplayMessage, InjectedMessage, Placement, PortError, Receipt,
 };
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -117,7 +117,10 @@ impl Display for PyDisplay {
 pub(crate) struct PyApprovals(pub(crate) Arc<Port>);
 
 impl ApprovalSystem for PyApprovals {
-    async fn request_approval(&self, request: Arc<amplifier_core::ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(
+        &self,
+        request: Arc<amplifier_core::ApprovalRequest>,
+    ) -> Result<ApprovalAnswer, ApprovalError> {
         let asked = ask(|py| {
             let system = self.0.object(py)?;
             let question = ApprovalRequest(request.clone());
@@ -136,7 +139,7 @@ impl ApprovalSystem for PyApprovals {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
                 Ok(label) => {
                     let by = answerer(label).map_err(|error| ApprovalError::Failed(failure(py, &error).to_string()))?;
-                    Ok(Answer { label: label.to_string_lossy().into_owned(), by })
+                    Ok(ApprovalAnswer { label: label.to_string_lossy().into_owned(), by })
                 }
                 Err(_) => {
                     let found = crate::fields::type_name(answer.bind(py));
@@ -155,10 +158,10 @@ impl ApprovalSystem for PyApprovals {
 }
 
 /// The person who gave an answer, if it says so (`ApprovalAnswer`).
-fn answerer(answer: &Bound<'_, PyString>) -> PyResult<Option<Answerer>> {
+fn answerer(answer: &Bound<'_, PyString>) -> PyResult<Option<Actor>> {
     let Some(by) = answer.getattr_opt("by")?.filter(|by| !by.is_none()) else { return Ok(None) };
     let (name, via) = by.extract()?;
-    Ok(Some(Answerer { name, via }))
+    Ok(Some(Actor { name, via }))
 }
 
 fn timeout_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

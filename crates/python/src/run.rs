@@ -438,7 +438,7 @@ impl Run {
             Purpose::Outcome => Ok(Bound::new(py, Outcome { kernel: emission.finish(), emitted })?.into_any()),
             Purpose::Collect(_) => {
                 let outcome = emission.finish();
-                let answers = outcome.responses().iter().map(|answer| answer.said.clone_ref(py));
+                let answers = outcome.responses().iter().map(|answer| answer.value.clone_ref(py));
                 Ok(PyList::new(py, answers.collect::<Vec<_>>())?.into_any())
             }
         }

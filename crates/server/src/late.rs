@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use amplifier_core::{Answerer, AuditEntry, AuditRecord};
+use amplifier_core::{Actor, AuditEntry, AuditRecord, DecisionBasis, LateAnswerEntry};
 
 use crate::App;
 use crate::feed::{FeedError, Past};
@@ -47,11 +47,11 @@ impl App {
     }
 
     /// What the record says about a question that was decided.
-    async fn past(&self, id: &str, by: &Answerer) -> Result<Option<Past>, Refused> {
+    async fn past(&self, id: &str, by: &Actor) -> Result<Option<Past>, Refused> {
         self.feed.ready().await;
         let known = self.hub.decided(id);
         // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
-        let is_certain = known.as_ref().is_some_and(|known| known.basis != "disconnected");
+        let is_certain = known.as_ref().is_some_and(|known| known.basis != DecisionBasis::Disconnected);
         let mut changed = self.feed.changed();
         let until = tokio::time::Instant::now() + READING;
         loop {
@@ -67,7 +67,7 @@ impl App {
     }
 
     /// Looks for a question in the log, when it is that person's turn.
-    async fn search(&self, id: &str, by: &Answerer) -> Result<Option<Past>, Refused> {
+    async fn search(&self, id: &str, by: &Actor) -> Result<Option<Past>, Refused> {
         let Some(turn) = self.feed.searches().of(Some(by.clone())).turn().await else {
             let message = "too many look for old questions in the audit log, so the answer is not recorded";
             return Err(Refused::new("too_many", message));
@@ -94,7 +94,8 @@ impl App {
 
     async fn record_late(&self, past: Past, given: Answering) -> Result<(), String> {
         let Past { decided: Decided { session, hook, .. }, number, event, turn, .. } = past;
-        let entry = AuditEntry::LateAnswer { id: number, hook, answer: given.option, by: Some(given.by) };
+        let entry =
+            AuditEntry::LateAnswer(LateAnswerEntry { id: number, hook, answer: given.option, by: Some(given.by) });
         let record = AuditRecord { at: SystemTime::now(), session: Some(session.clone()), turn, event, entry };
         let log = self.log.clone();
         let kept = tokio::task::spawn_blocking(move || {
@@ -151,7 +152,7 @@ mod tests {
         let access = Access::open(&folder.path().join("server"), AccessOptions::default()).unwrap();
         let feed = Feed::open(&audit, None).unwrap();
         let app = App { hub: Hub::new(), feed, access, log, host: Arc::new(NoHost) };
-        let person = |name: &str| Answerer { name: name.to_owned(), via: "api".to_owned() };
+        let person = |name: &str| Actor { name: name.to_owned(), via: "api".to_owned() };
         let answer = async |name: &str| {
             let answering =
                 Answering { option: "Allow".to_owned(), nonce: String::new(), by: person(name), scope: None };

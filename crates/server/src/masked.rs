@@ -70,7 +70,7 @@ pub(crate) fn decided(mut decided: Decided, role: Role) -> Decided {
 /// A standing answer, as somebody of that role sees it.
 pub(crate) fn rule(mut rule: Rule, role: Role) -> Rule {
     if !sees_all(role) {
-        mask(&mut rule.pattern);
+        mask(&mut rule.rule.pattern);
         mask(&mut rule.explanation);
     }
     rule

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use amplifier_core::Answerer;
+use amplifier_core::Actor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -41,7 +41,7 @@ impl Turns {
     }
 
     /// Those of a person. Strangers are one person.
-    pub(crate) fn of(&self, who: Option<Answerer>) -> Waiting {
+    pub(crate) fn of(&self, who: Option<Actor>) -> Waiting {
         let person = who.map(|who| format!("{}:{}", who.via, who.name)).unwrap_or_default();
         let mut people = self.0.people.lock().unwrap_or_else(PoisonError::into_inner);
         let own = people.get(&person).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -70,8 +70,8 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn person(name: &str) -> Option<Answerer> {
-        Some(Answerer { name: name.to_owned(), via: "api".to_owned() })
+    fn person(name: &str) -> Option<Actor> {
+        Some(Actor { name: name.to_owned(), via: "api".to_owned() })
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,14 +2,14 @@
 
 mod approval;
 
-use amplifier_core::Answerer;
+use amplifier_core::{Actor, ApprovalRule};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 pub(crate) use self::approval::{ALLOW_ALWAYS, question_id};
-pub use self::approval::{Approval, Busy, Choice, Decided, Person};
+pub use self::approval::{Approval, Busy, Choice, Decided};
 pub use crate::access::Browser;
 
 /// A session, as far as it is known.
@@ -118,35 +118,26 @@ pub struct Record {
     pub hash: String,
 }
 
-/// A standing answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// An approval rule as the API lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Rule {
-    /// Tells it from others, and says what it is taken back by.
+    /// Identifies the rule when it is revoked.
     pub id: String,
-    /// For what it holds.
-    pub scope: Scope,
-    /// The session, if it holds for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The folder, if it holds for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// The hook whose questions it answers.
-    pub hook: String,
-    /// The questions: `*` stands for any text. For a session, the one question.
-    pub pattern: String,
-    /// Whether it is a yes: `allow` or `deny`.
-    pub decision: String,
-    /// Who gave it, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Person>)]
-    pub by: Option<Answerer>,
-    /// What it does, in a sentence.
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: ApprovalRule,
+    /// The requests that it answers, in a sentence.
     pub explanation: String,
 }
 
+impl From<ApprovalRule> for Rule {
+    fn from(rule: ApprovalRule) -> Self {
+        Self { id: rule.id(), explanation: rule.explanation(), rule }
+    }
+}
+
 /// Standing answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Rules {
     /// They.
     pub rules: Vec<Rule>,
@@ -187,18 +178,6 @@ pub enum Reload {
     NotTrusted,
     /// The session has not said in time what came of it, or is not connected any more.
     NoAnswer,
-}
-
-/// For what a standing answer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// A session, until it ends.
-    Session,
-    /// All sessions in a folder.
-    Project,
-    /// All sessions of the person.
-    Person,
 }
 
 /// What a hook has done so far.
@@ -352,6 +331,5 @@ pub struct Explained {
     pub message: String,
     /// Who was faster, if somebody else has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Person>)]
-    pub by: Option<Answerer>,
+    pub by: Option<Actor>,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::Log;
-use amplifier_core::{AuditEntry, AuditRecord, Level, TOOL_PRE};
+use amplifier_core::{ActionKind, AuditEntry, AuditRecord, HookReportEntry, Level, MessageEntry, TOOL_PRE};
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -81,7 +81,7 @@ impl Served {
 
     fn take(&self, session: &str, text: &str) {
         let (source, text) = ("hook:speaker".to_owned(), text.to_owned());
-        let entry = AuditEntry::Message { shown: true, source, level: Level::Info, text };
+        let entry = AuditEntry::Message(MessageEntry { shown: true, source, level: Level::Info, text });
         let (at, session) = (SystemTime::now(), Some(session.to_owned()));
         self.log.take(&AuditRecord { at, session, turn: 1, event: TOOL_PRE.name(), entry }).unwrap();
     }
@@ -339,14 +339,14 @@ async fn the_rest_of_the_record_is_offered() {
         session: Some("s-1".to_owned()),
         turn: 1,
         event: TOOL_PRE.name(),
-        entry: AuditEntry::HookReport {
+        entry: AuditEntry::HookReport(HookReportEntry {
             hook: "guard \"x\"".to_owned(),
-            answer: "deny",
+            answer: ActionKind::Deny,
             took: Duration::from_micros(3),
             reason: None,
             error: None,
             suppressed_output: false,
-        },
+        }),
     };
     served.log.take(&event).unwrap();
     let size = served.flushed().await;

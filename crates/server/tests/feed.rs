@@ -10,7 +10,9 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 use amplifier_audit::{Durability, Kind, Proof, RecordFilter};
-use amplifier_core::{AuditEntry, AuditRecord, data};
+use amplifier_core::{
+    ApprovalDecision, ApprovalDecisionEntry, AuditEntry, AuditRecord, DecisionBasis, DecisionKind, EventEntry, data,
+};
 use amplifier_server::feed::Feed;
 use amplifier_server::wire::AuditStatus;
 use common::{Place, all, event, message, read_to, turn, until};
@@ -166,8 +168,8 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     log.take(&event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "y".repeat(100_000) }))).unwrap();
     for (by, size) in [("guard", 20_000), ("other", 100_000)] {
         let mut denied = event("s-3", "tool:pre", json!({ "tool_name": "Write", "text": "z".repeat(size) }));
-        if let AuditEntry::Event { decision, denied_by, .. } = &mut denied.entry {
-            (*decision, *denied_by) = ("deny", Some(by.to_owned()));
+        if let AuditEntry::Event(EventEntry { decision, denied_by, .. }) = &mut denied.entry {
+            (*decision, *denied_by) = (DecisionKind::Deny, Some(by.to_owned()));
         }
         log.take(&denied).unwrap();
     }
@@ -346,21 +348,25 @@ fn large_denials_count_and_denials_that_come_too_late_do_not() {
     let emitted = |name: &str, decision, by: Option<&str>| {
         let data = data! { "tool_name": "Write", "text": large.clone() };
         let denied_by = by.map(str::to_owned);
-        (name.to_owned(), AuditEntry::Event { data, decision, denied_by, reason: None })
+        (name.to_owned(), AuditEntry::Event(EventEntry { data: data.into(), decision, denied_by, reason: None }))
     };
     let decided = |hook: &str, granted| {
         let (hook, reason) = (hook.to_owned(), large.clone());
         (
             "tool:pre".to_owned(),
-            AuditEntry::ApprovalDecision { id: None, hook, granted, basis: "rule", reason, by: None },
+            AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
+                id: None,
+                hook,
+                decision: ApprovalDecision::new(granted, DecisionBasis::Rule, reason),
+            }),
         )
     };
     let entries = [
-        emitted("tool:pre", "deny", Some("guard")),
-        emitted("prompt:complete", "deny", Some("guard")),
-        emitted("tool:pre", "ask_user", None),
+        emitted("tool:pre", DecisionKind::Deny, Some("guard")),
+        emitted("prompt:complete", DecisionKind::Deny, Some("guard")),
+        emitted("tool:pre", DecisionKind::AskUser, None),
         decided("guard", true),
-        emitted("tool:pre", "ask_user", None),
+        emitted("tool:pre", DecisionKind::AskUser, None),
         decided("guard", false),
     ];
     for (name, entry) in entries {

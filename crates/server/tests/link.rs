@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::{
-    Answer, Answerer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalRules, ApprovalSystem, AuditEntry,
-    Coordinator, HookRegistry, HookResult, MemoryAudit, PortError, RuleSource, TOOL_PRE, Verdict, data,
+    Actor, Approval as Asking, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalRequest, ApprovalRule,
+    ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry, Coordinator, DecisionBasis, DefaultDecision,
+    HookRegistry, HookResult, LateAnswerEntry, MemoryAudit, PortError, RuleScope, TOOL_PRE, Verdict, data,
 };
 use amplifier_server::Hub;
-use amplifier_server::hub::{Answering, Change, Command, Kept, KeptRule, NewRule, Refused, RuleBook};
+use amplifier_server::hub::{Answering, Change, Command, Kept, Refused, RuleBook};
 use amplifier_server::link::{Door, DoorError, Link, Participant, ParticipantOptions, SOCKET};
-use amplifier_server::wire::{Approval, Scope};
-use serde_json::{Value, json};
+use amplifier_server::wire::Approval;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -26,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Rules that are kept in memory.
 #[derive(Default)]
 struct Book {
-    rules: Mutex<Vec<KeptRule>>,
+    rules: Mutex<Vec<ApprovalRule>>,
     recorded: Mutex<Vec<Value>>,
     /// Whether the files cannot be read.
     is_broken: AtomicBool,
@@ -37,12 +38,12 @@ impl RuleBook for Book {
         Kept { rules: self.rules.lock().unwrap().clone(), ..Kept::default() }
     }
 
-    fn add(&self, rule: &KeptRule, _by: &Answerer) -> Result<(), String> {
+    fn add(&self, rule: &ApprovalRule) -> Result<(), String> {
         self.rules.lock().unwrap().push(rule.clone());
         Ok(())
     }
 
-    fn revoke(&self, rule: &KeptRule, _by: &Answerer) -> Result<bool, String> {
+    fn revoke(&self, rule: &ApprovalRule, _by: &Actor) -> Result<bool, String> {
         let mut rules = self.rules.lock().unwrap();
         let before = rules.len();
         rules.retain(|kept| kept != rule);
@@ -58,19 +59,15 @@ impl RuleBook for Book {
 /// What holds in a folder.
 struct InForce(Arc<Book>, String);
 
-impl RuleSource for InForce {
+impl ApprovalRuleSource for InForce {
     async fn in_force(&self) -> Result<ApprovalRules, PortError> {
         let Self(book, workspace) = self;
         if book.is_broken.load(Ordering::SeqCst) {
             return Err("the file is broken".into());
         }
         let rules = book.rules.lock().unwrap();
-        let rules: serde_json::Map<String, Value> = rules
-            .iter()
-            .filter(|rule| rule.project.as_ref().is_none_or(|project| project == workspace))
-            .map(|rule| (format!("{}:{}", rule.hook, rule.pattern), json!(if rule.allows { "allow" } else { "deny" })))
-            .collect();
-        Ok(ApprovalRules::from_json(&Value::Object(rules).to_string())?)
+        let is_here = |rule: &&ApprovalRule| rule.project.as_ref().is_none_or(|project| project == workspace);
+        Ok(rules.iter().filter(is_here).cloned().collect())
     }
 }
 
@@ -130,16 +127,18 @@ impl Session {
     /// Who answered too late, as it is recorded.
     fn late(&self) -> Vec<(u64, String, String)> {
         let late = self.audit.records().into_iter().filter_map(|record| match record.entry {
-            AuditEntry::LateAnswer { id, answer, by, .. } => Some((id, answer, by.unwrap().name)),
+            AuditEntry::LateAnswer(LateAnswerEntry { id, answer, by, .. }) => Some((id, answer, by.unwrap().name)),
             _ => None,
         });
         late.collect()
     }
 
     /// Who decided, as it is recorded.
-    fn decided(&self) -> Vec<(&'static str, Option<String>)> {
+    fn decided(&self) -> Vec<(DecisionBasis, Option<String>)> {
         let decided = self.audit.records().into_iter().filter_map(|record| match record.entry {
-            AuditEntry::ApprovalDecision { basis, by, .. } => Some((basis, by.map(|by| by.name))),
+            AuditEntry::ApprovalDecision(ApprovalDecisionEntry { decision, .. }) => {
+                Some((decision.basis, decision.by.map(|by| by.name)))
+            }
             _ => None,
         });
         decided.collect()
@@ -188,12 +187,12 @@ async fn asked(hub: &Hub) -> Approval {
 }
 
 fn answering(option: &str, nonce: &str, name: &str) -> Answering {
-    let by = Answerer { name: name.to_owned(), via: "console".to_owned() };
+    let by = Actor { name: name.to_owned(), via: "console".to_owned() };
     Answering { option: option.to_owned(), nonce: nonce.to_owned(), by, scope: None }
 }
 
-fn ann() -> Answerer {
-    Answerer { name: "ann".to_owned(), via: "console".to_owned() }
+fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "console".to_owned() }
 }
 
 async fn done(operation: JoinHandle<Verdict>) -> Verdict {
@@ -218,7 +217,7 @@ async fn a_question_is_answered_over_the_socket() {
     let decided = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap();
     assert_eq!((decided.granted, decided.by), (true, Some(ann())));
     assert!(done(operation).await.is_proceed());
-    assert_eq!(session.decided(), [("answer", Some("ann".to_owned()))]);
+    assert_eq!(session.decided(), [(DecisionBasis::Answer, Some("ann".to_owned()))]);
     assert!(session.late().is_empty());
     until(|| server.hub.pending().is_empty().then_some(())).await;
     // It is told a moment after it is so.
@@ -269,7 +268,7 @@ async fn while_the_server_is_away_the_time_limit_holds() {
     let Verdict::Denied { reason, .. } = done(session.run("ls")).await else { panic!("it was allowed") };
     assert_eq!(reason, "Approval timed out, denied by default: Run `ls`?");
     assert!(begun.elapsed() >= Duration::from_millis(200));
-    assert_eq!(session.decided(), [("timeout", None)]);
+    assert_eq!(session.decided(), [(DecisionBasis::Timeout, None)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -315,7 +314,7 @@ async fn a_late_answer_is_refused_and_recorded_with_who_gave_it() {
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
     assert_eq!(refused.code, "late");
     assert_eq!(session.late(), [(1, "Allow once".to_owned(), "ann".to_owned())]);
-    assert_eq!(session.decided(), [("timeout", None)]);
+    assert_eq!(session.decided(), [(DecisionBasis::Timeout, None)]);
 }
 
 /// A terminal whose person answers when told to; the participant is asked as well.
@@ -325,10 +324,10 @@ struct Beside {
 }
 
 impl ApprovalSystem for Beside {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let mut terminal = self.terminal.lock().await;
         tokio::select! {
-            Some(label) = terminal.recv() => Ok(Answer::by(label, "tom", "terminal")),
+            Some(label) = terminal.recv() => Ok(ApprovalAnswer::by(label, "tom", "terminal")),
             answer = self.participant.request_approval(request) => answer,
         }
     }
@@ -362,7 +361,7 @@ async fn a_cancelled_operation_takes_its_question_away() {
     let question = asked(&server.hub).await;
     operation.abort();
     let decided = until(|| server.hub.decided(&question.id)).await;
-    assert_eq!(decided.basis, "cancelled");
+    assert_eq!(decided.basis, DecisionBasis::Cancelled);
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
     assert_eq!(refused.code, "closed");
 }
@@ -402,8 +401,8 @@ async fn a_session_takes_no_answer_to_something_else_and_none_that_lasts_longer_
     // It has no `Deny always`.
     let all = [
         (answer("sha256:other", "Allow once", None), Reception::Closed),
-        (answer(&approval.digest, "Deny", Some(Scope::Project)), Reception::NotOffered),
-        (answer(&approval.digest, "Allow once", Some(Scope::Person)), Reception::NotOffered),
+        (answer(&approval.digest, "Deny", Some(RuleScope::Project)), Reception::NotOffered),
+        (answer(&approval.digest, "Allow once", Some(RuleScope::User)), Reception::NotOffered),
         (answer(&approval.digest, "Deny", None), Reception::Taken),
     ];
     for (answer, expected) in all {
@@ -427,15 +426,16 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     let _link = session.participant.join(&hub);
     let operation = session.run("ls");
     let question = asked(&hub).await;
-    let answer = Answering { scope: Some(Scope::Project), ..answering("Allow once", &question.nonce, "ann") };
+    let answer = Answering { scope: Some(RuleScope::Project), ..answering("Allow once", &question.nonce, "ann") };
     hub.answer(&question.id, answer).await.unwrap();
     assert!(done(operation).await.is_proceed());
     // The same question is not asked again.
     assert!(done(session.run("ls")).await.is_proceed());
-    assert_eq!(session.decided().last(), Some(&("rule", None)));
+    assert_eq!(session.decided().last(), Some(&(DecisionBasis::Rule, None)));
     let [rule] = &hub.rules().rules[..] else { panic!("{:?}", hub.rules().rules) };
-    let expected = (Scope::Project, Some(session.workspace.as_str()), "Run `ls`?", "allow");
-    assert_eq!((rule.scope, rule.project.as_deref(), rule.pattern.as_str(), rule.decision.as_str()), expected);
+    let expected = (RuleScope::Project, Some(session.workspace.as_str()), "Run `ls`?", DefaultDecision::Allow);
+    let ApprovalRule { scope, project, pattern, decision, .. } = &rule.rule;
+    assert_eq!((*scope, project.as_deref(), pattern.as_str(), *decision), expected);
     let place = &session.workspace;
     assert_eq!(
         rule.explanation,
@@ -464,20 +464,19 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
     hub.answer(&question.id, answering("Allow always", &question.nonce, "ann")).await.unwrap();
     assert!(done(operation).await.is_proceed());
     let rule = until(|| hub.rules().rules.pop()).await;
-    assert_eq!((rule.scope, rule.pattern.as_str(), &rule.by), (Scope::Session, "Run `ls`?", &Some(ann())));
+    let ApprovalRule { scope, pattern, by, .. } = &rule.rule;
+    assert_eq!((*scope, pattern.as_str(), by), (RuleScope::Session, "Run `ls`?", &Some(ann())));
     hub.revoke(&rule.id, ann()).await.unwrap();
-    assert_eq!((hub.rules().rules, session.coordinator.standing_answers().len()), (Vec::new(), 0));
+    assert_eq!((hub.rules().rules, session.coordinator.remembered_approvals().len()), (Vec::new(), 0));
     assert_eq!(hub.revoke(&rule.id, ann()).await.unwrap_err().code, "unknown");
 
-    let deny = NewRule {
-        scope: Scope::Session,
+    let deny = ApprovalRule {
+        scope: RuleScope::Session,
         session: Some("one".to_owned()),
-        project: None,
-        hook: "guard".to_owned(),
-        pattern: "Run `rm *`?".to_owned(),
-        allows: false,
+        by: Some(ann()),
+        ..ApprovalRule::new("guard", "Run `rm *`?", DefaultDecision::Deny)
     };
-    let added = hub.add_rule(deny.clone(), ann()).await.unwrap();
+    let added = hub.add_rule(deny.clone()).await.unwrap();
     let Verdict::Denied { reason, .. } = done(session.run("rm x")).await else { panic!("it was allowed") };
     assert_eq!(reason, "Denied by rule: Run `rm x`?");
     hub.revoke(&added.id, ann()).await.unwrap();
@@ -485,10 +484,10 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
     let changes: Vec<Value> = session.book.recorded.lock().unwrap().clone();
     let words: Vec<&str> = changes.iter().map(|change| change["approval_rule"]["change"].as_str().unwrap()).collect();
     assert_eq!(words, ["revoked", "added", "revoked"]);
-    let without_hook = NewRule { hook: "*".to_owned(), ..deny.clone() };
-    assert_eq!(hub.add_rule(without_hook, ann()).await.unwrap_err().code, "not_offered");
-    let elsewhere = NewRule { session: Some("two".to_owned()), ..deny };
-    assert_eq!(hub.add_rule(elsewhere, ann()).await.unwrap_err().code, "unreachable");
+    let without_hook = ApprovalRule { hook: "*".to_owned(), ..deny.clone() };
+    assert_eq!(hub.add_rule(without_hook).await.unwrap_err().code, "not_offered");
+    let elsewhere = ApprovalRule { session: Some("two".to_owned()), ..deny };
+    assert_eq!(hub.add_rule(elsewhere).await.unwrap_err().code, "unreachable");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -585,16 +584,8 @@ async fn while_rules_cannot_be_read_what_they_allowed_is_asked_and_what_they_den
     hub.keep_rules(session.book.clone());
     let _link = session.participant.join(&hub);
     until(|| hub.session("one")).await;
-    let rule = |pattern: &str, allows| NewRule {
-        scope: Scope::Person,
-        session: None,
-        project: None,
-        hook: "guard".to_owned(),
-        pattern: pattern.to_owned(),
-        allows,
-    };
-    hub.add_rule(rule("Run `ls`?", true), ann()).await.unwrap();
-    hub.add_rule(rule("Run `rm *`?", false), ann()).await.unwrap();
+    hub.add_rule(ApprovalRule::new("guard", "Run `ls`?", DefaultDecision::Allow)).await.unwrap();
+    hub.add_rule(ApprovalRule::new("guard", "Run `rm *`?", DefaultDecision::Deny)).await.unwrap();
     assert!(!done(session.run("rm x")).await.is_proceed());
     assert!(done(session.run("ls")).await.is_proceed());
 

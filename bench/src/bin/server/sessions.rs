@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use amplifier_audit::Log;
 use amplifier_core::{
-    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalSystem, Coordinator, HookRegistry, HookResult, TOOL_PRE,
-    data,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Coordinator, DecisionBasis, HookRegistry,
+    HookResult, TOOL_PRE, data,
 };
 use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET};
 use futures::future::join_all;
@@ -152,11 +152,14 @@ struct Timed {
 }
 
 impl ApprovalSystem for Timed {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> std::result::Result<Answer, ApprovalError> {
+    async fn request_approval(
+        &self,
+        request: Arc<ApprovalRequest>,
+    ) -> std::result::Result<ApprovalAnswer, ApprovalError> {
         let deadline = Instant::now() + request.timeout;
         let (off, question) = (self.off.clone(), request.clone());
         tokio::spawn(async move {
-            if question.closed().await.basis == "timeout" {
+            if question.closed().await.basis == DecisionBasis::Timeout {
                 let (late, early) = (deadline.elapsed(), deadline.saturating_duration_since(Instant::now()));
                 let _ = off.send(late.as_micros() as i64 - early.as_micros() as i64);
             }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use amplifier_audit::{AuditError, Log};
 use amplifier_core::{
-    ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message, RuleSource,
+    ApprovalRuleSource, ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message,
     SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume, SessionStart,
 };
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ impl SessionBuilder {
     }
 
     /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
-    pub fn approval_rules(mut self, rules: impl RuleSource) -> Self {
+    pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
         self.coordinator = self.coordinator.approval_rules(rules);
         self
     }

@@ -139,7 +139,7 @@ async fn tokens_from_a_cache_have_a_price_of_their_own() {
     hooks.emit(PROVIDER_RESPONSE, data! { "session_id": "s", "provider": "mine", "model": "m", "usage": usage }).await;
     let end = data! { "session_id": "s", "reason": "complete", "duration_ms": 0, "stats": {} };
     let outcome = hooks.emit(SESSION_END, end).await;
-    let told: Vec<&str> = outcome.messages().iter().map(|one| one.said.text.as_str()).collect();
+    let told: Vec<&str> = outcome.messages().iter().map(|one| one.value.text.as_str()).collect();
     assert_eq!(told, ["1010000 tokens in 1 call (1000000 read, 10000 written), 2.90 USD"]);
 }
 

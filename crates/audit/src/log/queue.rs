@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use amplifier_core::{AuditEntry, AuditRecord, Receipt};
+use amplifier_core::{AuditRecord, Receipt};
 use serde::Serialize;
 
 use super::Status;
@@ -183,36 +183,17 @@ impl Shared {
 
     pub(super) fn draft(&self, record: &AuditRecord) -> Draft {
         let AuditRecord { at, session, turn, event, entry } = record;
-        let digest = match entry {
-            AuditEntry::Intent { digest, .. } => digest.as_ref().map(ToString::to_string),
-            AuditEntry::ApprovalRequest { digest, .. } => Some(digest.to_string()),
-            _ => None,
-        };
-        let word = entry.kind();
-        let kind = Kind::from_word(word).unwrap_or(Kind::Event);
         let fields = Fields {
             at: *at,
             writer: &self.writer,
             session: session.as_deref(),
             turn: Some(*turn),
             event: Some(event.as_str()),
-            kind,
-            digest,
+            kind: Kind::from(entry),
+            digest: entry.digest().map(|digest| digest.to_string()),
         };
         let mut body = Vec::with_capacity(512);
-        match entry {
-            // Its digest stands beside the body already.
-            AuditEntry::Intent { tool_call_id, .. } => {
-                write_json(&mut body, &AuditEntry::Intent { digest: None, tool_call_id: tool_call_id.clone() });
-            }
-            entry => write_json(&mut body, entry),
-        }
-        // The entry's own JSON begins with its kind, which stands beside the body already.
-        let tag = format!("{{\"kind\":\"{word}\"");
-        if body.starts_with(tag.as_bytes()) {
-            let comma = usize::from(body.get(tag.len()) == Some(&b','));
-            body.drain(1..tag.len() + comma);
-        }
+        write_json(&mut body, entry);
         self.redacted(fields, body)
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use amplifier_audit::{Folder, Log, LogOptions, Record, Report, Verifier, read_records};
-use amplifier_core::{AuditEntry, AuditRecord, Level, TOOL_POST, TOOL_PRE};
+use amplifier_core::{AuditEntry, AuditRecord, IntentEntry, Level, MessageEntry, OutcomeEntry, TOOL_POST, TOOL_PRE};
 use tempfile::TempDir;
 
 /// A folder for a log and a key.
@@ -77,8 +77,12 @@ pub(crate) fn kinds(lines: &[String]) -> Vec<String> {
 
 /// A record with a text in it.
 pub(crate) fn message(session: &str, text: &str) -> AuditRecord {
-    let entry =
-        AuditEntry::Message { shown: true, source: "test".to_owned(), level: Level::Info, text: text.to_owned() };
+    let entry = AuditEntry::Message(MessageEntry {
+        shown: true,
+        source: "test".to_owned(),
+        level: Level::Info,
+        text: text.to_owned(),
+    });
     record(session, entry)
 }
 
@@ -88,10 +92,10 @@ pub(crate) fn record(session: &str, entry: AuditEntry) -> AuditRecord {
 }
 
 pub(crate) fn intent(session: &str, call: &str) -> AuditRecord {
-    record(session, AuditEntry::Intent { digest: None, tool_call_id: Some(call.to_owned()) })
+    record(session, AuditEntry::Intent(IntentEntry { digest: None, tool_call_id: Some(call.to_owned()) }))
 }
 
 pub(crate) fn outcome(session: &str, call: &str) -> AuditRecord {
-    let entry = AuditEntry::Outcome { success: Some(true), tool_call_id: Some(call.to_owned()) };
+    let entry = AuditEntry::Outcome(OutcomeEntry { success: Some(true), tool_call_id: Some(call.to_owned()) });
     AuditRecord { event: TOOL_POST.name(), ..record(session, entry) }
 }

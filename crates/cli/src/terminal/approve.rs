@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{Answer, Answerer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_core::{Actor, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -46,7 +46,7 @@ impl ApprovalSystem for TerminalApprovals {
     /// # Cancel safety
     /// Dropping the future takes the question away and gives the keyboard back before it returns, which takes the
     /// fraction of a second that a key is waited for.
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         self.ask_beside(request, std::future::pending()).await
     }
 }
@@ -62,8 +62,8 @@ impl TerminalApprovals {
     pub async fn ask_beside(
         &self,
         request: Arc<ApprovalRequest>,
-        elsewhere: impl Future<Output = Answer>,
-    ) -> Result<Answer, ApprovalError> {
+        elsewhere: impl Future<Output = ApprovalAnswer>,
+    ) -> Result<ApprovalAnswer, ApprovalError> {
         let mut elsewhere = pin!(elsewhere);
         let deadline = Instant::now().checked_add(request.timeout.saturating_sub(MARGIN));
         let asking = self.screen.asking();
@@ -114,7 +114,7 @@ impl TerminalApprovals {
 pub(super) enum Ended {
     OutOfTime,
     /// Somebody was faster.
-    Elsewhere(Option<Answerer>),
+    Elsewhere(Option<Actor>),
     Withdrawn,
 }
 
@@ -146,7 +146,7 @@ struct Asking {
 }
 
 impl Asking {
-    fn run(self) -> Result<Answer, ApprovalError> {
+    fn run(self) -> Result<ApprovalAnswer, ApprovalError> {
         let request = &*self.request;
         let draw = |all| question::rows(request, self.screen.size(), all);
 
@@ -213,7 +213,7 @@ impl Asking {
             if let Some(option) = option {
                 break (
                     question::answered(option.effect),
-                    Ok(Answer { label: option.label.clone(), by: Some(person()) }),
+                    Ok(ApprovalAnswer { label: option.label.clone(), by: Some(person()) }),
                 );
             }
         };
@@ -227,7 +227,7 @@ impl Asking {
 pub struct HeadlessApprovals;
 
 impl ApprovalSystem for HeadlessApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
         let hint = match &request.warning {
             // No rule that allows it would count.

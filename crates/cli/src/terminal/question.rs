@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use amplifier_core::{
-    ActionPreview, Answerer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField, PreviewRow,
+    ActionPreview, Actor, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField, PreviewRow,
     PreviewRowKind,
 };
 
@@ -122,17 +122,17 @@ pub(super) fn timed_out(default: DefaultDecision) -> Line {
 }
 
 /// What stays of a question that somebody answered elsewhere.
-pub(super) fn elsewhere(by: Option<&Answerer>) -> Line {
+pub(super) fn elsewhere(by: Option<&Actor>) -> Line {
     end().exact(DIM, format!("○ {}", who_answered(by)))
 }
 
 /// Who answered elsewhere, in words.
-pub(super) fn who_answered(by: Option<&Answerer>) -> String {
+pub(super) fn who_answered(by: Option<&Actor>) -> String {
     match by {
         None => "answered elsewhere".to_owned(),
-        Some(Answerer { name, via }) if via == "console" => format!("answered by {name} in the console"),
-        Some(Answerer { name, via }) if via == "api" => format!("answered by {name} over the API"),
-        Some(Answerer { name, via }) => format!("answered by {name} ({via})"),
+        Some(Actor { name, via }) if via == "console" => format!("answered by {name} in the console"),
+        Some(Actor { name, via }) if via == "api" => format!("answered by {name} over the API"),
+        Some(Actor { name, via }) => format!("answered by {name} ({via})"),
     }
 }
 

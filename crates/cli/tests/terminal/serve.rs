@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amplifier_core::Answerer;
+use amplifier_core::Actor;
 use amplifier_server::Hub;
 use amplifier_server::hub::{Answering, Command};
 use amplifier_server::link::Door;
@@ -45,7 +45,7 @@ impl Server {
     }
 
     fn answer(&self, question: &Approval, option: &str) -> Result<bool, (&'static str, Option<String>)> {
-        let by = Answerer { name: "ann".to_owned(), via: "console".to_owned() };
+        let by = Actor { name: "ann".to_owned(), via: "console".to_owned() };
         let answering = Answering { option: option.to_owned(), nonce: question.nonce.clone(), by, scope: None };
         let answered = self.runtime.block_on(self.hub.answer(&question.id, answering));
         answered.map(|decided| decided.granted).map_err(|refused| (refused.code, refused.by.map(|by| by.via)))

@@ -8,23 +8,24 @@ use serde_json::json;
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use super::approve::{Question, Ruling};
 use super::record::Recording;
-use super::{Coordinator, Standing, Verdict};
+use super::{ApprovalRuleSources, Coordinator, Verdict};
+use crate::approval::{
+    ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, Late,
+};
+use crate::audit::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, LateAnswerEntry};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
     USER_NOTIFICATION, UserNotification,
 };
-use crate::event::{EventData, EventKey};
+use crate::event::{Digest, EventData, EventKey};
 use crate::guard::{Contained, Waited, wait};
 use crate::ports::BoxFuture;
 use crate::ports::PortError;
-use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, Late, Settled};
-use crate::ports::audit::AuditEntry;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
-use crate::ports::rules::{ApprovalRules, ToolDefinition};
+use crate::ports::rules::ToolDefinition;
 use crate::registry::{self, HookApproval};
-use crate::result::{Approval, DefaultDecision, Level};
+use crate::result::{DefaultDecision, Level};
 use crate::sync::lock;
 
 /// How long after its time limit a question is watched for a late answer.
@@ -33,14 +34,25 @@ const LATE: Duration = Duration::from_secs(3600);
 /// How much later than its time limit an answer may be found that came in time, because the thread had other work.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// What will run if every approval is granted.
-struct Operation {
+/// The operation that runs if every approval is granted.
+struct Operation<'a> {
     data: EventData,
+    /// The digest of the data that the hooks saw last. A digest reads all of the data, so it is made only if a hook asks.
+    digest: Option<Digest>,
+    /// The definition of the tool, if it is defined elsewhere.
+    definition: Option<&'a ToolDefinition>,
+    /// `true` if a hook asks that does not ask as a fallback.
+    has_request: bool,
     /// Made when a person is asked for the first time; then the data says what it was compared with.
     preview: Option<Arc<ActionPreview>>,
 }
 
-impl Operation {
+impl Operation<'_> {
+    /// Returns `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
+    fn is_current(&self, asked: &HookApproval) -> bool {
+        self.digest.is_some() && asked.asked_about == self.digest
+    }
+
     /// Makes the preview, unless there is one: several hooks that ask about one operation show the same.
     async fn preview(
         &mut self,
@@ -62,20 +74,6 @@ impl Operation {
     }
 }
 
-/// What a hook asks for.
-struct Asked<'a> {
-    question: &'a Question,
-    approval: &'a Approval,
-    reason: Option<String>,
-    operation: &'a mut Operation,
-    /// The definition of the tool, if it is defined elsewhere.
-    definition: Option<&'a ToolDefinition>,
-    /// `true` if it is a fallback and another hook asks: nobody is asked then, but a denial given in advance counts.
-    is_needless: bool,
-    /// `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
-    is_current: bool,
-}
-
 /// What keeps allows given in advance from counting, beside changed data.
 struct Doubts {
     /// `false` if rules cannot be read.
@@ -93,66 +91,71 @@ impl Coordinator {
         data: &EventData,
         definition: Option<&ToolDefinition>,
     ) -> Verdict {
-        let mut operation = Operation { data: data.clone(), preview: None };
-        // A digest reads all of the data, so it is made only if a hook asks.
-        let digest = if approvals.is_empty() { None } else { data.digest().ok() };
-        let has_other = approvals.iter().any(|asked| !asked.approval.fallback);
-        for HookApproval { hook, approval, reason, asked_about } in approvals {
-            let question = Question { hook, event: recording.event().clone(), prompt: approval.prompt.clone() };
+        let mut operation = Operation {
+            data: data.clone(),
+            digest: if approvals.is_empty() { None } else { data.digest().ok() },
+            definition,
+            has_request: approvals.iter().any(|asked| !asked.fallback),
+            preview: None,
+        };
+        for asked in approvals {
+            let key = ApprovalKey {
+                hook: asked.hook.clone(),
+                event: recording.event().clone(),
+                prompt: asked.prompt.clone(),
+            };
             let span = tracing::info_span!(
                 "hook.approval",
                 otel.name = "approval",
-                hook.name = %question.hook,
-                hook.event = %question.event,
+                hook.name = %key.hook,
+                hook.event = %key.event,
                 approval.granted = tracing::field::Empty,
                 approval.basis = tracing::field::Empty,
             );
-            let is_current = digest.is_some() && asked_about == digest;
-            let asked = Asked {
-                question: &question,
-                approval: &approval,
-                reason,
-                operation: &mut operation,
-                definition,
-                is_needless: approval.fallback && has_other,
-                is_current,
-            };
-            let Some(ruling) = self.rule(recording, asked).instrument(span.clone()).await else { continue };
-            span.record("approval.granted", ruling.granted);
-            span.record("approval.basis", ruling.basis);
-            self.announce(&question, &ruling).await;
-            if !ruling.granted {
-                return Verdict::denied(question.hook, &ruling.reason);
+            let decided = self.decide(recording, &mut operation, &key, asked).instrument(span.clone());
+            let Some(decision) = decided.await else { continue };
+            span.record("approval.granted", decision.granted);
+            span.record("approval.basis", decision.basis.as_str());
+            self.announce(&key, &decision).await;
+            if !decision.granted {
+                return Verdict::denied(key.hook, &decision.reason);
             }
         }
         Verdict::Proceed(operation.data)
     }
 
-    /// Decides one approval: by the person's rules, by an answer that lasts, or by asking. `None` if there is no need to.
-    async fn rule(&self, recording: &mut Recording<'_>, asked: Asked<'_>) -> Option<Ruling> {
-        let question = asked.question;
+    /// Decides one approval: by the person's rules, by an answer that lasts, or by asking. `None` if there is no need to: a fallback is
+    /// not asked if another hook asks, but a denial given in advance counts.
+    async fn decide(
+        &self,
+        recording: &mut Recording<'_>,
+        operation: &mut Operation<'_>,
+        key: &ApprovalKey,
+        asked: HookApproval,
+    ) -> Option<ApprovalDecision> {
         let (rules, are_read) = self.rules(recording).await;
-        let is_known = self.knows(recording, asked.definition).await;
+        let is_known = self.knows(recording, operation.definition).await;
         // A denial that cannot be read may stand against every allow that was given in advance.
-        let allows_count = are_read && asked.is_current;
-        let counts = |ruling: &Ruling| allows_count || !ruling.granted;
-        let by_rules = Ruling::by_rules(&rules, question).filter(|ruling| is_known || !ruling.granted);
+        let allows_count = are_read && operation.is_current(&asked);
+        let counts = |decision: &ApprovalDecision| allows_count || !decision.granted;
+        let by_rules = ApprovalDecision::by_rules(&rules, key).filter(|decision| is_known || !decision.granted);
         let known = by_rules.filter(counts);
-        let known = known.or_else(|| lock(&self.shared.ledger).recall(question, asked.definition).filter(counts));
-        if asked.is_needless && known.as_ref().is_none_or(|ruling| ruling.granted) {
+        let known = known.or_else(|| lock(&self.shared.remembered).recall(key, operation.definition).filter(counts));
+        let is_needless = asked.fallback && operation.has_request;
+        if is_needless && known.as_ref().is_none_or(|decision| decision.granted) {
             return None;
         }
-        let (id, ruling) = match known {
-            Some(ruling) => (None, ruling),
-            None => self.ask(recording, asked, Doubts { are_read, is_known }).await,
+        let (id, decision) = match known {
+            Some(decision) => (None, decision),
+            None => self.ask(recording, operation, key, asked, Doubts { are_read, is_known }).await,
         };
-        recording.record(decision(id, question, &ruling));
-        Some(ruling)
+        recording.record(entry(id, key, &decision));
+        Some(decision)
     }
 
     /// The person's rules, as they are now, and whether they could be read. If not, what they denied before.
     async fn rules(&self, recording: &mut Recording<'_>) -> (ApprovalRules, bool) {
-        let Standing { source, read, session, .. } = &*self.shared.rules;
+        let ApprovalRuleSources { source, read, session, .. } = &*self.shared.rules;
         let (mut rules, mut are_read) = (ApprovalRules::default(), true);
         if let Some(source) = source {
             rules = match recording.call("approval_rules", source.rules()).await {
@@ -173,7 +176,7 @@ impl Coordinator {
     /// `true` if rules that allow a tool count for its definition.
     async fn knows(&self, recording: &mut Recording<'_>, definition: Option<&ToolDefinition>) -> bool {
         let Some(definition) = definition else { return true };
-        let Standing { source, definitions, .. } = &*self.shared.rules;
+        let ApprovalRuleSources { source, definitions, .. } = &*self.shared.rules;
         let is_same = {
             let mut known = lock(definitions);
             *known.entry(definition.tool.clone()).or_insert_with(|| definition.clone()) == *definition
@@ -188,7 +191,7 @@ impl Coordinator {
 
     /// Takes note that a person always allows a tool as it is defined now.
     async fn accept(&self, recording: &mut Recording<'_>, definition: &ToolDefinition) {
-        let Standing { source, definitions, .. } = &*self.shared.rules;
+        let ApprovalRuleSources { source, definitions, .. } = &*self.shared.rules;
         lock(definitions).insert(definition.tool.clone(), definition.clone());
         if let Some(source) = source {
             // That it failed is recorded; the answer counts for the session.
@@ -196,19 +199,29 @@ impl Coordinator {
         }
     }
 
-    async fn ask(&self, recording: &mut Recording<'_>, asked: Asked<'_>, doubts: Doubts) -> (Option<u64>, Ruling) {
-        let Asked { question, approval, reason, operation, definition, is_current, .. } = asked;
+    async fn ask(
+        &self,
+        recording: &mut Recording<'_>,
+        operation: &mut Operation<'_>,
+        key: &ApprovalKey,
+        asked: HookApproval,
+        doubts: Doubts,
+    ) -> (Option<u64>, ApprovalDecision) {
+        let is_current = operation.is_current(&asked);
+        let HookApproval { approval, reason, .. } = asked;
         let Doubts { are_read, is_known } = doubts;
         let Some(system) = &self.shared.approvals else {
-            return (None, Ruling::no_system(&question.prompt));
+            return (None, ApprovalDecision::no_system(&key.prompt));
         };
         let preview = match operation.preview(self, recording).await {
             Ok(preview) => preview,
-            Err(error) => return (None, Ruling::failed(&question.prompt, &format!("no preview can be made: {error}"))),
+            Err(error) => {
+                return (None, ApprovalDecision::failed(&key.prompt, &format!("no preview can be made: {error}")));
+            }
         };
         let digest = match operation.data.digest() {
             Ok(digest) => digest,
-            Err(too_deep) => return (None, Ruling::failed(&question.prompt, &too_deep)),
+            Err(too_deep) => return (None, ApprovalDecision::failed(&key.prompt, &too_deep)),
         };
         let forbids_default = self.shared.config.forbid_default_allow || !are_read || !is_current;
         let mut options = approval.offered();
@@ -220,9 +233,9 @@ impl Coordinator {
         let (open, still_open) = watch::channel(None);
         let request = Arc::new(ApprovalRequest {
             id,
-            hook: question.hook.clone(),
-            event: question.event.clone(),
-            prompt: question.prompt.clone(),
+            hook: key.hook.clone(),
+            event: key.event.clone(),
+            prompt: key.prompt.clone(),
             reason,
             warning: warning(are_read, is_current, is_known),
             options,
@@ -233,30 +246,29 @@ impl Coordinator {
             digest,
             preview,
             open: still_open,
-            late: self.late_answers(id, question.clone()),
+            late: self.late_answers(id, key.clone()),
         });
-        recording.record(AuditEntry::ApprovalRequest {
+        recording.record(AuditEntry::ApprovalRequest(ApprovalRequestEntry {
             id,
-            hook: question.hook.to_string(),
-            prompt: question.prompt.clone(),
+            hook: key.hook.to_string(),
+            prompt: key.prompt.clone(),
             options: request.options.clone(),
             timeout: request.timeout,
             default: request.default,
             digest,
             changed_after_asking: !is_current,
             compared_with: request.preview.compared_with.clone(),
-        });
+        }));
         // If this future is dropped before there is a decision, that is on the record.
-        let cancelled = OnDrop::new(|| {
-            self.record(&question.event, decision(Some(id), question, &Ruling::cancelled(&question.prompt)))
-        });
+        let cancelled =
+            OnDrop::new(|| self.record(&key.event, entry(Some(id), key, &ApprovalDecision::cancelled(&key.prompt))));
         let labels: Vec<String> = request.options.iter().map(|option| option.label.clone()).collect();
-        let required = ApprovalRequired::new(&*question.hook, question.event.as_str(), question.prompt.as_str())
+        let required = ApprovalRequired::new(&*key.hook, key.event.as_str(), key.prompt.as_str())
             .with("options", labels)
             .with("digest", digest.to_string());
         self.observe(APPROVAL_REQUIRED, required.into()).await;
-        let notice = UserNotification::new("approval_required", question.prompt.as_str())
-            .with("metadata", json!({ "hook": &*question.hook, "event": question.event.as_str() }));
+        let notice = UserNotification::new("approval_required", key.prompt.as_str())
+            .with("metadata", json!({ "hook": &*key.hook, "event": key.event.as_str() }));
         self.observe(USER_NOTIFICATION, notice.into()).await;
 
         let since = self.clock().sleep_nanos();
@@ -268,39 +280,43 @@ impl Coordinator {
             // A system that blocks the thread keeps the timer from ringing.
             Waited::Done(Ok(late)) if took > approval.timeout.saturating_add(DELAY) => {
                 let late = Contained::new(Box::pin(std::future::ready(Ok(late))) as BoxFuture<'static, _>);
-                self.watch_for_late_answer(id, question.clone(), late);
+                self.watch_for_late_answer(id, key.clone(), late);
                 Err(ApprovalError::TimedOut)
             }
             Waited::Done(answer) => answer,
             Waited::Panicked(what) => Err(ApprovalError::Failed(what)),
             Waited::TimedOut => {
-                self.watch_for_late_answer(id, question.clone(), waiting);
+                self.watch_for_late_answer(id, key.clone(), waiting);
                 Err(ApprovalError::TimedOut)
             }
         };
         cancelled.disarm();
-        let ruling = Ruling::on_answer(&request, answer);
+        let decision = ApprovalDecision::on_answer(&request, answer);
         // Before others learn that the question is closed: what lasts is there when they look.
-        lock(&self.shared.ledger).remember(question.clone(), definition, &ruling);
-        if let Some(definition) = definition.filter(|_| ruling.granted && ruling.lasting) {
+        lock(&self.shared.remembered).remember(key.clone(), operation.definition, &decision, self.now());
+        if let Some(definition) = operation.definition.filter(|_| decision.granted && decision.is_lasting()) {
             self.accept(recording, definition).await;
         }
-        open.send_replace(Some(Settled::from(&ruling)));
-        (Some(id), ruling)
+        open.send_replace(Some(decision.clone()));
+        (Some(id), decision)
+    }
+
+    fn now(&self) -> Option<jiff::Timestamp> {
+        self.clock().wall().try_into().ok()
     }
 
     /// A late answer changes nothing, but it is recorded.
     fn watch_for_late_answer(
         &self,
         id: u64,
-        question: Question,
-        mut waiting: Contained<BoxFuture<'static, Result<Answer, ApprovalError>>>,
+        key: ApprovalKey,
+        mut waiting: Contained<BoxFuture<'static, Result<ApprovalAnswer, ApprovalError>>>,
     ) {
         let (session, clock) = (Arc::downgrade(&self.shared), self.shared.hooks.clock().clone());
         let watch = async move {
             let waited = wait(&*clock, LATE, &mut waiting).await;
             if let (Waited::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
-                Coordinator { shared }.record_late(id, &question, answer);
+                Coordinator { shared }.record_late(id, &key, answer);
             }
         };
         if let Some(background) = &self.shared.background {
@@ -313,27 +329,27 @@ impl Coordinator {
     }
 
     /// What records answers that an approval system is told of when nobody waits for them. Whoever keeps it does not keep the session.
-    fn late_answers(&self, id: u64, question: Question) -> Late {
+    fn late_answers(&self, id: u64, key: ApprovalKey) -> Late {
         let session = Arc::downgrade(&self.shared);
         Late(Box::new(move |answer| {
             if let Some(shared) = session.upgrade() {
-                Coordinator { shared }.record_late(id, &question, answer);
+                Coordinator { shared }.record_late(id, &key, answer);
             }
         }))
     }
 
-    fn record_late(&self, id: u64, question: &Question, Answer { label: answer, by }: Answer) {
-        tracing::warn!({ hook.name = %question.hook }, "an approval was answered too late");
-        let entry = AuditEntry::LateAnswer { id, hook: question.hook.to_string(), answer, by };
-        if let Err(error) = self.record(&question.event, entry) {
+    fn record_late(&self, id: u64, key: &ApprovalKey, ApprovalAnswer { label: answer, by }: ApprovalAnswer) {
+        tracing::warn!({ hook.name = %key.hook }, "an approval was answered too late");
+        let entry = AuditEntry::LateAnswer(LateAnswerEntry { id, hook: key.hook.to_string(), answer, by });
+        if let Err(error) = self.record(&key.event, entry) {
             super::route::log("audit", &error);
         }
     }
 
-    async fn announce(&self, question: &Question, ruling: &Ruling) {
-        let Question { hook, event, prompt } = question;
-        let reason = ruling.reason.as_str();
-        if ruling.granted {
+    async fn announce(&self, key: &ApprovalKey, decision: &ApprovalDecision) {
+        let ApprovalKey { hook, event, prompt } = key;
+        let reason = decision.reason.as_str();
+        if decision.granted {
             let granted = ApprovalGranted::new(&**hook, event.as_str(), prompt.as_str(), reason);
             self.observe(APPROVAL_GRANTED, granted.into()).await;
         } else {
@@ -362,15 +378,8 @@ fn warning(are_read: bool, is_current: bool, is_known: bool) -> Option<String> {
     (!warnings.is_empty()).then(|| warnings.join("; "))
 }
 
-fn decision(id: Option<u64>, question: &Question, ruling: &Ruling) -> AuditEntry {
-    AuditEntry::ApprovalDecision {
-        id,
-        hook: question.hook.to_string(),
-        granted: ruling.granted,
-        basis: ruling.basis,
-        reason: ruling.reason.clone(),
-        by: ruling.by.clone(),
-    }
+fn entry(id: Option<u64>, key: &ApprovalKey, decision: &ApprovalDecision) -> AuditEntry {
+    AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook: key.hook.to_string(), decision: decision.clone() })
 }
 
 /// Does something if it is dropped before it is disarmed.

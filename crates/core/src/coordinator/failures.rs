@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Verdict;
 use crate::event::{Data, EventName};
-use crate::registry::{FromHook, Outcome};
+use crate::registry::{Attributed, Outcome};
 use crate::text::is_readable;
 
 /// The most causes shown of one hook in a session: a hook whose error is always another one must not fill the screen.
@@ -18,14 +18,14 @@ const MOST_HOOKS: usize = 256;
 const LONGEST_ERROR: usize = 1_000;
 
 /// The errors of the hooks that failed in an emission, in running order.
-pub(super) fn failures<D: Data>(outcome: &Outcome<D>) -> Vec<FromHook<String>> {
+pub(super) fn failures<D: Data>(outcome: &Outcome<D>) -> Vec<Attributed<String>> {
     if outcome.is_silent() {
         return Vec::new();
     }
-    let failure = |report: crate::registry::Report<'_>| {
+    let failure = |report: crate::registry::HookReport<'_>| {
         let error = report.error?.to_string();
         let said = error.chars().filter(|c| is_readable(*c)).take(LONGEST_ERROR).collect();
-        Some(FromHook { hook: report.hook.into(), said })
+        Some(Attributed { hook: report.hook.into(), value: said })
     };
     outcome.reports().filter_map(failure).collect()
 }
@@ -40,7 +40,7 @@ impl ShownFailures {
     /// The warning about a failure, unless the user was told the same before, or enough about this hook.
     pub(super) fn warning(
         &mut self,
-        FromHook { hook, said: error }: &FromHook<String>,
+        Attributed { hook, value: error }: &Attributed<String>,
         event: &EventName,
         verdict: &Verdict,
     ) -> Option<String> {

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use super::config::{OverBudget, SessionConfig};
 use crate::event::EventName;
 use crate::ports::context::InjectedMessage;
-use crate::registry::FromHook;
-use crate::result::{HookError, Injection};
+use crate::registry::Attributed;
+use crate::result::{HookError, Injection, InjectionStatus};
 use crate::text::is_readable;
 
 /// Counts the tokens of a text, for the injection budget.
@@ -64,13 +64,13 @@ pub(super) enum Fate {
 }
 
 impl Fate {
-    pub(super) fn as_str(&self) -> &'static str {
+    pub(super) fn status(&self) -> InjectionStatus {
         match self {
-            Self::Injected => "injected",
-            Self::OverBudget => "over_budget",
-            Self::Truncated => "truncated",
-            Self::Dropped => "dropped",
-            Self::Refused(_) => "refused",
+            Self::Injected => InjectionStatus::Injected,
+            Self::OverBudget => InjectionStatus::OverBudget,
+            Self::Truncated => InjectionStatus::Truncated,
+            Self::Dropped => InjectionStatus::Dropped,
+            Self::Refused(_) => InjectionStatus::Refused,
         }
     }
 
@@ -93,7 +93,7 @@ impl Fate {
 /// An injection after the session's limits were applied.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    pub(super) injection: FromHook<Injection>,
+    pub(super) injection: Attributed<Injection>,
     pub(super) tokens: usize,
     pub(super) fate: Fate,
 }
@@ -122,11 +122,11 @@ impl Budget {
     /// Applies the limits to one injection.
     pub(super) fn admit(
         &mut self,
-        mut injection: FromHook<Injection>,
+        mut injection: Attributed<Injection>,
         config: &SessionConfig,
         counter: &ContainedCounter<'_>,
     ) -> Admitted {
-        let text = &mut injection.said.text;
+        let text = &mut injection.value.text;
         text.retain(is_readable);
         let mut tokens = counter.count(text);
         let size = text.chars().count();
@@ -174,9 +174,9 @@ pub(super) struct Origin<'a> {
 /// Joins what may be injected into messages: one for each role and placement.
 pub(super) fn messages(admitted: &[Admitted], origin: &Origin<'_>) -> Vec<InjectedMessage> {
     let said = admitted.iter().filter(|one| one.fate.is_injected() && !one.injection.text.is_empty());
-    let mut groups: Vec<Vec<&FromHook<Injection>>> = Vec::new();
+    let mut groups: Vec<Vec<&Attributed<Injection>>> = Vec::new();
     for injection in said.map(|one| &one.injection) {
-        let same = |group: &&mut Vec<&FromHook<Injection>>| {
+        let same = |group: &&mut Vec<&Attributed<Injection>>| {
             group.iter().all(|other| (other.role, other.placement) == (injection.role, injection.placement))
         };
         match groups.iter_mut().find(same) {
@@ -187,13 +187,13 @@ pub(super) fn messages(admitted: &[Admitted], origin: &Origin<'_>) -> Vec<Inject
     groups.into_iter().filter_map(|group| message(&group, origin)).collect()
 }
 
-fn message(group: &[&FromHook<Injection>], origin: &Origin<'_>) -> Option<InjectedMessage> {
+fn message(group: &[&Attributed<Injection>], origin: &Origin<'_>) -> Option<InjectedMessage> {
     let first = group.first()?;
     let content = match group {
         [one] => one.text.clone(),
         several => {
             let headed =
-                |one: &&FromHook<Injection>| format!("From {} ({} bytes):\n{}", one.hook, one.text.len(), one.text);
+                |one: &&Attributed<Injection>| format!("From {} ({} bytes):\n{}", one.hook, one.text.len(), one.text);
             several.iter().map(headed).collect::<Vec<_>>().join("\n\n")
         }
     };

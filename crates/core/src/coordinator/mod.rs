@@ -1,16 +1,15 @@
 //! Routes what hooks said: to the person, to the conversation, to the screen, to the record.
 
-mod approve;
 mod ask;
 mod channels;
 mod config;
 mod failures;
 mod inject;
 mod record;
+mod remembered;
 mod route;
 mod verdict;
 
-pub use approve::StandingAnswer;
 pub use channels::{
     Contribution, Contributions, ContributorAnswer, ContributorRegistration, FailedContribution, IntoContribution,
 };
@@ -26,11 +25,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::task::JoinSet;
 
-use self::approve::{Ledger, Question};
 use self::channels::Channels;
 use self::failures::ShownFailures;
 use self::inject::{Budget, Fate};
+use self::remembered::RememberedApprovals;
 use self::route::{Routing, TOOL_CALL_ID};
+use crate::approval::{ApprovalKey, ApprovalRule, ApprovalRules};
 use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::BoxFuture;
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
@@ -38,9 +38,9 @@ use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
 use crate::ports::preview::{AnyPreviewSource, PreviewSource};
-use crate::ports::rules::{AnyRuleSource, ApprovalRules, RuleSource, ToolDefinition};
-use crate::registry::{Denial, Emission, FromHook, HookApproval, HookRegistry, Outcome};
-use crate::result::{Action, HookResult, Injection};
+use crate::ports::rules::{AnyApprovalRuleSource, ApprovalRuleSource, ToolDefinition};
+use crate::registry::{Attributed, Denial, Emission, HookApproval, HookRegistry, Outcome};
+use crate::result::{Action, DecisionKind, HookResult, Injection};
 use crate::sync::{Mutex, lock};
 
 /// Emits events and routes what hooks say, in this order: approvals, injections, messages; and records everything.
@@ -81,8 +81,8 @@ struct Shared {
     tokens: Arc<dyn TokenCounter>,
     config: SessionConfig,
     // Std locks: nothing awaits while they are held. What is in an `Arc` is shared with sub-sessions.
-    rules: Arc<Standing>,
-    ledger: Arc<Mutex<Ledger>>,
+    rules: Arc<ApprovalRuleSources>,
+    remembered: Arc<Mutex<RememberedApprovals>>,
     budget: Arc<Mutex<Budget>>,
     failures: Arc<Mutex<ShownFailures>>,
     channels: Arc<Channels>,
@@ -106,8 +106,8 @@ impl Drop for Shared {
 
 /// The person's standing answers.
 #[derive(Default)]
-struct Standing {
-    source: Option<Box<dyn AnyRuleSource>>,
+struct ApprovalRuleSources {
+    source: Option<Box<dyn AnyApprovalRuleSource>>,
     /// What the source said last; if it could not be read, what of that denies.
     read: Mutex<ApprovalRules>,
     /// Those that hold for this session alone.
@@ -165,9 +165,10 @@ impl CoordinatorBuilder {
     }
 
     /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
-    pub fn approval_rules(mut self, rules: impl RuleSource) -> Self {
+    pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
         let read = Mutex::new(rules.read_before());
-        self.shared.rules = Arc::new(Standing { source: Some(Box::new(rules)), read, ..Standing::default() });
+        self.shared.rules =
+            Arc::new(ApprovalRuleSources { source: Some(Box::new(rules)), read, ..ApprovalRuleSources::default() });
         self
     }
 
@@ -236,7 +237,7 @@ impl Coordinator {
             tokens: Arc::new(EstimatedTokens),
             rules: Arc::default(),
             config: SessionConfig::default(),
-            ledger: Arc::default(),
+            remembered: Arc::default(),
             budget: Arc::default(),
             failures: Arc::default(),
             channels: Arc::default(),
@@ -255,7 +256,7 @@ impl Coordinator {
     pub fn child(&self) -> CoordinatorBuilder {
         let Shared { hooks, approvals, previews, display, audit, tokens, rules, config, background, .. } =
             &*self.shared;
-        let Shared { ledger, budget, failures, channels, turn, questions, .. } = &*self.shared;
+        let Shared { remembered, budget, failures, channels, turn, questions, .. } = &*self.shared;
         let shared = Shared {
             hooks: hooks.clone(),
             session_id: None,
@@ -268,7 +269,7 @@ impl Coordinator {
             tokens: tokens.clone(),
             rules: rules.clone(),
             config: config.clone(),
-            ledger: ledger.clone(),
+            remembered: remembered.clone(),
             budget: budget.clone(),
             failures: failures.clone(),
             channels: channels.clone(),
@@ -297,15 +298,16 @@ impl Coordinator {
         *lock(&self.shared.rules.session) = rules;
     }
 
-    /// The answers that last for this session.
-    pub fn standing_answers(&self) -> Vec<StandingAnswer> {
-        lock(&self.shared.ledger).all()
+    /// Returns the answers that last for this session.
+    pub fn remembered_approvals(&self) -> Vec<ApprovalRule> {
+        lock(&self.shared.remembered).all()
     }
 
-    /// Takes back an answer that lasts: the next time, the person is asked again. False if there is no such answer.
-    pub fn forget_answer(&self, answer: &StandingAnswer) -> bool {
-        let StandingAnswer { hook, event, prompt, .. } = answer.clone();
-        lock(&self.shared.ledger).forget(&Question { hook, event, prompt })
+    /// Forgets an answer that lasts: the next request is put to a user again. Returns `false` if there is no such answer.
+    pub fn forget_approval(&self, rule: &ApprovalRule) -> bool {
+        let Some(event) = rule.event.clone() else { return false };
+        let key = ApprovalKey { hook: rule.hook.as_str().into(), event, prompt: rule.pattern.clone() };
+        lock(&self.shared.remembered).forget(&key)
     }
 
     /// Emits an event, routes what the hooks said, and says whether the operation may run.
@@ -401,7 +403,7 @@ impl Coordinator {
     /// # Errors
     /// If it is larger than the session allows.
     pub fn check_injection(&self, hook: &str, injection: &Injection) -> Result<(), InjectionTooLarge> {
-        match self.admit_alone(FromHook { hook: hook.into(), said: injection.clone() }).fate {
+        match self.admit_alone(Attributed { hook: hook.into(), value: injection.clone() }).fate {
             Fate::Refused(too_large) => Err(too_large),
             _ => Ok(()),
         }
@@ -443,7 +445,8 @@ impl Coordinator {
         let answers = event.answers();
         self.shared.hooks.lay_reserved_around(&mut data);
         data.reserve(&self.shared.reserved);
-        let report = record::Single { hook: &hook, answer: action.as_str(), reason: reason.clone(), suppress_output };
+        let (answer, decision) = (action.kind(), DecisionKind::of_action(&action));
+        let report = record::Single { hook: &hook, answer, decision, reason: reason.clone(), suppress_output };
         let mut routing = Routing::new(event, EventData::new());
         match action {
             Action::Continue | Action::Respond(_) => {}
@@ -459,7 +462,7 @@ impl Coordinator {
             }
         }
         if let Some(said) = injection.filter(|_| answers.can_inject()) {
-            let injection = FromHook { hook: hook.clone(), said };
+            let injection = Attributed { hook: hook.clone(), value: said };
             let admitted = self.admit_alone(injection.clone());
             if let Fate::Refused(too_large) = &admitted.fate {
                 self.record_refusal(event, report.entries(&data), &admitted).await;
@@ -468,9 +471,9 @@ impl Coordinator {
             routing.injections.push(injection);
         }
         routing.reports = report.entries(&data);
-        routing.messages.extend(message.map(|message| FromHook { hook: hook.clone(), said: *message }));
+        routing.messages.extend(message.map(|message| Attributed { hook: hook.clone(), value: *message }));
         let shown = output.filter(|_| !suppress_output);
-        routing.outputs.extend(shown.map(|output| FromHook { hook, said: output }));
+        routing.outputs.extend(shown.map(|output| Attributed { hook, value: output }));
         routing.tool_call_id = data.text(TOOL_CALL_ID).map(str::to_owned);
         routing.definition = ToolDefinition::from_data(&data);
         routing.data = data;
@@ -484,7 +487,7 @@ impl Coordinator {
 
     /// Forgets the answers that last for the session.
     pub fn forget_answers(&self) {
-        lock(&self.shared.ledger).clear();
+        lock(&self.shared.remembered).clear();
     }
 
     /// Registers a contributor to a channel: a function that gives data when someone collects it.

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::Coordinator;
 use super::route::log;
+use crate::audit::{AuditEntry, AuditRecord, EventEntry, FailureEntry, HookReportEntry, IntentEntry, OutcomeEntry};
 use crate::event::{Data, EventData, EventName};
 use crate::guard;
-use crate::ports::audit::{AuditEntry, AuditRecord, Receipt};
+use crate::ports::audit::Receipt;
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::Outcome;
-use crate::result::HookError;
+use crate::result::{ActionKind, DecisionKind, HookError};
 
 /// The records of one routing.
 pub(super) struct Recording<'a> {
@@ -56,7 +57,7 @@ impl<'a> Recording<'a> {
                 self.hung.push(part);
             }
             log(part, error);
-            self.record(AuditEntry::Failure { part, error: error.to_string() });
+            self.record(AuditEntry::Failure(FailureEntry { part: part.into(), error: error.to_string() }));
         }
         result
     }
@@ -77,14 +78,19 @@ impl<'a> Recording<'a> {
         self.session.shared.audit.as_ref()?;
         match self.event.as_str() {
             "tool:pre" | "provider:request" | "agent:spawn" if proceeds => {
-                self.record(AuditEntry::Intent { digest: data.digest().ok(), tool_call_id: tool_call_id.clone() });
-                return Some(AuditEntry::Outcome { success: Some(false), tool_call_id });
+                self.record(AuditEntry::Intent(IntentEntry {
+                    digest: data.digest().ok(),
+                    tool_call_id: tool_call_id.clone(),
+                }));
+                return Some(AuditEntry::Outcome(OutcomeEntry { success: Some(false), tool_call_id }));
             }
             "tool:post" | "provider:response" | "agent:complete" => {
                 let success = data.get("success").and_then(serde_json::Value::as_bool);
-                self.record(AuditEntry::Outcome { success, tool_call_id });
+                self.record(AuditEntry::Outcome(OutcomeEntry { success, tool_call_id }));
             }
-            "error:provider" => self.record(AuditEntry::Outcome { success: Some(false), tool_call_id: None }),
+            "error:provider" => {
+                self.record(AuditEntry::Outcome(OutcomeEntry { success: Some(false), tool_call_id: None }))
+            }
             _ => {}
         }
         None
@@ -108,7 +114,7 @@ impl Coordinator {
         if self.shared.audit.is_none() {
             return;
         }
-        for entry in reports(outcome, data, "cancelled") {
+        for entry in reports(outcome, data, DecisionKind::Cancelled) {
             if let Err(error) = self.record(outcome.event(), entry) {
                 return log("audit", &error);
             }
@@ -127,21 +133,23 @@ impl Coordinator {
 }
 
 /// What the record says about an emission: the event with the data that counted, and a report for each hook.
-pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision: &'static str) -> Vec<AuditEntry> {
+pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision: DecisionKind) -> Vec<AuditEntry> {
     let denial = outcome.denial();
-    let event = AuditEntry::Event {
-        data: data.clone(),
+    let event = AuditEntry::Event(EventEntry {
+        data: data.clone().into(),
         decision,
         denied_by: denial.map(|denial| denial.by.to_string()),
         reason: denial.and_then(|denial| denial.reason.clone()),
-    };
-    let reports = outcome.reports().map(|report| AuditEntry::HookReport {
-        hook: report.hook.to_owned(),
-        answer: report.answer_or_failure(),
-        took: report.took,
-        reason: report.reason.map(str::to_owned),
-        error: report.error.map(ToString::to_string),
-        suppressed_output: report.suppressed_output,
+    });
+    let reports = outcome.reports().map(|report| {
+        AuditEntry::HookReport(HookReportEntry {
+            hook: report.hook.to_owned(),
+            answer: report.answer_or_failure(),
+            took: report.took,
+            reason: report.reason.map(str::to_owned),
+            error: report.error.map(ToString::to_string),
+            suppressed_output: report.suppressed_output,
+        })
     });
     std::iter::once(event).chain(reports).collect()
 }
@@ -149,7 +157,8 @@ pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision:
 /// The answer of a single hook, for the record.
 pub(super) struct Single<'a> {
     pub(super) hook: &'a str,
-    pub(super) answer: &'static str,
+    pub(super) answer: ActionKind,
+    pub(super) decision: DecisionKind,
     pub(super) reason: Option<String>,
     pub(super) suppress_output: bool,
 }
@@ -157,21 +166,21 @@ pub(super) struct Single<'a> {
 impl Single<'_> {
     /// What the record says about it, with the data that counted.
     pub(super) fn entries(&self, data: &EventData) -> Vec<AuditEntry> {
-        let denies = self.answer == "deny";
-        let event = AuditEntry::Event {
-            data: data.clone(),
-            decision: self.answer,
+        let denies = self.decision == DecisionKind::Deny;
+        let event = AuditEntry::Event(EventEntry {
+            data: data.clone().into(),
+            decision: self.decision,
             denied_by: denies.then(|| self.hook.to_owned()),
             reason: self.reason.clone().filter(|_| denies),
-        };
-        let report = AuditEntry::HookReport {
+        });
+        let report = AuditEntry::HookReport(HookReportEntry {
             hook: self.hook.to_owned(),
             answer: self.answer,
             took: Duration::ZERO,
             reason: self.reason.clone(),
             error: None,
             suppressed_output: self.suppress_output,
-        };
+        });
         vec![event, report]
     }
 }

@@ -7,13 +7,13 @@ use super::failures::failures;
 use super::inject::{self, Admitted, ContainedCounter, Origin};
 use super::record::Recording;
 use super::{Coordinator, Verdict};
+use crate::audit::{AuditEntry, InjectionEntry, MessageEntry};
 use crate::event::{Answers, Data, EventData, EventName};
 use crate::guard;
-use crate::ports::audit::AuditEntry;
 use crate::ports::display::DisplayMessage;
 use crate::ports::rules::ToolDefinition;
-use crate::registry::{Denial, FromHook, HookApproval, Outcome};
-use crate::result::{Injection, Level, UserMessage};
+use crate::registry::{Attributed, Denial, HookApproval, Outcome};
+use crate::result::{Injection, InjectionStatus, Level, UserMessage};
 use crate::sync::lock;
 
 pub(super) const TOOL_CALL_ID: &str = "tool_call_id";
@@ -29,11 +29,11 @@ pub(super) struct Routing<'a> {
     pub(super) definition: Option<ToolDefinition>,
     pub(super) denial: Option<Denial>,
     pub(super) approvals: Vec<HookApproval>,
-    pub(super) injections: Vec<FromHook<Injection>>,
-    pub(super) messages: Vec<FromHook<UserMessage>>,
+    pub(super) injections: Vec<Attributed<Injection>>,
+    pub(super) messages: Vec<Attributed<UserMessage>>,
     /// The errors of hooks that failed.
-    pub(super) failures: Vec<FromHook<String>>,
-    pub(super) outputs: Vec<FromHook<Box<str>>>,
+    pub(super) failures: Vec<Attributed<String>>,
+    pub(super) outputs: Vec<Attributed<Box<str>>>,
     /// What the record says about the emission itself.
     pub(super) reports: Vec<AuditEntry>,
 }
@@ -74,7 +74,7 @@ impl<'a> Routing<'a> {
             failures: failures(outcome),
             outputs: outcome.outputs().to_vec(),
             reports: match recorded {
-                true => super::record::reports(outcome, &data, outcome.decision.as_str()),
+                true => super::record::reports(outcome, &data, outcome.decision.kind()),
                 false => Vec::new(),
             },
             ..Self::new(event, data)
@@ -114,11 +114,11 @@ impl Coordinator {
                 self.show(&mut recording, Level::Warning, format!("hook:{}", failure.hook), warning).await;
             }
         }
-        for FromHook { hook, said } in messages {
-            self.show(&mut recording, said.level, format!("hook:{hook}"), said.text).await;
+        for Attributed { hook, value } in messages {
+            self.show(&mut recording, value.level, format!("hook:{hook}"), value.text).await;
         }
-        for FromHook { hook, said } in outputs {
-            self.show_output(&mut recording, &hook, &said).await;
+        for Attributed { hook, value } in outputs {
+            self.show_output(&mut recording, &hook, &value).await;
         }
         let runs = if let Verdict::Proceed(runs) = &verdict { runs } else { &data };
         let given_up = recording.record_operation(runs, tool_call_id, verdict.is_proceed());
@@ -142,14 +142,14 @@ impl Coordinator {
     }
 
     /// Applies the limits to an injection that stands alone, without using the budget of the turn.
-    pub(super) fn admit_alone(&self, injection: FromHook<Injection>) -> Admitted {
+    pub(super) fn admit_alone(&self, injection: Attributed<Injection>) -> Admitted {
         inject::Budget::default().admit(injection, &self.shared.config, &self.tokens())
     }
 
     async fn inject_all(
         &self,
         recording: &mut Recording<'_>,
-        injections: Vec<FromHook<Injection>>,
+        injections: Vec<Attributed<Injection>>,
         tool_call_id: Option<&str>,
     ) {
         if injections.is_empty() {
@@ -181,19 +181,19 @@ impl Coordinator {
     }
 
     fn record_injection(&self, recording: &mut Recording<'_>, admitted: &Admitted) {
-        let Admitted { injection: FromHook { hook, said }, tokens, fate } = admitted;
-        let fate = if self.shared.context.is_some() { fate.as_str() } else { "no_context" };
-        let bytes = said.text.len();
-        tracing::info!({ hook.name = %hook, bytes, tokens, fate }, "hook injection");
-        recording.record(AuditEntry::Injection {
+        let Admitted { injection: Attributed { hook, value }, tokens, fate } = admitted;
+        let fate = if self.shared.context.is_some() { fate.status() } else { InjectionStatus::NoContext };
+        let bytes = value.text.len();
+        tracing::info!({ hook.name = %hook, bytes, tokens, fate = fate.as_str() }, "hook injection");
+        recording.record(AuditEntry::Injection(InjectionEntry {
             hook: hook.to_string(),
-            role: said.role,
-            placement: said.placement,
+            role: value.role,
+            placement: value.placement,
             bytes,
             tokens: *tokens,
-            fate,
-            text: said.text.clone(),
-        });
+            status: fate,
+            text: value.text.clone(),
+        }));
     }
 
     /// Records an answer whose injection is too large to be routed.
@@ -207,7 +207,12 @@ impl Coordinator {
     /// Shows a message and records it.
     pub(super) async fn show(&self, recording: &mut Recording<'_>, level: Level, source: String, text: String) {
         let shown = self.shared.display.is_some();
-        recording.record(AuditEntry::Message { shown, source: source.clone(), level, text: text.clone() });
+        recording.record(AuditEntry::Message(MessageEntry {
+            shown,
+            source: source.clone(),
+            level,
+            text: text.clone(),
+        }));
         if let Some(display) = &self.shared.display {
             let message = DisplayMessage { text, level, source };
             // That it failed is recorded; there is nobody else to tell.

@@ -14,7 +14,7 @@ pub(crate) mod stamp;
 pub use catalog::catalog;
 pub(crate) use data::{Base, SESSION_ID};
 pub use data::{Change, Data, EventData, Map};
-pub use digest::{Digest, TooDeep};
+pub use digest::{Digest, InvalidDigest, TooDeep};
 pub(crate) use events::CATALOG;
 pub use name::{EventKey, EventName, EventType, InvalidEventName};
 pub use pattern::EventPattern;

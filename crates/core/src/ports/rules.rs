@@ -1,20 +1,16 @@
 //! What a person has answered in advance.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
-
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::{BoxFuture, PortError};
+use crate::approval::ApprovalRules;
 use crate::event::EventData;
-use crate::result::DefaultDecision;
-use crate::wildcard;
 
 /// Where a session finds the person's standing answers. It is looked there whenever a hook asks, so that an answer counts from when it is
 /// given until it is taken back, whoever does that and wherever.
 ///
 /// [`ApprovalRules`] are a source that never changes.
-pub trait RuleSource: Send + Sync + 'static {
+pub trait ApprovalRuleSource: Send + Sync + 'static {
     /// The rules as they are now.
     ///
     /// # Errors
@@ -66,19 +62,19 @@ impl ToolDefinition {
     }
 }
 
-impl RuleSource for ApprovalRules {
+impl ApprovalRuleSource for ApprovalRules {
     async fn in_force(&self) -> Result<ApprovalRules, PortError> {
         Ok(self.clone())
     }
 }
 
-pub(crate) trait AnyRuleSource: Send + Sync {
+pub(crate) trait AnyApprovalRuleSource: Send + Sync {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>>;
     fn covers<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<bool, PortError>>;
     fn accept<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<(), PortError>>;
 }
 
-impl<T: RuleSource> AnyRuleSource for T {
+impl<T: ApprovalRuleSource> AnyApprovalRuleSource for T {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>> {
         // Within a future, also if it panics before it has one.
         Box::pin(async move { self.in_force().await })
@@ -90,111 +86,5 @@ impl<T: RuleSource> AnyRuleSource for T {
 
     fn accept<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<(), PortError>> {
         Box::pin(async move { self.accept_definition(tool).await })
-    }
-}
-
-/// The person's own standing answers, from a file that the person owns.
-///
-/// Each rule is `"<hook>:<pattern>": "allow"` or `"deny"`; the pattern is compared with the whole prompt, and `*` stands
-/// for any text. Where several match, deny wins.
-///
-/// ```
-/// let rules = amplifier_core::ApprovalRules::from_json(
-///     r#"{ "production-guard:Allow write to staging/*": "allow", "cost-control:*": "deny" }"#,
-/// )?;
-/// # Ok::<(), amplifier_core::InvalidRules>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApprovalRules {
-    // A list: a rule that stands twice in the file, once with each answer, counts as both, so that deny wins.
-    rules: Vec<(String, DefaultDecision)>,
-}
-
-impl<'de> Deserialize<'de> for ApprovalRules {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Rules;
-
-        impl<'de> Visitor<'de> for Rules {
-            type Value = ApprovalRules;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of rules")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
-                let mut rules = Vec::new();
-                while let Some((rule, decision)) = map.next_entry::<String, _>()? {
-                    // A `*` in the place of the hook would look like "every hook" and match none.
-                    if rule.split_once(':').is_none_or(|(hook, _)| hook.is_empty() || hook.contains('*')) {
-                        return Err(A::Error::custom(format!("the rule `{rule}` names no hook")));
-                    }
-                    rules.push((rule, decision));
-                }
-                Ok(ApprovalRules { rules })
-            }
-        }
-
-        deserializer.deserialize_map(Rules)
-    }
-}
-
-/// Rules that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidRules {
-    /// The file cannot be read.
-    #[error("the approval rules `{}` cannot be read: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The text is no set of rules.
-    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}: {0}")]
-    Form(#[from] serde_json::Error),
-}
-
-impl ApprovalRules {
-    /// Reads rules from JSON.
-    ///
-    /// # Errors
-    /// If the text is no set of rules; nothing of it is used then.
-    pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
-        Ok(serde_json::from_str(text)?)
-    }
-
-    /// Reads rules from a file.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is no set of rules.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path);
-        Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
-    }
-
-    /// These and others. Where both answer a question, deny wins.
-    #[must_use]
-    pub fn and(mut self, others: Self) -> Self {
-        self.rules.extend(others.rules);
-        self
-    }
-
-    /// What they answer to a question of a hook, if they do.
-    pub(crate) fn answer(&self, hook: &str, prompt: &str) -> Option<DefaultDecision> {
-        // The hook is compared letter by letter: a `*` must not let one hook's rule speak for another.
-        let applies = |rule: &str| {
-            let pattern = rule.strip_prefix(hook).and_then(|rest| rest.strip_prefix(':'));
-            pattern.is_some_and(|pattern| wildcard::matches(pattern, prompt))
-        };
-        let decisions = || self.rules.iter().filter(|(rule, _)| applies(rule)).map(|(_, decision)| *decision);
-        decisions().find(|decision| *decision == DefaultDecision::Deny).or_else(|| decisions().next())
-    }
-
-    /// What they deny.
-    pub(crate) fn denials(&self) -> Self {
-        let denials = self.rules.iter().filter(|(_, decision)| *decision == DefaultDecision::Deny);
-        Self { rules: denials.cloned().collect() }
     }
 }

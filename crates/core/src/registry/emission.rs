@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::book::{ListedHook, Listeners};
-use super::outcome::{Answered, Decision, Denial, FromHook, HookApproval, Outcome, Said, Why};
+use super::outcome::{Attributed, Decision, Denial, HookApproval, Outcome, Said, Why};
 use super::progress::Progress;
 use super::settings::{HookRole, OnError};
 use crate::event::{Data, EventData, EventName, Map};
-use crate::result::{Action, HookError, HookResult};
+use crate::result::{Action, ActionKind, HookError, HookResult};
 
 /// One emission, as a state machine: it hands out the next hook to call and the data to call it with, takes the
 /// answer, and at the end gives the [`Outcome`].
@@ -93,7 +93,7 @@ impl<D: Data> Emission<D> {
             Ok(result) => self.take(index, result),
             Err(error) => {
                 self.fail(index, &error);
-                (Answered::Failed, false, Some(Why::Failure(error)))
+                (ActionKind::Failed, false, Some(Why::Failure(error)))
             }
         };
         if let Some(why) = why {
@@ -150,15 +150,15 @@ impl<D: Data> Emission<D> {
         }
     }
 
-    fn attribute<T>(&self, index: usize, said: T) -> FromHook<T> {
-        FromHook { hook: self.hook(index).info().name.clone(), said }
+    fn attribute<T>(&self, index: usize, said: T) -> Attributed<T> {
+        Attributed { hook: self.hook(index).info().name.clone(), value: said }
     }
 
     fn said(&mut self) -> &mut Said<D> {
         self.outcome.said.get_or_insert_default()
     }
 
-    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (Answered, bool, Option<Why>) {
+    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (ActionKind, bool, Option<Why>) {
         let HookResult { action, reason, message, output, suppress_output } = result;
         if let Some(message) = message {
             let message = self.attribute(index, *message);
@@ -172,19 +172,19 @@ impl<D: Data> Emission<D> {
         }
         let counts = self.hook(index).info().role == HookRole::Gate;
         let answered = match action {
-            Action::Continue => Answered::Continue,
+            Action::Continue => ActionKind::Continue,
             Action::Respond(answer) => {
                 if counts {
                     let answer = self.attribute(index, answer);
                     self.said().responses.push(answer);
                 }
-                Answered::Respond
+                ActionKind::Respond
             }
             Action::Deny => {
                 if counts {
                     self.deny(index, reason.clone());
                 }
-                Answered::Deny
+                ActionKind::Deny
             }
             Action::Modify(change) => {
                 if counts && self.outcome.progress.collecting {
@@ -194,7 +194,7 @@ impl<D: Data> Emission<D> {
                     self.outcome.data.apply(change);
                     self.decide(Decision::Modify);
                 }
-                Answered::Modify
+                ActionKind::Modify
             }
             Action::InjectContext(injection) => {
                 if counts {
@@ -202,7 +202,7 @@ impl<D: Data> Emission<D> {
                     self.said().injections.push(injection);
                     self.decide(Decision::InjectContext);
                 }
-                Answered::InjectContext
+                ActionKind::InjectContext
             }
             Action::AskUser(approval) => {
                 if counts {
@@ -211,7 +211,7 @@ impl<D: Data> Emission<D> {
                     self.said().approvals.push(HookApproval { hook, approval: *approval, reason, asked_about });
                     self.decide(Decision::AskUser);
                 }
-                Answered::AskUser
+                ActionKind::AskUser
             }
         };
         (answered, suppress_output, reason.map(Why::Reason))

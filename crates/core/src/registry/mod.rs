@@ -15,7 +15,7 @@ mod trace;
 pub use book::{ListedHook, Listeners};
 pub use emission::Emission;
 pub use hook::{Hook, HookAnswer, Later, Now};
-pub use outcome::{Answered, Decision, Denial, FromHook, HookApproval, Outcome, Report};
+pub use outcome::{Attributed, Decision, Denial, HookApproval, HookReport, Outcome};
 pub use registration::{HookBuilder, Registration, ScopedRegistration};
 pub use settings::{HookInfo, HookRole, OnError};
 
@@ -259,7 +259,7 @@ impl HookRegistry {
         event: K,
         data: impl Into<EventData>,
         timeout: Duration,
-    ) -> impl Future<Output = K::Checked<Vec<FromHook<EventData>>>> + Send {
+    ) -> impl Future<Output = K::Checked<Vec<Attributed<EventData>>>> + Send {
         let data = data.into();
         async move {
             K::checked(match self.prepare(&event, data) {
@@ -267,7 +267,7 @@ impl HookRegistry {
                     let mut emission = emission.collecting();
                     self.run(&mut emission, Some(timeout)).await;
                     let responses = emission.finish().into_responses().into_iter();
-                    Ok(responses.map(|FromHook { hook, said }| FromHook { hook, said: said.into() }).collect())
+                    Ok(responses.map(|Attributed { hook, value }| Attributed { hook, value: value.into() }).collect())
                 }
                 Err(error) => Err(error),
             })

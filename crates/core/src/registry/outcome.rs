@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::book::Listeners;
 use super::progress::Progress;
 use crate::event::{Data, Digest, EventData, EventName};
-use crate::result::{Approval, FlatAction, FlatResult, HookError, Injection, UserMessage};
+use crate::result::{ActionKind, Approval, DecisionKind, FlatAction, FlatResult, HookError, Injection, UserMessage};
 
 /// The outcome of an emission. Nothing that a hook said is lost.
 pub struct Outcome<D: Data = EventData> {
@@ -25,10 +25,10 @@ pub struct Outcome<D: Data = EventData> {
 /// What hooks said beyond their answers, each list in running order.
 pub(super) struct Said<D: Data> {
     pub(super) approvals: Vec<HookApproval>,
-    pub(super) injections: Vec<FromHook<Injection>>,
-    pub(super) messages: Vec<FromHook<UserMessage>>,
-    pub(super) outputs: Vec<FromHook<Box<str>>>,
-    pub(super) responses: Vec<FromHook<D::Object>>,
+    pub(super) injections: Vec<Attributed<Injection>>,
+    pub(super) messages: Vec<Attributed<UserMessage>>,
+    pub(super) outputs: Vec<Attributed<Box<str>>>,
+    pub(super) responses: Vec<Attributed<D::Object>>,
     /// Why hooks answered as they did, by their place in the running order.
     pub(super) reasons: Vec<(usize, Why)>,
 }
@@ -109,32 +109,37 @@ impl Decision {
         }
     }
 
-    /// The word for it: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
-    pub fn as_str(&self) -> &'static str {
+    /// Returns the decision without its denial.
+    pub fn kind(&self) -> DecisionKind {
         match self {
-            Self::Continue => "continue",
-            Self::Modify => "modify",
-            Self::InjectContext => "inject_context",
-            Self::AskUser => "ask_user",
-            Self::Deny(_) => "deny",
+            Self::Continue => DecisionKind::Continue,
+            Self::Modify => DecisionKind::Modify,
+            Self::InjectContext => DecisionKind::InjectContext,
+            Self::AskUser => DecisionKind::AskUser,
+            Self::Deny(_) => DecisionKind::Deny,
         }
+    }
+
+    /// Returns the word of its kind.
+    pub fn as_str(&self) -> &'static str {
+        self.kind().as_str()
     }
 }
 
 /// Something a hook said, and which hook.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FromHook<T> {
+pub struct Attributed<T> {
     /// The hook's name.
     pub hook: Arc<str>,
-    /// What it said.
-    pub said: T,
+    /// The value.
+    pub value: T,
 }
 
-impl<T> Deref for FromHook<T> {
+impl<T> Deref for Attributed<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.said
+        &self.value
     }
 }
 
@@ -161,11 +166,11 @@ impl Deref for HookApproval {
 
 /// What one hook answered, how long it took, and how it failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report<'a> {
+pub struct HookReport<'a> {
     /// The hook's name.
     pub hook: &'a str,
     /// What it answered.
-    pub answer: Answered,
+    pub answer: ActionKind,
     /// How long it took. Beyond the sixteenth, hooks that answer at once are timed four together and share the time.
     pub took: Duration,
     /// Why it answered so.
@@ -176,44 +181,10 @@ pub struct Report<'a> {
     pub suppressed_output: bool,
 }
 
-impl Report<'_> {
-    /// The word for the answer, or for the kind of failure.
-    pub fn answer_or_failure(&self) -> &'static str {
-        self.error.map_or(self.answer.as_str(), HookError::kind)
-    }
-}
-
-/// What a hook answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answered {
-    /// To go on.
-    Continue,
-    /// To go on, with an answer for whoever collects them.
-    Respond,
-    /// To block.
-    Deny,
-    /// To change the data.
-    Modify,
-    /// To tell the agent something.
-    InjectContext,
-    /// To ask a person.
-    AskUser,
-    /// Nothing: it failed.
-    Failed,
-}
-
-impl Answered {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Respond => "respond",
-            Self::Deny => "deny",
-            Self::Modify => "modify",
-            Self::InjectContext => "inject_context",
-            Self::AskUser => "ask_user",
-            Self::Failed => "failed",
-        }
+impl HookReport<'_> {
+    /// Returns the action of the hook, or the kind of its failure.
+    pub fn answer_or_failure(&self) -> ActionKind {
+        self.error.map_or(self.answer, HookError::kind)
     }
 }
 
@@ -239,31 +210,31 @@ impl<D: Data> Outcome<D> {
     }
 
     /// Every injection, in running order.
-    pub fn injections(&self) -> &[FromHook<Injection>] {
+    pub fn injections(&self) -> &[Attributed<Injection>] {
         self.said.as_ref().map_or(&[], |said| &said.injections)
     }
 
     /// Every message for the person, in running order.
-    pub fn messages(&self) -> &[FromHook<UserMessage>] {
+    pub fn messages(&self) -> &[Attributed<UserMessage>] {
         self.said.as_ref().map_or(&[], |said| &said.messages)
     }
 
     /// What hooks printed and did not suppress, in running order.
-    pub fn outputs(&self) -> &[FromHook<Box<str>>] {
+    pub fn outputs(&self) -> &[Attributed<Box<str>>] {
         self.said.as_ref().map_or(&[], |said| &said.outputs)
     }
 
     /// Every answer for `emit_and_collect`, in running order.
-    pub fn responses(&self) -> &[FromHook<D::Object>] {
+    pub fn responses(&self) -> &[Attributed<D::Object>] {
         self.said.as_ref().map_or(&[], |said| &said.responses)
     }
 
-    pub(super) fn into_responses(self) -> Vec<FromHook<D::Object>> {
+    pub(super) fn into_responses(self) -> Vec<Attributed<D::Object>> {
         self.said.map_or_else(Vec::new, |said| said.responses)
     }
 
     /// What each hook that ran answered, in running order.
-    pub fn reports(&self) -> impl ExactSizeIterator<Item = Report<'_>> {
+    pub fn reports(&self) -> impl ExactSizeIterator<Item = HookReport<'_>> {
         let hooks = self.listeners.hooks();
         let reasons: &[_] = self.said.as_ref().map_or(&[], |said| &said.reasons);
         self.progress.reports().iter().map(move |kept| {
@@ -274,7 +245,7 @@ impl<D: Data> Outcome<D> {
                 Some(Why::Failure(error)) => (None, Some(error)),
                 None => (None, None),
             };
-            Report {
+            HookReport {
                 hook: &hooks[hook].info().name,
                 answer: kept.answer,
                 took: Duration::from_nanos(kept.nanos),
@@ -302,7 +273,7 @@ impl<D: Data> Outcome<D> {
         };
         if let Some(first) = self.injections().first() {
             let texts: Vec<_> = self.injections().iter().map(|injection| injection.text.as_str()).collect();
-            flat.set_injection(Injection { text: texts.join("\n\n"), ..first.said });
+            flat.set_injection(Injection { text: texts.join("\n\n"), ..first.value });
         }
         if let Some(first) = self.approvals().first() {
             flat.set_approval(first.approval.clone());
@@ -326,7 +297,7 @@ impl<D: Data> Outcome<D> {
                 reports().find(|(kept, report)| (kept.hook as usize) < gates && report.answer == answer)?;
             report.reason
         };
-        reason_of(Answered::AskUser).or_else(|| reason_of(Answered::Modify))
+        reason_of(ActionKind::AskUser).or_else(|| reason_of(ActionKind::Modify))
     }
 }
 

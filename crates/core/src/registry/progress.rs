@@ -5,7 +5,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::book::Listeners;
-use super::outcome::Answered;
+use crate::result::ActionKind;
 
 /// Whose turn it is, and what those before answered. Hooks are counted in 32 bits, because an outcome is moved around.
 pub(super) struct Progress {
@@ -27,7 +27,7 @@ pub(super) struct Progress {
 /// A report as it is kept; the hook's name and its reason are looked up when someone reads it.
 pub(super) struct KeptReport {
     pub(super) hook: u32,
-    pub(super) answer: Answered,
+    pub(super) answer: ActionKind,
     pub(super) suppressed_output: bool,
     pub(super) nanos: u64,
 }
@@ -99,11 +99,11 @@ impl Progress {
     /// The hook had nothing to say.
     #[inline]
     pub(super) fn continued(&mut self, index: usize) {
-        self.report(index, Answered::Continue, false);
+        self.report(index, ActionKind::Continue, false);
     }
 
     #[inline]
-    pub(super) fn report(&mut self, index: usize, answer: Answered, suppressed_output: bool) {
+    pub(super) fn report(&mut self, index: usize, answer: ActionKind, suppressed_output: bool) {
         let hook = index as u32;
         self.unheard = self.unheard.max(hook + 1);
         self.reports.push(KeptReport { hook, answer, suppressed_output, nanos: 0 });

@@ -48,16 +48,16 @@ pub(super) fn hook(hook: &ListedHook) -> Span {
 /// Failures are logged whether or not anybody watches spans.
 pub(super) fn failed(hook: &ListedHook, error: &HookError) {
     let (name, event) = (&*hook.info().name, hook.told());
-    tracing::warn!({ hook.name = name, hook.event = %event, hook.failure = error.kind(), error = %error }, "hook failed");
+    tracing::warn!({ hook.name = name, hook.event = %event, hook.failure = error.kind().as_str(), error = %error }, "hook failed");
 }
 
 pub(super) fn answered(span: &Span, hook: &ListedHook, answer: &Answer) {
     match answer {
         Ok(result) => {
-            span.record("hook.answer", result.action.as_str());
+            span.record("hook.answer", result.action.kind().as_str());
         }
         Err(error) => {
-            span.record("hook.answer", error.kind());
+            span.record("hook.answer", error.kind().as_str());
             span.record("otel.status_code", "ERROR");
             span.in_scope(|| failed(hook, error));
         }

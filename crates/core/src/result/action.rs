@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Approval, Injection};
 use crate::event::{Change, Map};
+use crate::words::words;
 
 /// What a hook answers: one action, and what it tells the person beside it.
 ///
@@ -89,14 +90,78 @@ impl Level {
 }
 
 impl<O> Action<O> {
-    /// The word for it; a response is a `continue`.
-    pub fn as_str(&self) -> &'static str {
+    /// Returns the action without its payload; a response is a `continue`.
+    pub fn kind(&self) -> ActionKind {
         match self {
-            Self::Continue | Self::Respond(_) => "continue",
-            Self::Deny => "deny",
-            Self::Modify(_) => "modify",
-            Self::InjectContext(_) => "inject_context",
-            Self::AskUser(_) => "ask_user",
+            Self::Continue | Self::Respond(_) => ActionKind::Continue,
+            Self::Deny => ActionKind::Deny,
+            Self::Modify(_) => ActionKind::Modify,
+            Self::InjectContext(_) => ActionKind::InjectContext,
+            Self::AskUser(_) => ActionKind::AskUser,
+        }
+    }
+}
+
+words! {
+    /// The action of a hook without its payload, or the kind of its failure.
+    pub enum ActionKind("action") {
+        /// Goes on.
+        Continue = "continue",
+        /// Goes on, and returns an object to those who collect them.
+        Respond = "respond",
+        /// Blocks the operation.
+        Deny = "deny",
+        /// Changes the data.
+        Modify = "modify",
+        /// Tells the agent something.
+        InjectContext = "inject_context",
+        /// Requests an approval.
+        AskUser = "ask_user",
+        /// Returned an error.
+        Failed = "failed",
+        /// Panicked.
+        Panicked = "panicked",
+        /// Did not answer within its time limit.
+        TimedOut = "timed_out",
+        /// Answered something that is no result, or could not read the event.
+        Unreadable = "unreadable",
+    }
+}
+
+impl ActionKind {
+    /// Returns `true` if the hook failed.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Panicked | Self::TimedOut | Self::Unreadable)
+    }
+}
+
+words! {
+    /// The decision of an emission, in a word.
+    pub enum DecisionKind("decision") {
+        /// The operation goes on.
+        Continue = "continue",
+        /// The operation goes on with changed data.
+        Modify = "modify",
+        /// The operation goes on, and the agent is told something.
+        InjectContext = "inject_context",
+        /// The operation goes on if an approver agrees.
+        AskUser = "ask_user",
+        /// The operation does not go on.
+        Deny = "deny",
+        /// The emission was given up.
+        Cancelled = "cancelled",
+    }
+}
+
+impl DecisionKind {
+    /// Returns the decision of an emission in which one hook returned this action.
+    pub(crate) fn of_action<O>(action: &Action<O>) -> Self {
+        match action {
+            Action::Continue | Action::Respond(_) => Self::Continue,
+            Action::Deny => Self::Deny,
+            Action::Modify(_) => Self::Modify,
+            Action::InjectContext(_) => Self::InjectContext,
+            Action::AskUser(_) => Self::AskUser,
         }
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// A question to a person, on whose answer the operation depends.
 ///
 /// ```
@@ -31,6 +33,7 @@ pub struct Approval {
 
 /// An answer that is offered, and what it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalOption {
     /// What the person reads and answers.
@@ -39,29 +42,33 @@ pub struct ApprovalOption {
     pub effect: Effect,
 }
 
-/// What an answer does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// The operation may run, this time.
-    AllowOnce,
-    /// The operation may run, and the same question is not asked again in this session.
-    AllowAlways,
-    /// The operation does not run.
-    Deny,
-    /// The operation does not run, nor does it in this session when the same question comes up.
-    DenyAlways,
+words! {
+    /// The effect of an option.
+    #[derive(JsonSchema)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Effect("effect") {
+        /// The operation may run, this time.
+        AllowOnce = "allow_once",
+        /// The operation may run, and the same question is not asked again in this session.
+        AllowAlways = "allow_always",
+        /// The operation does not run.
+        Deny = "deny",
+        /// The operation does not run, nor does it in this session when the same question comes up.
+        DenyAlways = "deny_always",
+    }
 }
 
-/// What counts when nobody answered in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DefaultDecision {
-    /// The operation runs.
-    Allow,
-    /// The operation does not run.
-    #[default]
-    Deny,
+words! {
+    /// An answer that counts without an approver: after the time limit, or by a rule.
+    #[derive(Default, JsonSchema)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum DefaultDecision("decision") {
+        /// The operation runs.
+        Allow = "allow",
+        /// The operation does not run.
+        #[default]
+        Deny = "deny",
+    }
 }
 
 impl Effect {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::ActionKind;
+
 /// How a hook failed. A failure is data: it becomes part of the report, and the hook's `on_error` decides.
 ///
 /// Every type that implements [`std::error::Error`] turns into one with `?`.
@@ -27,13 +29,13 @@ impl HookError {
         Self::Failed(what.into())
     }
 
-    /// The word for the kind of failure: `failed`, `panicked`, `timed_out` or `unreadable`.
-    pub fn kind(&self) -> &'static str {
+    /// Returns the kind of failure.
+    pub fn kind(&self) -> ActionKind {
         match self {
-            Self::Failed(_) => "failed",
-            Self::Panicked(_) => "panicked",
-            Self::TimedOut(_) => "timed_out",
-            Self::Unreadable(_) | Self::InvalidAnswer(_) => "unreadable",
+            Self::Failed(_) => ActionKind::Failed,
+            Self::Panicked(_) => ActionKind::Panicked,
+            Self::TimedOut(_) => ActionKind::TimedOut,
+            Self::Unreadable(_) | Self::InvalidAnswer(_) => ActionKind::Unreadable,
         }
     }
 

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// Text for the agent's conversation.
 ///
 /// ```
@@ -49,6 +51,15 @@ pub enum Placement {
 }
 
 impl Placement {
+    /// Returns the word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::History => "history",
+            Self::NextCall => "next_call",
+            Self::LastToolResult => "last_tool_result",
+        }
+    }
+
     /// Whether it is part of the next call only.
     pub fn is_ephemeral(self) -> bool {
         self != Self::History
@@ -97,5 +108,23 @@ impl Injection {
 impl<T: Into<String>> From<T> for Injection {
     fn from(text: T) -> Self {
         Self::new(text)
+    }
+}
+
+words! {
+    /// The status of an injection after the session's limits were applied.
+    pub enum InjectionStatus("status of an injection") {
+        /// Added to the conversation.
+        Injected = "injected",
+        /// Added although the budget of the turn is used up.
+        OverBudget = "over_budget",
+        /// Shortened to what was left of the budget.
+        Truncated = "truncated",
+        /// Dropped: the budget of the turn is used up.
+        Dropped = "dropped",
+        /// Refused: larger than the session allows.
+        Refused = "refused",
+        /// Dropped: the session has no context manager.
+        NoContext = "no_context",
     }
 }

@@ -7,9 +7,9 @@ mod error;
 mod flat;
 mod injection;
 
-pub use action::{Action, HookResult, Level, UserMessage};
+pub use action::{Action, ActionKind, DecisionKind, HookResult, Level, UserMessage};
 pub use approval::{Approval, ApprovalOption, DefaultDecision, Effect};
 pub use convert::IntoHookResult;
 pub use error::HookError;
 pub use flat::{FlatAction, FlatOption, FlatResult};
-pub use injection::{Injection, Placement, Role};
+pub use injection::{Injection, InjectionStatus, Placement, Role};

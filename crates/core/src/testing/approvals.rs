@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ports::approval::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use crate::approval::{ApprovalAnswer, ApprovalError, ApprovalRequest};
+use crate::ports::approval::ApprovalSystem;
 use crate::ports::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, lock};
 
@@ -73,7 +74,7 @@ impl ScriptedApprovals {
 }
 
 impl ApprovalSystem for ScriptedApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let asked = {
             let mut requests = lock(&self.requests);
             requests.push(request);

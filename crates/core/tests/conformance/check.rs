@@ -56,7 +56,7 @@ pub fn differences(expect: &Expect, came: &Came, world: &World, before: &Before)
 
 fn emitted_responses(came: &Came) -> Option<Vec<Value>> {
     let outcome = came.outcome.as_ref()?;
-    Some(outcome.responses().iter().map(|response| json!(response.said)).collect())
+    Some(outcome.responses().iter().map(|response| json!(response.value)).collect())
 }
 
 fn check_outcome(found: &mut Differences, expect: &Expect, came: &Came) {

@@ -112,7 +112,7 @@ async fn take<'a>(step: &'a Step, world: &World) -> Option<(Came, &'a Expect)> {
             let (event, data) = (step.collect.as_str(), EventData::from(step.data.clone()));
             let collected = registry.emit_and_collect(event, data, Duration::from_secs_f64(step.timeout)).await;
             let came = collected.map(|answers| Came {
-                responses: Some(answers.into_iter().map(|answer| answer.said.into()).collect()),
+                responses: Some(answers.into_iter().map(|answer| answer.value.into()).collect()),
                 ..Came::default()
             });
             (came.unwrap_or_else(|_| invalid()), &step.expect)

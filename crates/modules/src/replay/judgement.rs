@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use amplifier_audit::RecordedEmission;
-use amplifier_core::{Answered, Decision, EventData, Outcome};
+use amplifier_core::{ActionKind, Decision, EventData, Outcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -23,18 +23,18 @@ pub struct Judgement {
 impl Judgement {
     /// What hooks made of this data.
     pub(super) fn of(outcome: &Outcome, data: &EventData) -> Self {
-        let answered = |answer: Answered| {
+        let answered = |answer: ActionKind| {
             let reports = outcome.reports().filter(move |report| report.answer == answer);
             reports.map(|report| report.hook.to_owned()).collect::<Vec<_>>()
         };
         let (by, why) = match &outcome.decision {
             Decision::Continue => Default::default(),
-            Decision::Modify => (answered(Answered::Modify), None),
-            Decision::InjectContext => said(outcome.injections().iter().map(|told| (&*told.hook, &*told.said.text))),
+            Decision::Modify => (answered(ActionKind::Modify), None),
+            Decision::InjectContext => said(outcome.injections().iter().map(|told| (&*told.hook, &*told.value.text))),
             Decision::AskUser => said(outcome.approvals().iter().map(|asked| (&*asked.hook, &*asked.prompt))),
             Decision::Deny(denial) => (vec![denial.by.to_string()], denial.reason.clone()),
         };
-        let is_changed = outcome.denial().is_none() && outcome.reports().any(|one| one.answer == Answered::Modify);
+        let is_changed = outcome.denial().is_none() && outcome.reports().any(|one| one.answer == ActionKind::Modify);
         let fields = if is_changed { changes(data, &outcome.data) } else { BTreeMap::new() };
         Self { decision: outcome.decision.as_str().to_owned(), by, why, fields }
     }

@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use amplifier_core::Answerer;
+use amplifier_core::Actor;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -118,8 +118,8 @@ pub struct Browser {
 
 impl Identity {
     /// The same, as the kernel and the audit log know it.
-    pub fn answerer(&self) -> Answerer {
-        Answerer { name: self.name.clone(), via: self.via.to_owned() }
+    pub fn actor(&self) -> Actor {
+        Actor { name: self.name.clone(), via: self.via.to_owned() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Questions: what waits, how it is answered, and what was decided.
 
+use amplifier_core::RuleScope;
 use axum::Json as Told;
 use axum::extract::{Path, State};
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
 use crate::hub::Answering;
 use crate::masked;
-use crate::wire::{Approval, Busy, Decided, Failure, Scope};
+use crate::wire::{Approval, Busy, Decided, Failure};
 
 /// How many decisions are listed unless more are asked for, and how many of them or of open questions at most.
 const LISTED: (usize, usize) = (100, 1000);
@@ -82,11 +83,11 @@ pub(crate) enum Holds {
     Project,
 }
 
-impl From<Holds> for Option<Scope> {
+impl From<Holds> for Option<RuleScope> {
     fn from(holds: Holds) -> Self {
         match holds {
             Holds::Once => None,
-            Holds::Project => Some(Scope::Project),
+            Holds::Project => Some(RuleScope::Project),
         }
     }
 }
@@ -190,7 +191,7 @@ async fn answer(
     Path(id): Path<String>,
     Json(Given { option, nonce, scope }): Json<Given>,
 ) -> Result<Told<Answered>, Refusal> {
-    let answering = Answering { option, nonce, by: identity.answerer(), scope: scope.into() };
+    let answering = Answering { option, nonce, by: identity.actor(), scope: scope.into() };
     // A client that goes away does not take its answer back half-way.
     let answered = tokio::spawn(async move { app.answer(&id, answering).await }).await;
     let decided = answered.map_err(ApiError::internal)?.map_err(ApiError::from)?;

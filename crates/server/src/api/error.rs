@@ -1,6 +1,6 @@
 //! What goes wrong, in one form.
 
-use amplifier_core::Answerer;
+use amplifier_core::Actor;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
@@ -21,7 +21,7 @@ pub struct ApiError {
     /// What is wrong, and what to do.
     pub message: String,
     /// Who was faster, if somebody else has answered.
-    pub by: Option<Answerer>,
+    pub by: Option<Actor>,
 }
 
 impl ApiError {

@@ -15,7 +15,7 @@ use super::pages::page;
 use crate::App;
 use crate::access::guard::KEY;
 use crate::access::{Anyone, Role};
-use crate::wire::{Explained, Failure, Person};
+use crate::wire::{Explained, Failure};
 
 /// Who may do what, in one place to read. The handlers enforce it by what they take; the security matrix holds both against each other.
 const ROLES: &[(&str, &str, Option<Role>)] = &[
@@ -59,7 +59,7 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
 ];
 
 #[derive(OpenApi)]
-#[openapi(components(schemas(Failure, Explained, Person)))]
+#[openapi(components(schemas(Failure, Explained)))]
 struct Frame;
 
 /// What is described before any route is.

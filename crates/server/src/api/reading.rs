@@ -51,6 +51,6 @@ impl<S: Sync> FromRequestParts<S> for Reading {
         let turns = parts.extensions.get::<Turns>();
         let who = parts.extensions.get::<Caller>().and_then(|caller| caller.who.as_ref().ok());
         let turns = turns.ok_or_else(|| ApiError::of_status(StatusCode::INTERNAL_SERVER_ERROR, None))?;
-        Ok(Self(turns.of(who.map(|who| who.answerer()))))
+        Ok(Self(turns.of(who.map(|who| who.actor()))))
     }
 }

@@ -1,5 +1,6 @@
 //! Standing answers.
 
+use amplifier_core::{ApprovalRule, DefaultDecision, RuleScope};
 use axum::Json as Told;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -11,9 +12,8 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json};
 use crate::App;
 use crate::access::{Approver, Viewer};
-use crate::hub::NewRule;
 use crate::masked;
-use crate::wire::{Failure, Rule, Rules, Scope};
+use crate::wire::{Failure, Rule, Rules};
 
 /// The paths of standing answers.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -25,7 +25,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 struct Wanted {
     /// For what it holds.
-    scope: Scope,
+    scope: RuleScope,
     /// The session, if it holds for one.
     #[serde(default)]
     session: Option<String>,
@@ -37,17 +37,7 @@ struct Wanted {
     /// The questions: `*` stands for any text.
     pattern: String,
     /// What it answers.
-    decision: Decision,
-}
-
-/// What a standing answer answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Decision {
-    /// Yes.
-    Allow,
-    /// No.
-    Deny,
+    decision: DefaultDecision,
 }
 
 /// Lists the standing answers of sessions, of projects and of the person, and the files of them that cannot be read.
@@ -72,8 +62,9 @@ async fn add(
     State(app): State<App>,
     Json(Wanted { scope, session, project, hook, pattern, decision }): Json<Wanted>,
 ) -> Result<(StatusCode, Told<Rule>), ApiError> {
-    let rule = NewRule { scope, session, project, hook, pattern, allows: decision == Decision::Allow };
-    let added = app.hub.add_rule(rule, identity.answerer()).await?;
+    let by = Some(identity.actor());
+    let rule = ApprovalRule { scope, session, project, by, ..ApprovalRule::new(hook, pattern, decision) };
+    let added = app.hub.add_rule(rule).await?;
     Ok((StatusCode::CREATED, Told(added)))
 }
 
@@ -86,6 +77,6 @@ async fn revoke(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    app.hub.revoke(&id, identity.answerer()).await?;
+    app.hub.revoke(&id, identity.actor()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,8 +1,7 @@
 //! What was asked and decided.
 
 use amplifier_audit::{Body, Kind, Record, RecordFilter, RecordSource};
-use amplifier_core::{Answerer, EventName};
-use serde::Deserialize;
+use amplifier_core::{ApprovalDecision, ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, EventName};
 use std::ops::ControlFlow;
 
 use super::index::{Block, Index, Position};
@@ -80,7 +79,8 @@ impl Shared {
         let Some((position, Some(block), asked)) = found else { return Ok(None) };
         let mut files = Files::new(&*self.source);
         let asked = self.asked(&mut files, position, asked)?;
-        let options = asked.as_ref().map(|(request, _)| request.labels());
+        let options =
+            asked.as_ref().map(|(request, _)| request.options.iter().map(|option| option.label.clone()).collect());
         let asked = asked.map(|(request, at)| (request.prompt, at));
         let past = files.record(&block, position.seq, |record| {
             let event = record.event.as_deref()?.parse().ok()?;
@@ -110,7 +110,7 @@ impl Shared {
         let mut last = None;
         while at < end {
             let read = self.scan(&ready, at, |record| {
-                let body = read_body::<DecisionBody>(record, &*self.source).filter(|_| record.writer == run);
+                let body = decided(record, &*self.source).filter(|_| record.writer == run);
                 if body.is_some_and(|body| body.id == Some(number)) {
                     last = Some(record.seq);
                 }
@@ -134,9 +134,9 @@ impl Shared {
         files: &mut Files<'_>,
         position: Position,
         block: Option<Block>,
-    ) -> Result<Option<(Request, String)>, FeedError> {
+    ) -> Result<Option<(ApprovalRequestEntry, String)>, FeedError> {
         let (Some(seq), Some(block)) = (position.asked, block) else { return Ok(None) };
-        files.record(&block, seq, |record| Some((read_body(record, &*self.source)?, record.time.to_string())))
+        files.record(&block, seq, |record| Some((request(record, &*self.source)?, record.time.to_string())))
     }
 }
 
@@ -146,36 +146,9 @@ fn block_of(index: &Index, seq: u64) -> Option<Block> {
     after.checked_sub(1).and_then(|at| index.blocks.get(at)).copied()
 }
 
-#[derive(Deserialize)]
-struct Request {
-    prompt: String,
-    #[serde(default)]
-    options: Vec<Offered>,
-}
-
-#[derive(Deserialize)]
-struct Offered {
-    label: String,
-}
-
-impl Request {
-    fn labels(&self) -> Vec<String> {
-        self.options.iter().map(|offered| offered.label.clone()).collect()
-    }
-}
-
-#[derive(Deserialize)]
-struct DecisionBody {
-    id: Option<u64>,
-    hook: String,
-    granted: bool,
-    basis: String,
-    reason: String,
-    by: Option<Answerer>,
-}
-
 fn decision(record: &Record<'_>, asked: Option<(String, String)>, source: &dyn RecordSource) -> Option<Decided> {
-    let DecisionBody { id, hook, granted, basis, reason, by } = read_body(record, source)?;
+    let ApprovalDecisionEntry { id, hook, decision } = decided(record, source)?;
+    let ApprovalDecision { granted, basis, reason, by, .. } = decision;
     let session = record.session.as_deref().unwrap_or_default().to_owned();
     let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
     Some(Decided {
@@ -194,9 +167,23 @@ fn decision(record: &Record<'_>, asked: Option<(String, String)>, source: &dyn R
     })
 }
 
-fn read_body<T: serde::de::DeserializeOwned>(record: &Record<'_>, source: &dyn RecordSource) -> Option<T> {
+fn request(record: &Record<'_>, source: &dyn RecordSource) -> Option<ApprovalRequestEntry> {
+    match read_entry(record, source)? {
+        AuditEntry::ApprovalRequest(request) => Some(request),
+        _ => None,
+    }
+}
+
+fn decided(record: &Record<'_>, source: &dyn RecordSource) -> Option<ApprovalDecisionEntry> {
+    match read_entry(record, source)? {
+        AuditEntry::ApprovalDecision(decided) => Some(decided),
+        _ => None,
+    }
+}
+
+fn read_entry(record: &Record<'_>, source: &dyn RecordSource) -> Option<AuditEntry> {
     match record.whole_body(source).ok()? {
-        Body::Whole(text) => serde_json::from_str(&text).ok(),
+        Body::Whole(text) => record.entry(&text).ok()?,
         Body::Erased { .. } | Body::Withheld { .. } => None,
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
-use std::borrow::Cow;
+use amplifier_core::{ActionKind, HookReportEntry};
 
 use crate::wire::HookStats;
 
@@ -30,18 +29,6 @@ static BOUNDS: LazyLock<[u64; BUCKETS]> =
 #[derive(Debug, Default)]
 pub(super) struct Hooks {
     hooks: HashMap<Box<str>, Counts>,
-}
-
-/// The body of a hook's report, as far as it is counted.
-#[derive(Deserialize)]
-pub(super) struct Report<'a> {
-    #[serde(borrow)]
-    pub(super) hook: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(super) answer: Cow<'a, str>,
-    pub(super) took_ns: u64,
-    #[serde(default)]
-    pub(super) error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Debug)]
@@ -72,7 +59,7 @@ pub(super) struct Totals<'a> {
 }
 
 impl Hooks {
-    pub(super) fn count(&mut self, report: &Report<'_>, event: &str, minute: u64) {
+    pub(super) fn count(&mut self, report: &HookReportEntry, event: &str, minute: u64) {
         // Looked up before it is made, because it is nearly always there.
         let mut name = &*report.hook;
         if !self.hooks.contains_key(name) {
@@ -132,22 +119,23 @@ impl Default for Counts {
 }
 
 impl Counts {
-    fn count(&mut self, report: &Report<'_>, event: &str, minute: u64) {
+    fn count(&mut self, report: &HookReportEntry, event: &str, minute: u64) {
         self.calls += 1;
-        match &*report.answer {
-            "deny" => self.denials += 1,
-            "ask_user" => self.asks += 1,
-            "modify" => self.modifies += 1,
-            "inject_context" => self.injects += 1,
+        match report.answer {
+            ActionKind::Deny => self.denials += 1,
+            ActionKind::AskUser => self.asks += 1,
+            ActionKind::Modify => self.modifies += 1,
+            ActionKind::InjectContext => self.injects += 1,
             _ => {}
         }
         self.errors += u64::from(report.error.is_some());
         if self.events.len() < MOST_EVENTS && !self.events.iter().any(|known| &**known == event) {
             self.events.push(event.into());
         }
-        self.max_ns = self.max_ns.max(report.took_ns);
-        self.total_ns = self.total_ns.saturating_add(report.took_ns);
-        let bucket = BOUNDS.partition_point(|bound| *bound < report.took_ns).min(BUCKETS - 1);
+        let took_ns = report.took.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.max_ns = self.max_ns.max(took_ns);
+        self.total_ns = self.total_ns.saturating_add(took_ns);
+        let bucket = BOUNDS.partition_point(|bound| *bound < took_ns).min(BUCKETS - 1);
         self.times[bucket] = self.times[bucket].saturating_add(1);
         if minute > self.minute {
             let passed = (minute - self.minute).min(MINUTES as u64);
@@ -215,11 +203,15 @@ impl Counts {
 mod tests {
     use super::*;
 
+    fn report(answer: ActionKind, nanos: u64) -> HookReportEntry {
+        let (hook, took) = ("h".to_owned(), std::time::Duration::from_nanos(nanos));
+        HookReportEntry { hook, answer, took, reason: None, error: None, suppressed_output: false }
+    }
+
     fn counted(times: &[u64]) -> HookStats {
         let mut hooks = Hooks::default();
         for took_ns in times {
-            let report = Report { hook: "h".into(), answer: "continue".into(), took_ns: *took_ns, error: None };
-            hooks.count(&report, "tool:pre", 100);
+            hooks.count(&report(ActionKind::Continue, *took_ns), "tool:pre", 100);
         }
         hooks.list(101).remove(0)
     }
@@ -244,7 +236,7 @@ mod tests {
     #[test]
     fn calls_are_counted_by_minute_and_forgotten_after_thirty() {
         let mut hooks = Hooks::default();
-        let report = Report { hook: "h".into(), answer: "deny".into(), took_ns: 1, error: None };
+        let report = report(ActionKind::Deny, 1);
         for minute in [100, 101, 101, 129, 131] {
             hooks.count(&report, "tool:pre", minute);
         }

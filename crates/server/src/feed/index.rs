@@ -1,19 +1,17 @@
 //! What is known of the records without reading them again: where they are, and what they say about sessions, hooks and decisions.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use amplifier_audit::{Body, DecisionCounts, Kind, Record, RecordSource, RecordedDecision};
 use amplifier_core::text::truncate_chars;
-use amplifier_core::{Answers, EventName};
+use amplifier_core::{Answers, AuditEntry, EventName};
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::forms::SessionFacts;
-use super::hooks::{Hooks, Report};
+use super::hooks::Hooks;
 
 /// So many records, or so many bytes, are found by one position.
 const BLOCK_RECORDS: u32 = 256;
@@ -126,24 +124,6 @@ struct Facts {
     is_sealed: bool,
     /// Whether there is a late answer after the seal.
     is_reopened: bool,
-}
-
-#[derive(Deserialize)]
-struct EventBody<'a> {
-    #[serde(borrow)]
-    data: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Asked {
-    id: u64,
-}
-
-#[derive(Deserialize)]
-struct Decision<'a> {
-    id: Option<u64>,
-    #[serde(borrow)]
-    hook: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -426,20 +406,22 @@ impl Index {
                     None => _ = self.events.insert(name.into(), 1),
                 }
                 facts.tool_calls += u64::from(event == "tool:pre");
-                let body = matters(event).then(|| whole(record, storage)).flatten();
-                facts.happened(event, body.as_deref(), is_denied);
+                let data = match matters(event).then(|| entry(record, storage)).flatten() {
+                    Some(AuditEntry::Event(event)) => event.data.read(),
+                    _ => None,
+                };
+                facts.happened(event, data, is_denied);
             }
             Kind::HookReport => {
-                let Some(text) = whole(record, storage) else { return };
-                let Ok(report) = serde_json::from_str::<Report<'_>>(&text) else { return };
+                let Some(AuditEntry::HookReport(report)) = entry(record, storage) else { return };
                 facts.errors += u64::from(report.error.is_some());
                 let minute = minute(&record.time);
                 hooks.count(&report, event, minute);
                 self.hooks.count(&report, event, minute);
             }
             Kind::ApprovalRequest => {
-                let Some(text) = whole(record, storage) else { return };
-                let Ok(Asked { id: number }) = serde_json::from_str(&text) else { return };
+                let Some(AuditEntry::ApprovalRequest(request)) = entry(record, storage) else { return };
+                let number = request.id;
                 if self.asked.len() >= MOST_ASKED {
                     // Whoever asked that much and got no decision is long gone.
                     let mut seqs: Vec<u64> = self.asked.values().copied().collect();
@@ -450,8 +432,7 @@ impl Index {
                 self.asked.insert((id.clone(), number), record.seq);
             }
             Kind::ApprovalDecision => {
-                let Some(text) = whole(record, storage) else { return };
-                let Ok(decision) = serde_json::from_str::<Decision<'_>>(&text) else { return };
+                let Some(AuditEntry::ApprovalDecision(decision)) = entry(record, storage) else { return };
                 // A denied prompt has no turn.
                 facts.is_running &= !is_denied || event != "prompt:submit";
                 let asked = decision.id.and_then(|number| self.asked.remove(&(id.clone(), number)));
@@ -489,11 +470,11 @@ fn decision(record: &Record<'_>, storage: &dyn RecordSource) -> Option<RecordedD
     RecordedDecision::read(record, storage).ok().flatten()
 }
 
-/// What hooks asked and people answered counts also if it is so long that it is kept in a file of its own.
-fn whole<'a>(record: &Record<'a>, storage: &dyn RecordSource) -> Option<Cow<'a, str>> {
-    match record.whole_body(storage) {
-        Ok(Body::Whole(text)) => Some(text),
-        _ => None,
+/// Reads an entry, also from a body in a file of its own.
+fn entry(record: &Record<'_>, storage: &dyn RecordSource) -> Option<AuditEntry> {
+    match record.whole_body(storage).ok()? {
+        Body::Whole(text) => record.entry(&text).ok()?,
+        Body::Erased { .. } | Body::Withheld { .. } => None,
     }
 }
 
@@ -507,7 +488,7 @@ fn matters(event: &str) -> bool {
 
 impl Facts {
     /// Takes in an event; what is said about it is not always there.
-    fn happened(&mut self, event: &str, body: Option<&str>, is_denied: bool) {
+    fn happened(&mut self, event: &str, data: Option<Data>, is_denied: bool) {
         match event {
             "prompt:submit" => self.is_running = !is_denied,
             "execution:start" => self.is_running = true,
@@ -517,8 +498,7 @@ impl Facts {
             "session:start" | "session:resume" => self.ended = None,
             _ => {}
         }
-        let body = body.and_then(|body| serde_json::from_str::<EventBody<'_>>(body).ok());
-        let Some(data) = body.and_then(|body| serde_json::from_str::<Data>(body.data.get()).ok()) else { return };
+        let Some(data) = data else { return };
         match event {
             "session:start" => {
                 let Some(plan) = data.mount_plan else { return };

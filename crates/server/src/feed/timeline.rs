@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use amplifier_audit::{Emissions, Kind, Record, RecordFilter, RecordedApproval, RecordedEmission, StrayRecord, Traced};
+use amplifier_core::DecisionBasis;
 use amplifier_core::text::truncate_bytes;
 use serde_json::Value;
 
@@ -174,7 +175,7 @@ fn decision(approval: RecordedApproval, session: &str, run: &str, event: &str, t
         event: event.to_owned(),
         prompt: approval.prompt.map(|prompt| text(prompt, cut)).unwrap_or_default(),
         granted: approval.granted.unwrap_or(false),
-        basis: approval.basis.unwrap_or_default(),
+        basis: approval.basis.unwrap_or(DecisionBasis::Error),
         reason: approval.reason.map(|reason| text(reason, cut)).unwrap_or_default(),
         by: approval.by,
         asked_at: approval.asked,

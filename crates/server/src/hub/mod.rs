@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use amplifier_core::Answerer;
+use amplifier_core::{Actor, RuleScope};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::join_all;
@@ -27,13 +27,12 @@ use tokio::sync::{broadcast, mpsc};
 use self::presence::Presence;
 pub use self::refused::Refused;
 use self::replies::{Replies, Silence};
-pub use self::rules::{Kept, KeptRule, NewRule, RuleBook};
-pub(crate) use self::rules::{decision, explain};
+pub use self::rules::{Kept, RuleBook};
 use self::state::{Delivery, Spoken, State};
 use crate::access::Role;
 use crate::link::protocol::{Hello, ToServer, ToSession};
 use crate::masked::Masks;
-use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded, Scope};
+use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded};
 
 /// How many changes wait for a listener that does not keep up. It is told that it missed some, and reads all again.
 const CHANGES: usize = 4096;
@@ -91,9 +90,9 @@ pub struct Answering {
     /// The nonce of the question.
     pub nonce: String,
     /// Who answers.
-    pub by: Answerer,
+    pub by: Actor,
     /// For what the answer holds beside this question: nothing, or the project.
-    pub scope: Option<Scope>,
+    pub scope: Option<RuleScope>,
 }
 
 /// What a session can be told.

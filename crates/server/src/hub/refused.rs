@@ -1,8 +1,7 @@
 //! Why something was not done.
 
-use amplifier_core::Answerer;
+use amplifier_core::{Actor, DecisionBasis};
 
-use super::state::DISCONNECTED;
 use crate::wire::Decided;
 
 /// Why something was not done.
@@ -15,7 +14,7 @@ pub struct Refused {
     /// What is wrong, and what to do.
     pub message: String,
     /// Who was faster.
-    pub by: Option<Answerer>,
+    pub by: Option<Actor>,
     /// Whether no session has taken notice of the answer, so that none has recorded it.
     pub unheard: bool,
 }
@@ -55,18 +54,18 @@ impl Refused {
         Self::new("late", "the time for an answer is over; the answer is recorded and changes nothing")
     }
 
-    pub(super) fn faster(by: Option<Answerer>) -> Self {
+    pub(super) fn faster(by: Option<Actor>) -> Self {
         let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
         Self { by, ..Self::new("answered", format!("{who} has answered already")) }
     }
 
     /// What to say to an answer when the question was decided so.
     pub(crate) fn over(decided: &Decided) -> Self {
-        match decided.basis.as_str() {
-            "answer" | "not_offered" => Self::faster(decided.by.clone()),
+        match decided.basis {
+            DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::faster(decided.by.clone()),
             // Nobody says that it was recorded.
-            "timeout" => Self::new("late", "the time for an answer is over; the answer changes nothing"),
-            DISCONNECTED => Self::gone(&decided.session),
+            DecisionBasis::Timeout => Self::new("late", "the time for an answer is over; the answer changes nothing"),
+            DecisionBasis::Disconnected => Self::gone(&decided.session),
             _ => Self::new("closed", format!("the question is no longer open: {}", decided.reason)),
         }
     }

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use amplifier_core::Answerer;
+use amplifier_core::{Actor, ApprovalRule, RuleScope};
 
 use super::{Change, Hub, Refused, Silence};
 use crate::link::protocol::ToSession;
-use crate::wire::{Rule, Rules, Scope, Unreadable};
+use crate::wire::{Rule, Rules, Unreadable};
 
 /// How often is looked for what others have changed in the files: by a command, or with an editor.
 const LOOK: Duration = Duration::from_secs(1);
@@ -24,13 +24,13 @@ pub trait RuleBook: Send + Sync + 'static {
     ///
     /// # Errors
     /// If it cannot be recorded or written; in words. Nothing has changed then.
-    fn add(&self, rule: &KeptRule, by: &Answerer) -> Result<(), String>;
+    fn add(&self, rule: &ApprovalRule) -> Result<(), String>;
 
     /// Takes one back. False if there is none.
     ///
     /// # Errors
     /// If it cannot be recorded or written; in words. Nothing has changed then.
-    fn revoke(&self, rule: &KeptRule, by: &Answerer) -> Result<bool, String>;
+    fn revoke(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool, String>;
 
     /// Records a change that is kept nowhere else.
     ///
@@ -43,39 +43,9 @@ pub trait RuleBook: Send + Sync + 'static {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The standing answers in those that can be read.
-    pub rules: Vec<KeptRule>,
+    pub rules: Vec<ApprovalRule>,
     /// Those that cannot.
     pub unreadable: Vec<Unreadable>,
-}
-
-/// A standing answer in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptRule {
-    /// The folder of the project that it holds in; everywhere if there is none.
-    pub project: Option<String>,
-    /// The hook whose questions it answers.
-    pub hook: String,
-    /// The questions: `*` stands for any text.
-    pub pattern: String,
-    /// Whether it is a yes.
-    pub allows: bool,
-}
-
-/// A standing answer that is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewRule {
-    /// For what it is to hold.
-    pub scope: Scope,
-    /// The session, if it is to hold for one.
-    pub session: Option<String>,
-    /// The folder, if it is to hold for one.
-    pub project: Option<String>,
-    /// The hook whose questions it answers.
-    pub hook: String,
-    /// The questions.
-    pub pattern: String,
-    /// Whether it is a yes.
-    pub allows: bool,
 }
 
 impl Hub {
@@ -85,7 +55,7 @@ impl Hub {
         let kept = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
         self.compare(&kept);
         let Kept { rules: kept, unreadable } = kept;
-        rules.extend(kept.iter().map(KeptRule::shown));
+        rules.extend(kept.into_iter().map(Rule::from));
         Rules { rules, unreadable }
     }
 
@@ -115,46 +85,41 @@ impl Hub {
     ///
     /// # Errors
     /// If it is none, or cannot be kept or recorded.
-    pub async fn add_rule(&self, rule: NewRule, by: Answerer) -> Result<Rule, Refused> {
-        check(&rule.hook, &rule.pattern).map_err(|problem| Refused::new("not_offered", problem))?;
-        let NewRule { scope, session, project, hook, pattern, allows } = rule;
-        if scope == Scope::Session {
-            let session = session.ok_or_else(|| Refused::new("not_offered", "say for which session: `session`"))?;
-            let (hook_name, asked) = (hook.clone(), pattern.clone());
-            self.ruled(&session, |reference| {
-                let decision = decision(allows).to_owned();
-                ToSession::Rule { reference, hook, pattern, decision, by }
-            })
-            .await?;
-            let now = self.state().rules();
-            let added = now.into_iter().find(|rule| {
-                rule.session.as_ref() == Some(&session) && rule.hook == hook_name && rule.pattern == asked
-            });
+    pub async fn add_rule(&self, rule: ApprovalRule) -> Result<Rule, Refused> {
+        rule.check().map_err(|invalid| Refused::new("not_offered", invalid.to_string()))?;
+        let rule = ApprovalRule { event: None, created_at: None, ..rule };
+        if rule.scope == RuleScope::Session {
+            let none = || Refused::new("not_offered", "say for which session: `session`");
+            let session = rule.session.clone().ok_or_else(none)?;
+            let rule = ApprovalRule { project: None, ..rule };
+            let id = rule.id();
+            self.ruled(&session, |reference| ToSession::Rule { reference, rule: Box::new(rule) }).await?;
+            let added = self.state().rules().into_iter().find(|rule| rule.id == id);
             return added.ok_or_else(|| Refused::new("failed", "the session does not list the rule"));
         }
-        let project = match (scope, project) {
-            (Scope::Project, None) => return Err(Refused::new("not_offered", "say for which folder: `project`")),
-            (Scope::Project, Some(project)) => Some(folder(project).await?),
+        let project = match (rule.scope, rule.project) {
+            (RuleScope::Project, None) => return Err(Refused::new("not_offered", "say for which folder: `project`")),
+            (RuleScope::Project, Some(project)) => Some(folder(project).await?),
             _ => None,
         };
-        let kept = KeptRule { project, hook, pattern, allows };
-        let shown = kept.shown();
-        let now = self.in_book(move |book| book.add(&kept, &by).map(|()| book.list())).await?;
+        let rule = ApprovalRule { project, session: None, ..rule };
+        let added = Rule::from(ApprovalRule { by: None, ..rule.clone() });
+        let now = self.in_book(move |book| book.add(&rule).map(|()| book.list())).await?;
         // Whoever looks from now on finds no news.
         self.seen(&now);
         self.told(vec![Change::Rules]);
-        Ok(shown)
+        Ok(added)
     }
 
     /// Takes a standing answer back.
     ///
     /// # Errors
     /// If there is none, or that cannot be kept or recorded.
-    pub async fn revoke(&self, id: &str, by: Answerer) -> Result<(), Refused> {
+    pub async fn revoke(&self, id: &str, by: Actor) -> Result<(), Refused> {
         let rules = self.state().rules();
-        if let Some(Rule { session: Some(session), .. }) = rules.into_iter().find(|rule| rule.id == id) {
-            let prefix = format!("session.{session}.");
-            let rule = id.strip_prefix(&prefix).unwrap_or(id).to_owned();
+        let found = rules.into_iter().find(|rule| rule.id == id);
+        if let Some(session) = found.and_then(|found| found.rule.session) {
+            let rule = id.to_owned();
             return self.ruled(&session, |reference| ToSession::Revoke { reference, rule, by }).await;
         }
         let none = || Refused::new("unknown", format!("there is no rule `{id}`"));
@@ -209,70 +174,6 @@ impl Hub {
         let done = tokio::task::spawn_blocking(move || act(&*book)).await;
         done.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| Refused::new("failed", error))
     }
-}
-
-impl KeptRule {
-    /// What it is called in the API.
-    pub fn id(&self) -> String {
-        use sha2::{Digest, Sha256};
-        let mut hash = Sha256::new();
-        for part in [self.project.as_deref().unwrap_or_default(), &self.hook, &self.pattern, decision(self.allows)] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        let digest: String = hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        let scope = if self.project.is_some() { "project" } else { "person" };
-        format!("{scope}.{digest}")
-    }
-
-    pub(super) fn shown(&self) -> Rule {
-        let scope = if self.project.is_some() { Scope::Project } else { Scope::Person };
-        let place = match &self.project {
-            Some(project) => format!("in every session in `{project}`"),
-            None => "in every session".to_owned(),
-        };
-        Rule {
-            id: self.id(),
-            scope,
-            session: None,
-            project: self.project.clone(),
-            hook: self.hook.clone(),
-            pattern: self.pattern.clone(),
-            decision: decision(self.allows).to_owned(),
-            by: None,
-            explanation: explain(&self.hook, &self.pattern, self.allows, &place),
-        }
-    }
-}
-
-/// What a standing answer does, in a sentence.
-pub(crate) fn explain(hook: &str, pattern: &str, allows: bool, place: &str) -> String {
-    let word = if allows { "allowed" } else { "denied" };
-    let unless = if allows { ", unless another rule denies it" } else { "" };
-    match pattern {
-        "*" => format!("Whatever hook `{hook}` asks is {word} without asking, {place}{unless}."),
-        pattern if pattern.contains('*') => format!(
-            "When hook `{hook}` asks something of the form \"{pattern}\", where `*` is any text, it is {word} without asking, \
-             {place}{unless}."
-        ),
-        pattern => format!("When hook `{hook}` asks \"{pattern}\", it is {word} without asking, {place}{unless}."),
-    }
-}
-
-/// The word for a decision.
-pub(crate) fn decision(allows: bool) -> &'static str {
-    if allows { "allow" } else { "deny" }
-}
-
-/// Fails if a rule would not be what it seems: a rule is `<hook>:<pattern>`, and the hook ends at the first colon.
-fn check(hook: &str, pattern: &str) -> Result<(), String> {
-    if hook.is_empty() || hook.contains(['*', ':']) {
-        return Err(format!("`{hook}` is no name of a hook that a rule can be about"));
-    }
-    if pattern.is_empty() {
-        return Err("the pattern is empty; `*` stands for any text".to_owned());
-    }
-    Ok(())
 }
 
 /// The folder that a rule holds for, as sessions name it.

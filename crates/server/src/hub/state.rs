@@ -4,14 +4,15 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use amplifier_core::{ApprovalDecision, ApprovalRule, DecisionBasis, RuleScope};
 use jiff::Timestamp;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
 use super::busy::Flood;
 use super::{Answering, Change, Connected, Refused};
-use crate::link::protocol::{Hello, Outcome, Reception, is_id};
-use crate::wire::{Approval, Busy, Decided, Place, Rule, Scope, question_id};
+use crate::link::protocol::{Hello, Reception, is_id};
+use crate::wire::{Approval, Busy, Decided, Place, Rule, question_id};
 
 /// How many closed questions are remembered, so that who answers them learns what became of them.
 const REMEMBERED: usize = 10_000;
@@ -26,9 +27,6 @@ const ROOM_AT_MOST: usize = 320 << 20;
 const SMALL: usize = 2 << 10;
 /// How many questions of one session can be open.
 const OPEN: usize = 20_000;
-
-/// What is said of questions whose session has gone: nothing is decided by that.
-pub(super) const DISCONNECTED: &str = "disconnected";
 
 /// Who is connected and what is asked. `L` is the way to a session.
 pub(super) struct State<L> {
@@ -179,12 +177,8 @@ impl<L: Clone> State<L> {
         let had_rules = !member.rules.is_empty();
         let mut changes = Vec::new();
         for id in of_it {
-            let outcome = Outcome {
-                granted: false,
-                basis: DISCONNECTED.to_owned(),
-                reason: "the session is no longer connected, so it cannot be answered here".to_owned(),
-                by: None,
-            };
+            let reason = "the session is no longer connected, so it cannot be answered here";
+            let outcome = ApprovalDecision::new(false, DecisionBasis::Disconnected, reason);
             let (closed, asker) = self.close(&id, member.process.clone(), outcome, now).unzip();
             changes.extend(closed);
             changes.extend(asker.filter(|asker| *asker != session).map(Change::Session));
@@ -218,7 +212,7 @@ impl<L: Clone> State<L> {
             let asked = &closed.asked;
             let is_same = asked.is_same_as(&approval) || asked.is_same_as(&approval.withheld());
             let is_same = is_same && closed.process == process;
-            if !is_same || closed.decided.basis != DISCONNECTED {
+            if !is_same || closed.decided.basis != DecisionBasis::Disconnected {
                 tracing::warn!(session.id = session, "a question is announced that was closed, or was another one");
                 return Vec::new();
             }
@@ -254,7 +248,13 @@ impl<L: Clone> State<L> {
     }
 
     /// A question of a session is no longer open.
-    pub(super) fn closed(&mut self, connection: u64, spoken: &Spoken, outcome: Outcome, now: Timestamp) -> Vec<Change> {
+    pub(super) fn closed(
+        &mut self,
+        connection: u64,
+        spoken: &Spoken,
+        outcome: ApprovalDecision,
+        now: Timestamp,
+    ) -> Vec<Change> {
         let Some(id) = self.meant(connection, spoken) else { return Vec::new() };
         let Some(member) = self.member(connection) else { return Vec::new() };
         let (connected, process) = (member.about.session.clone(), member.process.clone());
@@ -283,7 +283,13 @@ impl<L: Clone> State<L> {
     }
 
     /// Closes a question; says whose it was.
-    fn close(&mut self, id: &str, process: Process, outcome: Outcome, now: Timestamp) -> Option<(Change, String)> {
+    fn close(
+        &mut self,
+        id: &str,
+        process: Process,
+        outcome: ApprovalDecision,
+        now: Timestamp,
+    ) -> Option<(Change, String)> {
         let asked = self.open.remove(id)?;
         let weight = asked.weight();
         self.open_bytes = self.open_bytes.saturating_sub(weight);
@@ -301,7 +307,7 @@ impl<L: Clone> State<L> {
         if let Some(place) = self.places.remove(id) {
             self.order.remove(&place);
         }
-        let Outcome { granted, basis, reason, by } = outcome;
+        let ApprovalDecision { granted, basis, reason, by, .. } = outcome;
         let decided = Decided {
             id: Some(id.to_owned()),
             session: asked.session.clone(),
@@ -360,7 +366,9 @@ impl<L: Clone> State<L> {
         // What is open was asked by whoever is connected.
         let Some(member) = member.filter(|member| closed.is_none_or(|closed| closed.process == member.process)) else {
             let refused = match decided {
-                Some(decided) if member.is_none() || decided.basis != DISCONNECTED => Refused::over(&decided),
+                Some(decided) if member.is_none() || decided.basis != DecisionBasis::Disconnected => {
+                    Refused::over(&decided)
+                }
                 Some(_) => Refused::replaced(&session),
                 None => Refused::gone(&session),
             };
@@ -380,7 +388,7 @@ impl<L: Clone> State<L> {
         connection: u64,
         spoken: &Spoken,
         result: Reception,
-        outcome: Option<Outcome>,
+        outcome: Option<ApprovalDecision>,
         now: Timestamp,
     ) -> (Result<Decided, Refused>, Vec<Change>) {
         if self.member(connection).is_none() {
@@ -407,16 +415,17 @@ impl<L: Clone> State<L> {
     }
 
     /// A session says which standing answers it has.
-    pub(super) fn set_rules(&mut self, connection: u64, rules: Vec<Rule>) -> Vec<Change> {
+    pub(super) fn set_rules(&mut self, connection: u64, rules: Vec<ApprovalRule>) -> Vec<Change> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         let session = member.about.session.clone();
         // Whatever it says, these are the rules of that session.
-        let rules = rules.into_iter().map(|rule| Rule {
-            id: format!("session.{session}.{}", rule.id),
-            scope: Scope::Session,
-            session: Some(session.clone()),
-            project: None,
-            ..rule
+        let rules = rules.into_iter().map(|rule| {
+            Rule::from(ApprovalRule {
+                scope: RuleScope::Session,
+                session: Some(session.clone()),
+                project: None,
+                ..rule
+            })
         });
         let rules: Vec<Rule> = rules.collect();
         if member.rules == rules {

@@ -1,14 +1,17 @@
 //! The hub, driven with plain values.
 
-use amplifier_core::{ActionPreview, Answerer, PreviewRow, PreviewRowKind};
+use amplifier_core::{
+    ActionPreview, Actor, ApprovalDecision, ApprovalRule, DecisionBasis, DefaultDecision, PreviewRow, PreviewRowKind,
+    RuleScope,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use tokio::sync::mpsc;
 
 use super::state::{Spoken, State};
 use super::{Answering, Change, Hub, Refused};
-use crate::link::protocol::{Hello, Outcome, Reception, ToServer, ToSession, VERSION};
-use crate::wire::{Approval, Choice, Place, Reload, Reloaded, Rule, Scope};
+use crate::link::protocol::{Hello, Reception, ToServer, ToSession, VERSION};
+use crate::wire::{Approval, Choice, Place, Reload, Reloaded};
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -59,16 +62,17 @@ fn own(number: u64) -> Spoken {
     Spoken { number, session: None }
 }
 
-fn ann() -> Answerer {
-    Answerer { name: "ann".to_owned(), via: "console".to_owned() }
+fn ann() -> Actor {
+    Actor { name: "ann".to_owned(), via: "console".to_owned() }
 }
 
-fn answering(option: &str, nonce: &str, scope: Option<Scope>) -> Answering {
+fn answering(option: &str, nonce: &str, scope: Option<RuleScope>) -> Answering {
     Answering { option: option.to_owned(), nonce: nonce.to_owned(), by: ann(), scope }
 }
 
-fn outcome(basis: &str, by: Option<Answerer>) -> Outcome {
-    Outcome { granted: basis == "answer", basis: basis.to_owned(), reason: "so it is".to_owned(), by }
+fn outcome(basis: &str, by: Option<Actor>) -> ApprovalDecision {
+    let basis: DecisionBasis = basis.parse().unwrap();
+    ApprovalDecision { by, ..ApprovalDecision::new(basis == DecisionBasis::Answer, basis, "so it is") }
 }
 
 /// A hub with one session, `s`, and its connection.
@@ -78,7 +82,7 @@ fn with_session() -> (State<&'static str>, u64) {
     (state, connection)
 }
 
-fn refused(state: &mut State<&'static str>, id: &str, answer: &Answering) -> (&'static str, Option<Answerer>) {
+fn refused(state: &mut State<&'static str>, id: &str, answer: &Answering) -> (&'static str, Option<Actor>) {
     match state.answer(id, answer) {
         Ok(_) => panic!("it is delivered"),
         Err(Refused { code, by, .. }) => (code, by),
@@ -106,8 +110,8 @@ fn an_answer_needs_the_nonce_and_an_option() {
     check("s.r.1", "Allow", "", None, "nonce");
     check("s.r.1", "Allow", "n2", None, "nonce");
     check("s.r.1", "allow", "n1", None, "not_offered");
-    check("s.r.1", "Allow", "n1", Some(Scope::Project), "not_offered");
-    check("s.r.1", "Allow", "n1", Some(Scope::Person), "not_offered");
+    check("s.r.1", "Allow", "n1", Some(RuleScope::Project), "not_offered");
+    check("s.r.1", "Allow", "n1", Some(RuleScope::User), "not_offered");
     let delivery = state.answer("s.r.1", &answering("Allow", "n1", None)).unwrap();
     assert_eq!((delivery.link, delivery.number, delivery.decided), ("link", 1, None));
 }
@@ -148,8 +152,7 @@ fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
     let (mut state, connection) = with_session();
     state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let changes = state.leave(connection, after(1));
-    let is_closed =
-        |change: &Change| matches!(change, Change::Closed { decided, .. } if decided.basis == "disconnected");
+    let is_closed = |change: &Change| matches!(change, Change::Closed { decided, .. } if decided.basis == DecisionBasis::Disconnected);
     assert!(changes.iter().any(is_closed), "{changes:?}");
     assert_eq!((state.pending().len(), state.connected().len()), (0, 0));
     assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", None)).0, "unreachable");
@@ -245,7 +248,7 @@ fn what_was_announced_again_is_remembered_from_its_last_close() {
             state.closed(connection, &own(1), outcome("timeout", None), after(1));
         }
     }
-    assert_eq!(state.decided("s.r.1").map(|decided| decided.basis).as_deref(), Some("timeout"));
+    assert_eq!(state.decided("s.r.1").map(|decided| decided.basis), Some(DecisionBasis::Timeout));
     assert_eq!(state.decided("s.r.2"), None);
 }
 
@@ -261,7 +264,7 @@ fn an_answer_lasts_only_where_the_question_offers_one_that_does() {
     state.asked(connection, without("allow_always", 1), "n".to_owned(), BEGIN);
     state.asked(connection, without("deny_always", 2), "n".to_owned(), BEGIN);
     let mut check = |id: &str, option: &str, is_taken: bool| {
-        let answer = answering(option, "n", Some(Scope::Project));
+        let answer = answering(option, "n", Some(RuleScope::Project));
         let code = state.answer(id, &answer).err().map(|refused| refused.code);
         assert_eq!(code, (!is_taken).then_some("not_offered"), "{id} {option}");
     };
@@ -381,21 +384,12 @@ fn a_prompt_is_taken_once_and_by_sessions_that_take_prompts() {
 #[test]
 fn rules_of_a_session_are_its_own_and_go_with_it() {
     let (mut state, connection) = with_session();
-    let rule = Rule {
-        id: "r".to_owned(),
-        scope: Scope::Person,
-        session: None,
-        project: Some("/".to_owned()),
-        hook: "guard".to_owned(),
-        pattern: "Go?".to_owned(),
-        decision: "allow".to_owned(),
-        by: None,
-        explanation: String::new(),
-    };
+    let rule =
+        ApprovalRule { project: Some("/".to_owned()), ..ApprovalRule::new("guard", "Go?", DefaultDecision::Allow) };
     assert_eq!(state.set_rules(connection, vec![rule]).len(), 1);
     let [rule] = &state.rules()[..] else { panic!("one rule") };
-    let expected = ("session.s.r", Scope::Session, Some("s"), None);
-    assert_eq!((rule.id.as_str(), rule.scope, rule.session.as_deref(), rule.project.as_deref()), expected);
+    let ApprovalRule { scope, session, project, .. } = &rule.rule;
+    assert_eq!((*scope, session.as_deref(), project.as_deref()), (RuleScope::Session, Some("s"), None));
     let changes = state.leave(connection, BEGIN);
     assert!(changes.iter().any(|change| matches!(change, Change::Rules)));
     assert!(state.rules().is_empty());

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use amplifier_core::Answerer;
+use amplifier_core::{Actor, ApprovalDecision, ApprovalRule, RuleScope};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::wire::{Approval, Reloaded, Rule, Scope};
+use crate::wire::{Approval, Reloaded};
 
 /// The version of the messages. Both ends say theirs; a server refuses a session with another one.
 pub const VERSION: u32 = 3;
@@ -37,7 +37,7 @@ pub enum ToServer {
         session: Option<String>,
         /// What became of it.
         #[serde(flatten)]
-        outcome: Outcome,
+        outcome: ApprovalDecision,
     },
     /// What became of an answer.
     Answered {
@@ -53,7 +53,7 @@ pub enum ToServer {
         result: Reception,
         /// What became of the question, if it is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<Outcome>,
+        outcome: Option<ApprovalDecision>,
         /// What the person should know about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
@@ -61,7 +61,7 @@ pub enum ToServer {
     /// The standing answers of the session, all of them.
     Rules {
         /// They.
-        rules: Vec<Rule>,
+        rules: Vec<ApprovalRule>,
     },
     /// What became of a change of a standing answer.
     Ruled {
@@ -129,20 +129,6 @@ pub struct Hello {
     pub begun_at: Timestamp,
 }
 
-/// What became of a question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Whether the operation may run.
-    pub granted: bool,
-    /// What that rests on, in a word.
-    pub basis: String,
-    /// The reason, in words.
-    pub reason: String,
-    /// Who answered, where somebody did and that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Answerer>,
-}
-
 /// Whether an answer counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -181,10 +167,10 @@ pub enum ToSession {
         /// The label of the option.
         option: String,
         /// Who answered.
-        by: Answerer,
+        by: Actor,
         /// For what the answer is to hold beside this question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        scope: Option<Scope>,
+        scope: Option<RuleScope>,
     },
     /// A prompt.
     Prompt {
@@ -200,14 +186,8 @@ pub enum ToSession {
         /// Tells this change from others.
         #[serde(rename = "ref")]
         reference: u64,
-        /// The hook whose questions it answers.
-        hook: String,
-        /// The questions.
-        pattern: String,
-        /// `allow` or `deny`.
-        decision: String,
-        /// Who gives it.
-        by: Answerer,
+        /// The rule.
+        rule: Box<ApprovalRule>,
     },
     /// A standing answer of the session is taken back.
     Revoke {
@@ -217,7 +197,7 @@ pub enum ToSession {
         /// The id of the rule.
         rule: String,
         /// Who takes it back.
-        by: Answerer,
+        by: Actor,
     },
     /// The bundles are to be looked at, at once.
     Reload {

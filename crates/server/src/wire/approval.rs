@@ -1,12 +1,10 @@
 //! Questions: what is asked, what it is about, and what became of it.
 
 use amplifier_core::text::truncate_bytes;
-use amplifier_core::{ActionPreview, Answerer, PreviewField};
+use amplifier_core::{ActionPreview, Actor, DecisionBasis, PreviewField, RuleScope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use super::Scope;
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -166,7 +164,7 @@ impl Approval {
     }
 
     /// Why an answer is none that was offered.
-    pub(crate) fn refuses(&self, label: &str, scope: Option<Scope>) -> Option<String> {
+    pub(crate) fn refuses(&self, label: &str, scope: Option<RuleScope>) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
             let offered =
                 self.options.iter().map(|option| format!("`{}`", option.label)).collect::<Vec<_>>().join(", ");
@@ -174,14 +172,14 @@ impl Approval {
         };
         match scope {
             None => None,
-            Some(Scope::Session | Scope::Person) => Some("an answer holds once, or for the project".to_owned()),
-            Some(Scope::Project) if !self.lasts(option.effect.starts_with("allow")) => {
+            Some(RuleScope::Session | RuleScope::User) => Some("an answer holds once, or for the project".to_owned()),
+            Some(RuleScope::Project) if !self.lasts(option.effect.starts_with("allow")) => {
                 Some("the question offers no such answer that lasts; answer for once".to_owned())
             }
-            Some(Scope::Project) if self.prompt.contains('*') => Some(
+            Some(RuleScope::Project) if self.prompt.contains('*') => Some(
                 "the question has a `*` in it, which would stand for any text in a rule; answer for once".to_owned(),
             ),
-            Some(Scope::Project) => None,
+            Some(RuleScope::Project) => None,
         }
     }
 }
@@ -212,13 +210,12 @@ pub struct Decided {
     /// Whether the operation may run.
     pub granted: bool,
     /// What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
-    pub basis: String,
+    pub basis: DecisionBasis,
     /// The same in words.
     pub reason: String,
     /// Who answered, where somebody did and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Person>)]
-    pub by: Option<Answerer>,
+    pub by: Option<Actor>,
     /// When it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<String>,
@@ -227,15 +224,6 @@ pub struct Decided {
     /// The number of the record that says so; 0 if that is not read yet.
     #[serde(default)]
     pub seq: u64,
-}
-
-/// Who answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Person {
-    /// The name.
-    pub name: String,
-    /// From where: `terminal`, `console`, `api`.
-    pub via: String,
 }
 
 /// Too many questions in a short time.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use amplifier_audit::{Log, LogOptions, RecordFilter};
 use amplifier_core::{
-    ActionPreview, Answer, Approval as Asking, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry, AuditRecord,
-    Coordinator, EventData, EventName, HookRegistry, HookResult, Level, Map, PROMPT_SUBMIT, PortError, PreviewSource,
-    PromptSubmit, SESSION_START, SessionStart, TOOL_POST, TOOL_PRE, ToolPost, ToolPre, Verdict,
+    ActionPreview, Approval as Asking, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry,
+    AuditRecord, Coordinator, DecisionKind, EventData, EventEntry, EventName, HookRegistry, HookResult, Level, Map,
+    MessageEntry, PROMPT_SUBMIT, PortError, PreviewSource, PromptSubmit, SESSION_START, SessionStart, TOOL_POST,
+    TOOL_PRE, ToolPost, ToolPre, Verdict,
 };
 use amplifier_server::feed::{Feed, Page};
 use amplifier_server::link::{Link, Participant, ParticipantOptions};
@@ -58,16 +59,25 @@ impl Place {
 
 /// A record with a text in it.
 pub(crate) fn message(session: &str, text: &str) -> AuditRecord {
-    let entry =
-        AuditEntry::Message { shown: true, source: "test".to_owned(), level: Level::Info, text: text.to_owned() };
+    let entry = AuditEntry::Message(MessageEntry {
+        shown: true,
+        source: "test".to_owned(),
+        level: Level::Info,
+        text: text.to_owned(),
+    });
     AuditRecord { at: SystemTime::now(), session: Some(session.to_owned()), turn: 1, event: TOOL_PRE.name(), entry }
 }
 
 /// An event without hooks.
 pub(crate) fn event(session: &str, name: &str, data: serde_json::Value) -> AuditRecord {
     let event: EventName = name.parse().unwrap();
-    let data = data.as_object().cloned().unwrap().into();
-    let entry = AuditEntry::Event { data, decision: "continue", denied_by: None, reason: None };
+    let data = EventData::from(data.as_object().cloned().unwrap());
+    let entry = AuditEntry::Event(EventEntry {
+        data: data.into(),
+        decision: DecisionKind::Continue,
+        denied_by: None,
+        reason: None,
+    });
     AuditRecord { at: SystemTime::now(), session: Some(session.to_owned()), turn: 1, event, entry }
 }
 
@@ -162,8 +172,8 @@ pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (
 pub(crate) struct Always(pub(crate) &'static str);
 
 impl ApprovalSystem for Always {
-    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
-        Ok(Answer::by(self.0, "alice", "console"))
+    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        Ok(ApprovalAnswer::by(self.0, "alice", "console"))
     }
 }
 

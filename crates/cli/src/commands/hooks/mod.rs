@@ -277,9 +277,11 @@ fn said(outcome: &Outcome) -> (String, String) {
         Decision::AskUser => {
             outcome.approvals().first().map(|asked| (asked.hook.to_string(), asked.prompt.clone())).unwrap_or_default()
         }
-        Decision::InjectContext => {
-            outcome.injections().first().map(|told| (told.hook.to_string(), told.said.text.clone())).unwrap_or_default()
-        }
+        Decision::InjectContext => outcome
+            .injections()
+            .first()
+            .map(|told| (told.hook.to_string(), told.value.text.clone()))
+            .unwrap_or_default(),
         Decision::Modify | Decision::Continue => Default::default(),
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amplifier_audit::{Emissions, Folder, Kept, Kind, RecordedApproval, RecordedEmission, StrayRecord, Traced};
-use amplifier_core::EventPattern;
+use amplifier_core::{DecisionBasis, EventPattern};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use clap::Args;
@@ -250,17 +250,21 @@ fn asked(approval: &RecordedApproval) -> String {
 fn answered(approval: &RecordedApproval) -> String {
     let Some(granted) = approval.granted else { return "no answer is recorded".to_owned() };
     let word = if granted { "allowed" } else { "refused" };
-    let by = match approval.basis.as_deref() {
-        Some("answer") => "by the person".to_owned(),
-        Some("remembered") => "by an earlier answer of the person".to_owned(),
-        Some("rule") => "by a standing answer of the person".to_owned(),
-        Some("timeout") => "because nobody answered in time".to_owned(),
-        Some("no_system") => "because nobody can be asked".to_owned(),
-        Some("cancelled") => "because it was given up".to_owned(),
+    let by = match approval.basis {
+        Some(DecisionBasis::Answer) => "by the person".to_owned(),
+        Some(DecisionBasis::Remembered) => "by an earlier answer of the person".to_owned(),
+        Some(DecisionBasis::Rule) => "by a standing answer of the person".to_owned(),
+        Some(DecisionBasis::Timeout) => "because nobody answered in time".to_owned(),
+        Some(DecisionBasis::NoApprovalSystem) => "because nobody can be asked".to_owned(),
+        Some(DecisionBasis::Cancelled) => "because it was given up".to_owned(),
         _ => harmless(approval.reason.as_deref().unwrap_or("for an unknown reason")),
     };
     let waited = approval.waited_ms.map(|waited| format!(", after {:.1?}", Duration::from_millis(waited)));
-    let late = approval.late_answer.as_deref().map(|late| format!("; too late came `{}`", harmless(late)));
+    let late = approval.late_answer.as_deref().map(|late| {
+        let by =
+            approval.late_answer_by.as_ref().map(|by| format!(" of {} by {}", harmless(&by.name), harmless(&by.via)));
+        format!("; too late came `{}`{}", harmless(late), by.unwrap_or_default())
+    });
     format!("{word} {by}{}{}", waited.unwrap_or_default(), late.unwrap_or_default())
 }
 

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use amplifier_core::{FromHook, HookRegistry, Map, Outcome};
+use amplifier_core::text::counted;
+use amplifier_core::{Attributed, HookRegistry, Map, Outcome};
 use amplifier_modules::Host;
 use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage, TriedOutput};
 use anyhow::{Context, Result, anyhow};
@@ -17,7 +18,6 @@ use crate::commands::output::stdout;
 use crate::config::{Config, Flags};
 use crate::home::Home;
 use crate::terminal::{Reading, visible};
-use amplifier_core::text::counted;
 
 /// Show, hook by hook, what would come of an event
 #[derive(Args, Debug)]
@@ -79,7 +79,7 @@ async fn emitted(hooks: &HookRegistry, event: &str, data: Map) -> Result<Outcome
 fn told(outcome: &Outcome) -> Tried {
     let hooks = outcome.reports().map(|report| TriedHook {
         hook: report.hook.to_owned(),
-        answer: report.answer_or_failure().to_owned(),
+        answer: report.answer_or_failure().to_string(),
         took_us: report.took.as_micros() as u64,
         reason: report.reason.map(str::to_owned),
         error: report.error.map(ToString::to_string),
@@ -89,21 +89,21 @@ fn told(outcome: &Outcome) -> Tried {
         prompt: asked.prompt.clone(),
         options: asked.offered().into_iter().map(|option| option.label).collect(),
     });
-    let injections = outcome.injections().iter().map(|FromHook { hook, said }| TriedInjection {
+    let injections = outcome.injections().iter().map(|Attributed { hook, value }| TriedInjection {
         hook: hook.to_string(),
-        role: word(&said.role),
-        placement: word(&said.placement),
-        text: said.text.clone(),
+        role: word(&value.role),
+        placement: word(&value.placement),
+        text: value.text.clone(),
     });
-    let messages = outcome.messages().iter().map(|FromHook { hook, said }| TriedMessage {
+    let messages = outcome.messages().iter().map(|Attributed { hook, value }| TriedMessage {
         hook: hook.to_string(),
-        level: word(&said.level),
-        text: said.text.clone(),
+        level: word(&value.level),
+        text: value.text.clone(),
     });
     let outputs = outcome
         .outputs()
         .iter()
-        .map(|FromHook { hook, said }| TriedOutput { hook: hook.to_string(), text: said.to_string() });
+        .map(|Attributed { hook, value }| TriedOutput { hook: hook.to_string(), text: value.to_string() });
     let (by, says) = said(outcome);
     Tried {
         decision: outcome.decision.as_str().to_owned(),
@@ -133,19 +133,19 @@ fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
         let options: Vec<_> = asked.offered().into_iter().map(|option| option.label).collect();
         writeln!(out, "\n{} asks: {} [{}]", exact(&asked.hook), exact(&asked.prompt), exact(&options.join(" / ")))?;
     }
-    for FromHook { hook, said } in outcome.injections() {
-        let place = format!("as {}, {}", word(&said.role), counted(said.text.len(), "byte"));
+    for Attributed { hook, value } in outcome.injections() {
+        let place = format!("as {}, {}", word(&value.role), counted(value.text.len(), "byte"));
         writeln!(out, "\n{} tells the agent ({place}):", exact(hook))?;
-        for line in visible(&said.text, Reading::Stream).lines() {
+        for line in visible(&value.text, Reading::Stream).lines() {
             writeln!(out, "    {line}")?;
         }
     }
-    for FromHook { hook, said } in outcome.messages() {
-        writeln!(out, "\n{} tells the person ({}): {}", exact(hook), word(&said.level), exact(&said.text))?;
+    for Attributed { hook, value } in outcome.messages() {
+        writeln!(out, "\n{} tells the person ({}): {}", exact(hook), word(&value.level), exact(&value.text))?;
     }
-    for FromHook { hook, said } in outcome.outputs() {
+    for Attributed { hook, value } in outcome.outputs() {
         writeln!(out, "\n{} prints:", exact(hook))?;
-        for line in visible(said, Reading::Stream).lines() {
+        for line in visible(value, Reading::Stream).lines() {
             writeln!(out, "    {line}")?;
         }
     }

@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::RuleScope;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -41,7 +42,7 @@ use crate::access::{Identity, Role, Viewer};
 use crate::hub::Answering;
 use crate::masked;
 use crate::server::Stopping;
-use crate::wire::{Explained, Failure, Me, Scope, State as Doing};
+use crate::wire::{Explained, Failure, Me, State as Doing};
 
 /// How many questions the first message has, and how many sessions beside those that are not over; `GET /api/approvals` and
 /// `GET /api/sessions` have all of them.
@@ -457,9 +458,9 @@ impl Client<'_> {
                     return self.send(&StreamMessage::Answered { id, ok: false, error }).await;
                 }
                 let app = self.app.clone();
-                let by = self.who.answerer();
+                let by = self.who.actor();
                 let scope = match scope {
-                    Some(AnswerScope::Project) => Some(Scope::Project),
+                    Some(AnswerScope::Project) => Some(RuleScope::Project),
                     Some(AnswerScope::Once) | None => None,
                 };
                 // Not waited for here: the session may take its time, and what happens meanwhile is told all the same.

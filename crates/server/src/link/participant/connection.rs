@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::{ApprovalRule, RuleScope};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::standing::Given;
 use super::{Participant, Shared, State};
 use crate::hub::{Command, Hub};
 use crate::link::door;
@@ -193,9 +193,9 @@ impl Shared {
                 });
                 return;
             }
-            ToSession::Rule { reference, hook, pattern, decision, by } => {
-                let given = Given { hook, pattern, allows: decision == "allow", by };
-                return self.change_rules(reference, move |shared| shared.give(given));
+            ToSession::Rule { reference, rule } => {
+                let rule = ApprovalRule { scope: RuleScope::Session, ..*rule };
+                return self.change_rules(reference, move |shared| shared.add_rule(rule));
             }
             ToSession::Revoke { reference, rule, by } => {
                 return self.change_rules(reference, move |shared| shared.revoke(&rule, &by));

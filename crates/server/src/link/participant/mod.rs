@@ -11,17 +11,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use amplifier_core::{Answer, ApprovalError, ApprovalRequest, ApprovalSystem, Coordinator};
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalRule, ApprovalSystem, Coordinator};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::connection::Link;
 use self::questions::{Closed, Question};
-use self::standing::Given;
 use super::protocol::ToServer;
 use crate::hub::{Command, RuleBook};
-use crate::wire::{Reloaded, Rule};
+use crate::wire::Reloaded;
 
 /// How many commands wait for the session.
 const COMMANDS: usize = 64;
@@ -71,11 +70,11 @@ struct State {
     open: BTreeMap<u64, Question>,
     closed: VecDeque<Closed>,
     /// Standing answers for the session that were not given to a question.
-    given: Vec<Given>,
+    given: Vec<ApprovalRule>,
     /// The way to the server, while there is one.
     link: Option<mpsc::Sender<ToServer>>,
     /// What the server was last told.
-    told_rules: Vec<Rule>,
+    told_rules: Vec<ApprovalRule>,
     told_hooks: Vec<Value>,
 }
 
@@ -130,7 +129,7 @@ impl Participant {
 impl ApprovalSystem for Participant {
     /// # Cancel safety
     /// Dropping the future changes nothing for the server: it is told when the question is closed.
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Answer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         if let Some(session) = request.data.text("session_id") {
             self.shared.known(session);
         }

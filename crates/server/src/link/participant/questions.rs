@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use amplifier_core::{ActionPreview, Answer, Answerer, ApprovalRequest, DefaultDecision, Effect, Settled};
+use amplifier_core::{
+    ActionPreview, Actor, ApprovalAnswer, ApprovalDecision, ApprovalRequest, DecisionBasis, RuleScope,
+};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use crate::hub::decision;
 use crate::link::fit::fit;
-use crate::link::protocol::{Outcome, Reception, ToServer};
-use crate::wire::{Approval, Choice, Scope};
+use crate::link::protocol::{Reception, ToServer};
+use crate::wire::{Approval, Choice};
 
 /// How many closed questions are kept, and for how long. A late answer to one of these the session records itself; beyond that, the
 /// server finds in the record what became of it.
@@ -23,7 +24,7 @@ pub(super) struct Question {
     request: Arc<ApprovalRequest>,
     pub(super) approval: Approval,
     /// Takes the first answer to the kernel.
-    answer: Option<oneshot::Sender<Answer>>,
+    answer: Option<oneshot::Sender<ApprovalAnswer>>,
     /// Whether the kernel's future has given it back.
     is_delivered: Arc<AtomicBool>,
 }
@@ -31,18 +32,18 @@ pub(super) struct Question {
 /// One that was.
 pub(super) struct Closed {
     request: Arc<ApprovalRequest>,
-    settled: Settled,
+    settled: ApprovalDecision,
     at: Instant,
 }
 
 /// What to do with an answer.
 enum Fate {
     /// The first one: it goes to the kernel.
-    First(oneshot::Sender<Answer>, Arc<ApprovalRequest>, Arc<AtomicBool>),
+    First(oneshot::Sender<ApprovalAnswer>, Arc<ApprovalRequest>, Arc<AtomicBool>),
     /// Another one came before.
     Second(Arc<ApprovalRequest>),
     /// The question is closed.
-    Over(Arc<ApprovalRequest>, Settled),
+    Over(Arc<ApprovalRequest>, ApprovalDecision),
     NotOffered,
     Unknown,
 }
@@ -52,7 +53,7 @@ impl Shared {
     pub(super) async fn keep(
         self: Arc<Self>,
         request: Arc<ApprovalRequest>,
-        answer: oneshot::Sender<Answer>,
+        answer: oneshot::Sender<ApprovalAnswer>,
         is_delivered: Arc<AtomicBool>,
     ) {
         let asked_at = Timestamp::now();
@@ -70,7 +71,7 @@ impl Shared {
             let mut state = self.state();
             state.open.remove(&request.id);
             let session = self.sub_agent(&request);
-            state.say(ToServer::Closed { id: request.id, session, outcome: outcome(&settled) });
+            state.say(ToServer::Closed { id: request.id, session, outcome: settled.clone() });
             let now = Instant::now();
             state.closed.push_back(Closed { request, settled, at: now });
             let is_old = |closed: &Closed| now.duration_since(closed.at) > KEPT.1;
@@ -83,12 +84,6 @@ impl Shared {
     }
 
     fn approval(&self, request: &ApprovalRequest, asked_at: Timestamp, action: ActionPreview) -> Approval {
-        let effect = |effect| match effect {
-            Effect::AllowOnce => "allow_once",
-            Effect::AllowAlways => "allow_always",
-            Effect::Deny => "deny",
-            Effect::DenyAlways => "deny_always",
-        };
         let options = request.options.iter();
         let sub_agent = self.sub_agent(request);
         let session_name = self.options.name.clone().filter(|_| sub_agent.is_none());
@@ -104,12 +99,12 @@ impl Shared {
             prompt: request.prompt.clone(),
             reason: request.reason.clone(),
             options: options
-                .map(|option| Choice { label: option.label.clone(), effect: effect(option.effect).to_owned() })
+                .map(|option| Choice { label: option.label.clone(), effect: option.effect.to_string() })
                 .collect(),
             asked_at,
             deadline: asked_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
             timeout_s: request.timeout.as_secs_f64(),
-            default: decision(request.default == DefaultDecision::Allow).to_owned(),
+            default: request.default.to_string(),
             digest: request.digest.to_string(),
             action,
             cut: false,
@@ -137,25 +132,25 @@ impl Shared {
         id: u64,
         digest: &str,
         option: String,
-        by: Answerer,
-        scope: Option<Scope>,
-    ) -> (Reception, Option<Outcome>, Option<String>) {
-        let answer = Answer { label: option.clone(), by: Some(by.clone()) };
+        by: Actor,
+        scope: Option<RuleScope>,
+    ) -> (Reception, Option<ApprovalDecision>, Option<String>) {
+        let answer = ApprovalAnswer { label: option.clone(), by: Some(by.clone()) };
         let (request, settled) = match self.fate(id, digest, &option, scope) {
             Fate::First(kernel, request, is_delivered) => {
                 // If nobody takes it, somebody else was faster, and the question closes.
                 let _ = kernel.send(answer.clone());
                 let settled = request.closed().await;
                 let is_delivered = is_delivered.load(Ordering::SeqCst);
-                if is_delivered && settled.basis == "answer" && settled.by.as_ref() == Some(&by) {
+                if is_delivered && settled.basis == DecisionBasis::Answer && settled.by.as_ref() == Some(&by) {
                     let note = match scope {
-                        Some(Scope::Project) => self.keep_for_project(&request, &option, by).await,
+                        Some(RuleScope::Project) => self.keep_for_project(&request, &option, by).await,
                         _ => None,
                     };
-                    return (Reception::Taken, Some(outcome(&settled)), note);
+                    return (Reception::Taken, Some(settled), note);
                 }
                 // What the kernel was given after the time limit, it has recorded itself.
-                if !(is_delivered && settled.basis == "timeout") {
+                if !(is_delivered && settled.basis == DecisionBasis::Timeout) {
                     request.too_late(answer);
                 }
                 (request, settled)
@@ -172,16 +167,16 @@ impl Shared {
             Fate::NotOffered => return (Reception::NotOffered, None, None),
             Fate::Unknown => return (Reception::Closed, None, None),
         };
-        tracing::debug!(hook.name = %request.hook, basis = settled.basis, "an answer does not count");
+        tracing::debug!(hook.name = %request.hook, basis = settled.basis.as_str(), "an answer does not count");
         let result = match settled.basis {
-            "timeout" => Reception::Late,
-            "answer" | "not_offered" => Reception::Answered,
+            DecisionBasis::Timeout => Reception::Late,
+            DecisionBasis::Answer | DecisionBasis::InvalidOption => Reception::Answered,
             _ => Reception::Closed,
         };
-        (result, Some(outcome(&settled)), None)
+        (result, Some(settled), None)
     }
 
-    fn fate(&self, id: u64, digest: &str, option: &str, scope: Option<Scope>) -> Fate {
+    fn fate(&self, id: u64, digest: &str, option: &str, scope: Option<RuleScope>) -> Fate {
         let mut state = self.state();
         let is_meant = |request: &ApprovalRequest| request.id == id && request.digest.to_string() == digest;
         if let Some(question) = state.open.get_mut(&id).filter(|question| is_meant(&question.request)) {
@@ -197,8 +192,4 @@ impl Shared {
         let closed = state.closed.iter().find(|closed| is_meant(&closed.request));
         closed.map_or(Fate::Unknown, |closed| Fate::Over(closed.request.clone(), closed.settled.clone()))
     }
-}
-
-fn outcome(Settled { granted, basis, reason, by }: &Settled) -> Outcome {
-    Outcome { granted: *granted, basis: (*basis).to_owned(), reason: reason.clone(), by: by.clone() }
 }

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use amplifier_audit::RecordedEmission;
+use amplifier_core::DecisionBasis;
+use amplifier_core::text::counted;
 use amplifier_modules::replay::{Comparison, Judgement, SkippedHook, Uncompared};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
@@ -15,7 +17,6 @@ use crate::agent::excerpt;
 use crate::commands::audit::text::{harmless, padded};
 use crate::commands::hooks::subject::subject;
 use crate::commands::output::{Out, WhileRead, unread_stdout};
-use amplifier_core::text::counted;
 
 /// For whom it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,7 +91,7 @@ impl Listing {
             writeln!(self.out, "    {} becomes {}", harmless(pointer), harmless(&excerpt(&value.to_string())))?;
         }
         for (word, basis) in answers(recorded) {
-            writeln!(self.out, "    then it was {word} ({})", harmless(basis))?;
+            writeln!(self.out, "    then it was {word} ({basis})")?;
         }
         if is_redacted(recorded) {
             writeln!(self.out, "    its data has secrets taken out: a rule may have seen something else")?;
@@ -205,6 +206,6 @@ fn weight(would_be: &Judgement) -> Style {
 fn answers(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &str)> {
     recorded.approvals.iter().filter_map(|approval| {
         let word = if approval.granted? { "allowed" } else { "refused" };
-        Some((word, approval.basis.as_deref().unwrap_or("unknown")))
+        Some((word, approval.basis.map_or("unknown", DecisionBasis::as_str)))
     })
 }

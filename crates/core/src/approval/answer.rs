@@ -1,0 +1,75 @@
+//! Answers to approval requests.
+
+use serde::{Deserialize, Serialize};
+
+/// The option that an approver chose, and the approver's identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalAnswer {
+    /// The label of an option.
+    pub label: String,
+    /// The approver, where known. It is recorded.
+    pub by: Option<Actor>,
+}
+
+/// The user who did something, and the channel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Actor {
+    /// The name that the approval system knows the user by.
+    pub name: String,
+    /// The channel: `terminal`, `console`, `api`, …
+    pub via: String,
+}
+
+impl Actor {
+    /// A user of a channel.
+    pub fn new(name: impl Into<String>, via: impl Into<String>) -> Self {
+        Self { name: name.into(), via: via.into() }
+    }
+}
+
+impl ApprovalAnswer {
+    /// An answer of a known approver.
+    pub fn by(label: impl Into<String>, name: impl Into<String>, via: impl Into<String>) -> Self {
+        Self { label: label.into(), by: Some(Actor::new(name, via)) }
+    }
+}
+
+impl From<String> for ApprovalAnswer {
+    fn from(label: String) -> Self {
+        Self { label, by: None }
+    }
+}
+
+impl From<&str> for ApprovalAnswer {
+    fn from(label: &str) -> Self {
+        label.to_owned().into()
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApprovalError {
+    /// The person is gone.
+    #[error("the connection to the person is closed")]
+    Closed,
+    /// The system itself stopped waiting.
+    #[error("nobody answered in time")]
+    TimedOut,
+    /// Something else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<std::io::Error> for ApprovalError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<tokio::task::JoinError> for ApprovalError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,112 @@
+//! Decisions on approval requests.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Actor, ApprovalAnswer, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules};
+use crate::result::{DefaultDecision, Effect};
+use crate::words::words;
+
+/// The decision on an approval request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ApprovalDecision {
+    /// `true` if the operation may run.
+    pub granted: bool,
+    /// The basis of the decision.
+    pub basis: DecisionBasis,
+    /// The reason, in words.
+    pub reason: String,
+    /// The approver, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
+    /// The effect of the option that was chosen, if an approver chose one. Records have only whether it allows.
+    #[serde(skip)]
+    pub effect: Option<Effect>,
+}
+
+words! {
+    /// The basis of a decision.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum DecisionBasis("basis of a decision") {
+        /// An approver answered.
+        Answer = "answer",
+        /// A rule given in advance.
+        Rule = "rule",
+        /// An earlier answer that lasts for the session.
+        Remembered = "remembered",
+        /// The time limit passed; the request's default counts.
+        Timeout = "timeout",
+        /// The answer was none of the options.
+        InvalidOption = "not_offered",
+        /// The session has no approval system.
+        NoApprovalSystem = "no_system",
+        /// The approval system failed.
+        Error = "failed",
+        /// The operation was given up while the request was open.
+        Cancelled = "cancelled",
+        /// The session was gone before it reported a decision. A server's view; never in a record.
+        Disconnected = "disconnected",
+    }
+}
+
+impl ApprovalDecision {
+    /// A decision that no approver made.
+    pub fn new(granted: bool, basis: DecisionBasis, reason: impl Into<String>) -> Self {
+        Self { granted, basis, reason: reason.into(), by: None, effect: None }
+    }
+
+    /// Returns the decision on an answer, or on its absence. Everything that is not a clear yes is a no.
+    pub(crate) fn on_answer(request: &ApprovalRequest, answer: Result<ApprovalAnswer, ApprovalError>) -> Self {
+        let prompt = &request.prompt;
+        match answer {
+            Ok(ApprovalAnswer { label, by }) => {
+                let decision = match request.options.iter().find(|option| option.label == label) {
+                    Some(option) => Self {
+                        effect: Some(option.effect),
+                        ..Self::by_user(DecisionBasis::Answer, option.effect.allows(), prompt)
+                    },
+                    None => {
+                        let reason = format!("Answer `{label}` was not offered: {prompt}");
+                        Self::new(false, DecisionBasis::InvalidOption, reason)
+                    }
+                };
+                Self { by, ..decision }
+            }
+            Err(ApprovalError::TimedOut) => {
+                let granted = request.default == DefaultDecision::Allow;
+                let word = if granted { "allowed" } else { "denied" };
+                Self::new(granted, DecisionBasis::Timeout, format!("Approval timed out, {word} by default: {prompt}"))
+            }
+            Err(error) => Self::failed(prompt, &error),
+        }
+    }
+
+    /// Returns the decision of the rules, if one applies.
+    pub(crate) fn by_rules(rules: &ApprovalRules, ApprovalKey { hook, prompt, .. }: &ApprovalKey) -> Option<Self> {
+        let granted = rules.decision(hook, prompt)? == DefaultDecision::Allow;
+        let word = if granted { "Allowed" } else { "Denied" };
+        Some(Self::new(granted, DecisionBasis::Rule, format!("{word} by rule: {prompt}")))
+    }
+
+    pub(crate) fn by_user(basis: DecisionBasis, granted: bool, prompt: &str) -> Self {
+        let word = if granted { "allowed" } else { "denied" };
+        Self::new(granted, basis, format!("User {word}: {prompt}"))
+    }
+
+    pub(crate) fn failed(prompt: &str, error: &dyn std::fmt::Display) -> Self {
+        Self::new(false, DecisionBasis::Error, format!("Approval failed ({error}): {prompt}"))
+    }
+
+    pub(crate) fn no_system(prompt: &str) -> Self {
+        Self::new(false, DecisionBasis::NoApprovalSystem, format!("No approval system: {prompt}"))
+    }
+
+    pub(crate) fn cancelled(prompt: &str) -> Self {
+        Self::new(false, DecisionBasis::Cancelled, format!("Cancelled: {prompt}"))
+    }
+
+    /// Returns `true` if the approver chose an option that lasts for the session.
+    pub fn is_lasting(&self) -> bool {
+        self.effect.is_some_and(Effect::is_lasting)
+    }
+}

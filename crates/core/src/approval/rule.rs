@@ -1,0 +1,272 @@
+//! Approval rules: answers given in advance.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Actor;
+use crate::event::EventName;
+use crate::result::DefaultDecision;
+use crate::wildcard;
+use crate::words::words;
+
+/// An answer given in advance: for a session, a project or a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRule {
+    /// The sessions that the rule is for.
+    pub scope: RuleScope,
+    /// The session, if the scope is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The folder, if the scope is a project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The hook whose requests the rule answers.
+    pub hook: String,
+    /// The event of the request that the answer was given to. The pattern is then its exact prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub event: Option<EventName>,
+    /// The prompts; `*` stands for any text.
+    pub pattern: String,
+    /// The answer.
+    pub decision: DefaultDecision,
+    /// The user who gave it, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
+    /// The time at which it was given, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub created_at: Option<Timestamp>,
+}
+
+words! {
+    /// The sessions that a rule is for.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum RuleScope("scope of a rule") {
+        /// One session, until it ends.
+        Session = "session",
+        /// All sessions in a folder.
+        Project = "project",
+        /// All sessions of the user.
+        User = "person",
+    }
+}
+
+/// A rule that would not answer what it seems to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidRule {
+    /// A rule is written `<hook>:<pattern>`, so the name of the hook ends at the first colon.
+    #[error("invalid hook name `{0}` in a rule; expected a name without `*` and `:`")]
+    Hook(String),
+    /// There is no pattern.
+    #[error("the pattern is empty; `*` stands for any text")]
+    Pattern,
+}
+
+impl ApprovalRule {
+    /// A rule for all sessions of the user.
+    pub fn new(hook: impl Into<String>, pattern: impl Into<String>, decision: DefaultDecision) -> Self {
+        Self {
+            scope: RuleScope::User,
+            session: None,
+            project: None,
+            hook: hook.into(),
+            event: None,
+            pattern: pattern.into(),
+            decision,
+            by: None,
+            created_at: None,
+        }
+    }
+
+    /// Checks that the rule answers what it seems to.
+    ///
+    /// # Errors
+    /// If the hook's name or the pattern is invalid.
+    pub fn check(&self) -> Result<(), InvalidRule> {
+        match () {
+            () if self.hook.is_empty() || self.hook.contains(['*', ':']) => Err(InvalidRule::Hook(self.hook.clone())),
+            () if self.pattern.is_empty() => Err(InvalidRule::Pattern),
+            () => Ok(()),
+        }
+    }
+
+    /// Returns an identifier of the scope, the requests and the answer: the same for equal rules, whoever gave them.
+    pub fn id(&self) -> String {
+        let mut hash = Sha256::new();
+        let place = self.session.as_deref().or(self.project.as_deref()).unwrap_or_default();
+        let event = self.event.as_ref().map_or("", EventName::as_str);
+        for part in [place, &self.hook, event, &self.pattern, self.decision.as_str()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let digest: String = hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}.{digest}", self.scope)
+    }
+
+    /// Returns the rule as files have it: `<hook>:<pattern>`.
+    pub fn written(&self) -> String {
+        format!("{}:{}", self.hook, self.pattern)
+    }
+
+    /// Returns a sentence that says which requests the rule answers.
+    pub fn explanation(&self) -> String {
+        let Self { hook, pattern, .. } = self;
+        let place = match (&self.scope, &self.project) {
+            (RuleScope::Session, _) => "until this session ends".to_owned(),
+            (RuleScope::Project, Some(project)) => format!("in every session in `{project}`"),
+            _ => "in every session".to_owned(),
+        };
+        let allows = self.decision == DefaultDecision::Allow;
+        let word = if allows { "allowed" } else { "denied" };
+        if let Some(event) = &self.event {
+            return format!(
+                "When hook `{hook}` asks \"{pattern}\" at `{event}`, it is {word} without asking, {place}."
+            );
+        }
+        let unless = if allows { ", unless another rule denies it" } else { "" };
+        match pattern.as_str() {
+            "*" => format!("Whatever hook `{hook}` asks is {word} without asking, {place}{unless}."),
+            pattern if pattern.contains('*') => format!(
+                "When hook `{hook}` asks something of the form \"{pattern}\", where `*` is any text, it is {word} without \
+                 asking, {place}{unless}."
+            ),
+            pattern => format!("When hook `{hook}` asks \"{pattern}\", it is {word} without asking, {place}{unless}."),
+        }
+    }
+
+    /// Returns `true` if the rule answers a request of the hook. Names are compared letter by letter: a `*` must not let one hook's rule
+    /// answer for another.
+    fn applies(&self, hook: &str, prompt: &str) -> bool {
+        let matches = |pattern: &str| match self.event {
+            Some(_) => pattern == prompt,
+            None => wildcard::matches(pattern, prompt),
+        };
+        if self.hook == hook {
+            return matches(&self.pattern);
+        }
+        // A name with a colon: as written, the rule may be about either hook.
+        hook.contains(':')
+            && self.written().strip_prefix(hook).and_then(|rest| rest.strip_prefix(':')).is_some_and(matches)
+    }
+}
+
+/// Rules of a user, from a file that the user owns.
+///
+/// Each rule is `"<hook>:<pattern>": "allow"` or `"deny"`; the pattern is compared with the whole prompt, and `*` stands
+/// for any text. Where several match, deny wins.
+///
+/// ```
+/// let rules = amplifier_core::ApprovalRules::from_json(
+///     r#"{ "production-guard:Allow write to staging/*": "allow", "cost-control:*": "deny" }"#,
+/// )?;
+/// # Ok::<(), amplifier_core::InvalidRules>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalRules {
+    // A list: a rule that stands twice in the file, once with each answer, counts as both, so that deny wins.
+    rules: Vec<ApprovalRule>,
+}
+
+impl FromIterator<ApprovalRule> for ApprovalRules {
+    fn from_iter<I: IntoIterator<Item = ApprovalRule>>(rules: I) -> Self {
+        Self { rules: rules.into_iter().collect() }
+    }
+}
+
+impl<'de> Deserialize<'de> for ApprovalRules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Rules;
+
+        impl<'de> Visitor<'de> for Rules {
+            type Value = ApprovalRules;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of rules")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
+                let mut rules = Vec::new();
+                while let Some((rule, decision)) = map.next_entry::<String, _>()? {
+                    // A `*` in the place of the hook would look like "every hook" and match none.
+                    match rule.split_once(':') {
+                        Some((hook, pattern)) if !hook.is_empty() && !hook.contains('*') => {
+                            rules.push(ApprovalRule::new(hook, pattern, decision));
+                        }
+                        _ => return Err(A::Error::custom(format!("the rule `{rule}` names no hook"))),
+                    }
+                }
+                Ok(ApprovalRules { rules })
+            }
+        }
+
+        deserializer.deserialize_map(Rules)
+    }
+}
+
+/// Rules that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidRules {
+    /// The file cannot be read.
+    #[error("the approval rules `{}` cannot be read: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is no set of rules.
+    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}: {0}")]
+    Form(#[from] serde_json::Error),
+}
+
+impl ApprovalRules {
+    /// Reads rules from JSON.
+    ///
+    /// # Errors
+    /// If the text is no set of rules; nothing of it is used then.
+    pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Reads rules from a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no set of rules.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path);
+        Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
+    }
+
+    /// These and others. Where both answer a question, deny wins.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.rules.extend(others.rules);
+        self
+    }
+
+    /// Returns the answer to a request of a hook, if a rule applies.
+    pub(crate) fn decision(&self, hook: &str, prompt: &str) -> Option<DefaultDecision> {
+        let decisions = || self.rules.iter().filter(|rule| rule.applies(hook, prompt)).map(|rule| rule.decision);
+        decisions().find(|decision| *decision == DefaultDecision::Deny).or_else(|| decisions().next())
+    }
+
+    /// Returns the rules that deny.
+    pub(crate) fn denials(&self) -> Self {
+        self.iter().filter(|rule| rule.decision == DefaultDecision::Deny).cloned().collect()
+    }
+
+    /// Returns the rules, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &ApprovalRule> {
+        self.rules.iter()
+    }
+}

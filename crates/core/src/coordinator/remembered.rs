@@ -1,0 +1,68 @@
+//! The answers that last for a session.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use crate::approval::{ApprovalDecision, ApprovalKey, ApprovalRule, DecisionBasis, RuleScope};
+use crate::ports::rules::ToolDefinition;
+use crate::result::DefaultDecision;
+
+/// The lasting answers of one session. Kept by the kernel: hooks ask, they cannot grant.
+#[derive(Debug, Default)]
+pub(super) struct RememberedApprovals {
+    rules: HashMap<ApprovalKey, Remembered>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    rule: ApprovalRule,
+    /// The definition of the tool that it was given for; an allow counts for no other.
+    definition: Option<ToolDefinition>,
+}
+
+impl RememberedApprovals {
+    pub(super) fn remember(
+        &mut self,
+        key: ApprovalKey,
+        definition: Option<&ToolDefinition>,
+        decision: &ApprovalDecision,
+        at: Option<Timestamp>,
+    ) {
+        if decision.is_lasting() {
+            let answer = if decision.granted { DefaultDecision::Allow } else { DefaultDecision::Deny };
+            let rule = ApprovalRule {
+                scope: RuleScope::Session,
+                event: Some(key.event.clone()),
+                by: decision.by.clone(),
+                created_at: at,
+                ..ApprovalRule::new(&*key.hook, key.prompt.clone(), answer)
+            };
+            self.rules.insert(key, Remembered { rule, definition: definition.cloned() });
+        }
+    }
+
+    /// Returns the decision by an answer that was given before and lasts.
+    pub(super) fn recall(&self, key: &ApprovalKey, definition: Option<&ToolDefinition>) -> Option<ApprovalDecision> {
+        let Remembered { rule, definition: given_for } = self.rules.get(key)?;
+        let granted = rule.decision == DefaultDecision::Allow;
+        let decision = ApprovalDecision::by_user(DecisionBasis::Remembered, granted, &key.prompt);
+        (!granted || given_for.as_ref() == definition).then(|| ApprovalDecision { by: rule.by.clone(), ..decision })
+    }
+
+    /// Returns all of them, ordered by hook, event and prompt.
+    pub(super) fn all(&self) -> Vec<ApprovalRule> {
+        let mut keys: Vec<_> = self.rules.iter().collect();
+        keys.sort_by_key(|(key, _)| (&key.hook, key.event.as_str(), &key.prompt));
+        keys.into_iter().map(|(_, remembered)| remembered.rule.clone()).collect()
+    }
+
+    /// Forgets one. Returns `false` if there is none.
+    pub(super) fn forget(&mut self, key: &ApprovalKey) -> bool {
+        self.rules.remove(key).is_some()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.rules.clear();
+    }
+}
