@@ -38,7 +38,7 @@ export interface Tried {
     injections: { hook: string; role: string; placement: string; text: string }[];
 }
 export interface Rule {
-    id: string; scope: "session" | "project" | "person"; session?: string; project?: string; hook: string; pattern: string;
+    id: string; scope: "session" | "project" | "user"; session?: string; project?: string; hook: string; pattern: string;
     decision: "allow" | "deny"; by?: Person; explanation: string;
 }
 export interface Event {

@@ -651,7 +651,7 @@ fn nothing_that_is_kept_or_configured_is_open_to_others_whatever_the_umask() {
     let token = place.read("home/ada/.local/share/amplifier/server/token");
     let header = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", token.trim());
     let project = place.at("workspace").display().to_string();
-    for rule in [json!({ "scope": "person" }), json!({ "scope": "project", "project": project })] {
+    for rule in [json!({ "scope": "user" }), json!({ "scope": "project", "project": project })] {
         let mut rule = rule;
         rule["hook"] = json!("guard");
         rule["pattern"] = json!("Run it?");

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use amplifier_core::RuleScope;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -56,7 +57,7 @@ impl Approvals {
             Command::List { json: true } => {
                 for Standing { project, rule, decision } in &standing {
                     let project = project.as_ref().map(|project| project.to_string_lossy());
-                    let scope = if project.is_some() { "project" } else { "person" };
+                    let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
                     let line = json!({ "rule": rule, "decision": decision, "scope": scope, "project": project });
                     writeln!(out, "{line}")?;
                 }

@@ -61,7 +61,7 @@ check([(one["granted"], one["by"]) for one in decided], [(True, {"name": "ada", 
 check([one["id"] for one in client.sessions()], [session["id"]])
 check(any(item["event"] == "tool:pre" for item in client.timeline(session["id"])["items"]), True)
 
-rule = client.add_rule(scope="person", hook="confirm", pattern="Run `rm *`?", decision="deny")
+rule = client.add_rule(scope="user", hook="confirm", pattern="Run `rm *`?", decision="deny")
 check([one["id"] for one in client.rules()["rules"]], [rule["id"]])
 client.revoke(rule["id"])
 check(client.rules()["rules"], [])

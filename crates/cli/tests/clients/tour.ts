@@ -62,7 +62,7 @@ check(decided.map((one) => [one.granted, one.by]), [[true, { name: "ada", via: "
 check((await client.sessions()).map((one) => one.id), [session.id]);
 check((await client.timeline(session.id)).items.length > 0, true);
 
-const rule: Rule = await client.addRule({ scope: "person", hook: "confirm", pattern: "Run `rm *`?", decision: "deny" });
+const rule: Rule = await client.addRule({ scope: "user", hook: "confirm", pattern: "Run `rm *`?", decision: "deny" });
 const listed = await client.rules();
 check(listed.rules.map((one) => one.id), [rule.id]);
 check(listed.unreadable.map((one) => [one.file.includes("0".repeat(32)), one.why !== ""]), [[true, true]]);

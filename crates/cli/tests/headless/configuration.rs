@@ -225,7 +225,7 @@ fn standing_answers_are_listed_and_taken_back() {
     assert_eq!(revoke("confirm:Run `a`?").fine(), "`confirm:Run `a`?` is taken back.\n");
     assert_eq!(revoke("2").fine(), "`confirm:Run `c`?` is taken back.\n");
     let left: Value = serde_json::from_str(&place.amplifier(&["approvals", "list", "--json"]).fine()).unwrap();
-    assert_eq!(left, json!({ "rule": "confirm:Run `b`?", "decision": "deny", "scope": "person", "project": null }));
+    assert_eq!(left, json!({ "rule": "confirm:Run `b`?", "decision": "deny", "scope": "user", "project": null }));
     assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
     for unknown in ["0", "2", "confirm:*"] {
         let hint = "`amplifier approvals list` shows those there are";

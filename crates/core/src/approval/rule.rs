@@ -54,7 +54,7 @@ words! {
         /// All sessions in a folder.
         Project = "project",
         /// All sessions of the user.
-        User = "person",
+        User = "user",
     }
 }
 

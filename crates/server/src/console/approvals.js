@@ -120,7 +120,7 @@ function decision(one) {
 }
 
 /** @type {Record<string, string>} */
-const SCOPES = { session: 'One session', project: 'One project', person: 'Everywhere' };
+const SCOPES = { session: 'One session', project: 'One project', user: 'Everywhere' };
 
 function rules() {
   const list = el('ul', { class: 'cards' });
@@ -139,7 +139,7 @@ function rules() {
           el('p', { class: 'rule-line' }, rule.decision === 'allow' ? badge('good', 'Allow', 'check') : badge('bad', 'Deny', 'close'), el('span', { class: 'hook-name' }, shown(rule.hook, { limit: 80, more: false })), el('code', null, shown(rule.pattern, { limit: 240 }))),
           el('p', null, shown(rule.explanation, { limit: 400 })),
           el('p', { class: 'faint small' }, SCOPES[rule.scope] ?? rule.scope, rule.project ? [': ', el('span', { title: plain(rule.project) }, shown(rule.project, { limit: 160, more: false }))] : null, rule.session ? [': ', el('a', { href: `#/sessions/${encodeURIComponent(rule.session)}` }, shown(sessionName(rule.session), { limit: 60, more: false }))] : null,
-            rule.by ? [' · by ', shown(rule.by.name, { limit: 60, more: false })] : null, rule.since ? [' · ', ago(rule.since)] : null)),
+            rule.by ? [' · by ', shown(rule.by.name, { limit: 60, more: false })] : null)),
         may('approver') ? el('button', { type: 'button', class: 'danger-quiet', onclick: () => void revoke(rule) }, 'Revoke') : null)),
       said.rules.length === 0 ? el('li', null, empty('approvals', 'There are no rules.', 'Every question is put to a person.')) : null);
     } catch (error) {
@@ -179,7 +179,7 @@ export function ruleForm(suggested) {
   const pattern = el('textarea', { id: 'rule-pattern', rows: 2, spellcheck: 'false' });
   pattern.value = suggested.pattern;
   const folders = [...new Set([...(first ? [first.workspace] : []), ...[...store.sessions.values()].map((one) => one.workspace ?? '')].filter(Boolean))];
-  const scope = el('select', { id: 'rule-scope' }, folders.slice(0, 50).map((folder) => el('option', { value: `project ${folder}` }, `Project ${plain(folderName(folder), 40)} (${plain(folder, 80)})`)), el('option', { value: 'person' }, 'All my sessions, in every folder'));
+  const scope = el('select', { id: 'rule-scope' }, folders.slice(0, 50).map((folder) => el('option', { value: `project ${folder}` }, `Project ${plain(folderName(folder), 40)} (${plain(folder, 80)})`)), el('option', { value: 'user' }, 'All my sessions, in every folder'));
   const decision = el('select', { id: 'rule-decision' }, el('option', { value: 'deny' }, 'Deny them'), el('option', { value: 'allow' }, 'Allow them'));
   const preview = el('div', { class: 'preview', 'aria-live': 'polite' });
   const problem = el('div', { role: 'alert' });

@@ -155,7 +155,7 @@ export function believable({ now = Date.now(), open = 2 } = {}) {
   const rules = [
     { id: 'r1', scope: 'project', project: '/home/ada/work/harbour', hook: 'production-guard', pattern: 'Allow write to config/staging.toml?', decision: 'allow', by: { name: 'ada', via: 'console' }, explanation: 'In this project, the question “Allow write to config/staging.toml?” of production-guard is answered with yes.' },
     { id: 'r2', scope: 'session', session: id, hook: 'shell-guard', pattern: 'Run `npm ci`?', decision: 'allow', by: { name: 'grace', via: 'terminal' }, explanation: 'Until this session ends, the same question is answered with yes.' },
-    { id: 'r3', scope: 'person', hook: 'shell-guard', pattern: 'Run `git push --force*', decision: 'deny', explanation: 'In all your sessions, questions of shell-guard that begin so are answered with no.' },
+    { id: 'r3', scope: 'user', hook: 'shell-guard', pattern: 'Run `git push --force*', decision: 'deny', explanation: 'In all your sessions, questions of shell-guard that begin so are answered with no.' },
   ];
   while (records.length < 1_285) {
     const n = records.length;

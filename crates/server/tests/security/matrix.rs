@@ -485,7 +485,7 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
         ("option", json!(null)),
         ("option", json!(0)),
         ("option", json!(["Allow once"])),
-        ("scope", json!("person")),
+        ("scope", json!("user")),
         ("scope", json!("session")),
         ("scope", json!(null)),
         ("by", json!({ "name": "ada", "via": "terminal" })),
