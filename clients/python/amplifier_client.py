@@ -22,7 +22,10 @@ import urllib.request
 from collections.abc import Iterator
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:  # For type checkers only: nothing else needs the file.
+    from amplifier_types import AllReloaded, Answered, Approval, AuditStatus, Decided, HookStats, Me, Page, Rules, Session, StreamMessage, Timeline, Tried
 
 __all__ = ["Client", "ServerError"]
 
@@ -59,23 +62,22 @@ class Client:
         # A certificate holds for the name; without one, the way that never leaves this machine.
         return cls(address["url"] if "certificate" in address else f"http://{address['reach']}", token, tls=tls)
 
-    def me(self) -> Json:
-        return self._get("/api/me")
+    def me(self) -> Me:
+        return cast("Me", self._get("/api/me"))
 
-    # Sessions
-    def sessions(self, **query: Any) -> list[Json]:
+    def sessions(self, **query: Any) -> list[Session]:
         """Those that are known, the newest first: ``state``, ``limit``."""
-        return list(self._get("/api/sessions", query)["sessions"])
+        return cast("list[Session]", self._get("/api/sessions", query)["sessions"])
 
-    def session(self, session: str) -> Json:
-        return self._get(f"/api/sessions/{_part(session)}")
+    def session(self, session: str) -> Session:
+        return cast("Session", self._get(f"/api/sessions/{_part(session)}"))
 
-    def start(self, *, prompt: str | None = None, workspace: str | None = None) -> Json:
+    def start(self, *, prompt: str | None = None, workspace: str | None = None) -> Session:
         """Starts a session inside the server."""
-        return self._post("/api/sessions", {"prompt": prompt, "workspace": workspace})
+        return cast("Session", self._post("/api/sessions", {"prompt": prompt, "workspace": workspace}))
 
-    def timeline(self, session: str, **query: Any) -> Json:
-        return self._get(f"/api/sessions/{_part(session)}/timeline", query)
+    def timeline(self, session: str, **query: Any) -> Timeline:
+        return cast("Timeline", self._get(f"/api/sessions/{_part(session)}/timeline", query))
 
     def prompt(self, session: str, text: str) -> None:
         self._post(f"/api/sessions/{_part(session)}/prompt", {"text": text})
@@ -87,12 +89,11 @@ class Client:
     def end(self, session: str) -> None:
         self._post(f"/api/sessions/{_part(session)}/end", {})
 
-    # Events
-    def events(self, **query: Any) -> Json:
+    def events(self, **query: Any) -> Page:
         """Records after a cursor: ``after``, ``session``, ``event``, ``kind``, ``hook``, ``text``, ``limit``, ``wait`` (seconds)."""
-        return self._get("/api/events", query)
+        return cast("Page", self._get("/api/events", query))
 
-    def stream(self, **query: Any) -> Iterator[Json]:
+    def stream(self, **query: Any) -> Iterator[StreamMessage]:
         """Messages as they come, the first one ``hello``. Ends when the server does; go on from the last ``cursor`` with ``after``."""
         with self._open("GET", "/api/stream", query) as response:
             try:
@@ -102,21 +103,20 @@ class Client:
             except (OSError, HTTPException, ValueError) as error:
                 raise ServerError(0, "unreachable", f"the stream of {self.url} broke: {error}") from error
 
-    # Approvals
-    def approvals(self) -> list[Json]:
+    def approvals(self) -> list[Approval]:
         """The questions that are open."""
-        return list(self._get("/api/approvals")["approvals"])
+        return cast("list[Approval]", self._get("/api/approvals")["approvals"])
 
-    def answer(self, approval: Json, option: str, *, scope: str | None = None) -> Json:
+    def answer(self, approval: Approval, option: str, *, scope: str | None = None) -> Answered:
         """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409."""
-        return self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval.get("nonce", ""), "scope": scope})
+        return cast("Answered", self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval.get("nonce", ""), "scope": scope}))
 
-    def history(self, **query: Any) -> list[Json]:
-        return list(self._get("/api/approvals/history", query)["decisions"])
+    def history(self, **query: Any) -> list[Decided]:
+        return cast("list[Decided]", self._get("/api/approvals/history", query)["decisions"])
 
-    def rules(self) -> Json:
+    def rules(self) -> Rules:
         """The ``rules``, and the files that are ``unreadable``: what they allow is asked until they are mended."""
-        return self._get("/api/rules")
+        return cast("Rules", self._get("/api/rules"))
 
     def add_rule(self, **rule: Any) -> Json:
         return self._post("/api/rules", rule)
@@ -124,31 +124,29 @@ class Client:
     def revoke(self, rule: str) -> None:
         self._call("DELETE", f"/api/rules/{_part(rule)}")
 
-    # Hooks and the audit log
-    def hooks(self, **query: Any) -> list[Json]:
-        return list(self._get("/api/hooks", query)["hooks"])
+    def hooks(self, **query: Any) -> list[HookStats]:
+        return cast("list[HookStats]", self._get("/api/hooks", query)["hooks"])
 
-    def reload(self) -> Json:
+    def reload(self) -> AllReloaded:
         """Has the connected sessions look at their bundles at once: ``results`` says what came of it in each."""
-        return self._post("/api/hooks/reload", {})
+        return cast("AllReloaded", self._post("/api/hooks/reload", {}))
 
     def test(self, bundle: str | None = None) -> Json:
         return self._post("/api/hooks/test", {"bundle": bundle})
 
-    def try_event(self, event: str, data: Json | None = None, **more: Any) -> Json:
+    def try_event(self, event: str, data: Json | None = None, **more: Any) -> Tried:
         """What would come of an event, hook by hook: of the hooks of a session in ``workspace``, or of those of a ``bundle`` alone."""
-        return self._post("/api/hooks/try", {"event": event, "data": data, **more})
+        return cast("Tried", self._post("/api/hooks/try", {"event": event, "data": data, **more}))
 
-    def audit(self) -> Json:
-        return self._get("/api/audit")
+    def audit(self) -> AuditStatus:
+        return cast("AuditStatus", self._get("/api/audit"))
 
-    def verify(self) -> Json:
-        return self._post("/api/audit/verify", {})
+    def verify(self) -> AuditStatus:
+        return cast("AuditStatus", self._post("/api/audit/verify", {}))
 
     def proof(self, seq: int) -> Json:
         return self._get(f"/api/audit/proof/{seq}")
 
-    # How it is carried
     def _get(self, path: str, query: Json | None = None) -> Json:
         return self._call("GET", path, query)
 

@@ -4,70 +4,24 @@
  *     const client = new Client("http://127.0.0.1:7878", token);
  *     const session = await client.start({ prompt: "Tidy up", workspace: "/home/ann/project" });
  *     for await (const message of client.stream({ session: session.id })) {
- *         if (message.type === "asked") await client.answer(message.approval, "Allow once");
+ *         if (message.type !== "asked") continue;
+ *         const approval = await client.whole(message.approval);     // show it, then
+ *         await client.answer(approval, "Allow once");
  *     }
  *
  * Everything that goes wrong is a `ServerError` with the server's own code and words. See docs/server.md for what the forms hold.
  */
 
-export type State = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
-export interface Session {
-    id: string; name?: string; workspace?: string; state: State; connected: boolean; takes_prompts: boolean; place?: "server" | "process";
-    pid?: number; begun_at: string; last_at: string; turns: number; tool_calls: number; denials: number; errors: number; pending: number;
-    tokens: number; prompt?: string; ended?: string; parent?: string;
-}
-export interface Row { kind: "plain" | "context" | "added" | "removed" | "gap" | "note"; text: string; old?: number; new?: number }
-export interface Action {
-    title: string; target?: string; about?: string; notes: string[]; body: Row[]; fields: { name: string; value: string }[];
-}
-export interface Approval {
-    id: string; session: string; within?: string; session_name?: string; workspace: string; hook: string; event: string; prompt: string; reason?: string;
-    options: { label: string; effect: string }[]; asked_at: string; deadline: string; timeout_s: number; default: "allow" | "deny";
-    digest: string; action: Action; nonce?: string;
-}
-export interface Person { name: string; via: string }
-export interface Decided {
-    id?: string; session: string; hook: string; event: string; prompt: string; granted: boolean; basis: string; reason: string; by?: Person;
-    asked_at?: string; decided_at: string; seq: number;
-}
-export interface Reloaded { session: string; result: "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer"; message?: string }
-export interface Tried {
-    decision: string; by: string; says: string; data: Record<string, unknown>; warning?: string;
-    hooks: { hook: string; answer: string; took_us: number; reason: string | null; error: string | null }[];
-    approvals: { hook: string; prompt: string; options: string[] }[]; messages: { hook: string; level: string; text: string }[];
-    injections: { hook: string; role: string; placement: string; text: string }[];
-}
-export interface Rule {
-    id: string; scope: "session" | "project" | "user"; session?: string; project?: string; hook: string; pattern: string;
-    decision: "allow" | "deny"; by?: Person; explanation: string;
-}
-export interface Event {
-    seq: number; at: string; session?: string; turn?: number; event?: string; kind: string; body: unknown; writer: string; hash: string;
-}
-export interface Busy { asked: number; seconds: number; hook: string; pattern: string }
-export interface AuditStatus {
-    log: string; size: number; verified_to: number; sound: boolean; problems: { seq?: number; text: string }[]; exposed: number;
-    checkpoint?: { size: number; at: string }; checking: boolean; proves: string[]; cannot_prove: string[];
-}
-export interface Me { name: string; role: "viewer" | "approver" | "admin" }
-export interface HookStats {
-    hook: string; events: string[]; calls: number; denials: number; asks: number; modifies: number; injects: number; errors: number;
-    p50_ns: number; p95_ns: number; max_ns: number; latency: number[]; recent: number[];
-}
-export type Message =
-    | { type: "hello"; me: Me; cursor: number; now: string; sessions: Session[]; known: number; approvals: Approval[]; pending: number; busy?: Busy; audit: AuditStatus }
-    | { type: "events"; events: Event[]; cursor: number }
-    | { type: "session"; session: Session }
-    | { type: "asked"; approval: Approval }
-    | { type: "closed"; id: string; decided: Decided }
-    | { type: "busy"; busy: Busy | null }
-    | { type: "rules" }
-    | { type: "audit"; audit: AuditStatus };
+import type {
+    Actor, AllReloaded, Answered, Approval, AuditStatus, Decided, HookStats, Me, Page, Rule, Rules, Session, StreamMessage, Timeline, Tried, Wanted,
+} from "./types";
+
+export type * from "./types";
 export type Query = Record<string, string | number | undefined>;
 
 /** The server refused: `code` is a word for programs, `by` who was faster, if somebody was. */
 export class ServerError extends Error {
-    constructor(readonly status: number, readonly code: string, message: string, readonly by?: Person) {
+    constructor(readonly status: number, readonly code: string, message: string, readonly by?: Actor) {
         super(message);
         this.name = "ServerError";
     }
@@ -97,7 +51,7 @@ export class Client {
     start(what: { prompt?: string; workspace?: string } = {}): Promise<Session> {
         return this.#post("/api/sessions", what);
     }
-    timeline(id: string, query: Query = {}): Promise<{ items: unknown[]; cursor: number }> {
+    timeline(id: string, query: Query = {}): Promise<Timeline> {
         return this.#get(`/api/sessions/${encodeURIComponent(id)}/timeline`, query);
     }
     async prompt(id: string, text: string): Promise<void> {
@@ -112,18 +66,18 @@ export class Client {
     }
 
     /** Records after a cursor: `after`, `session`, `event`, `kind`, `hook`, `text`, `limit`, `wait` (seconds). */
-    events(query: Query = {}): Promise<{ events: Event[]; cursor: number; first: number }> {
+    events(query: Query = {}): Promise<Page> {
         return this.#get("/api/events", query);
     }
     /** Messages as they come, the first one `hello`. Ends when the server does; go on from the last `cursor` with `after`. */
-    async *stream(query: Query = {}, signal?: AbortSignal): AsyncGenerator<Message, void, undefined> {
+    async *stream(query: Query = {}, signal?: AbortSignal): AsyncGenerator<StreamMessage, void, undefined> {
         const response = await this.#call("GET", "/api/stream", { query, signal });
         const decoder = new TextDecoder();
         let rest = "";
         for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
             const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
             rest = lines.pop() ?? "";
-            for (const line of lines) if (line.trim() !== "") yield JSON.parse(line) as Message;
+            for (const line of lines) if (line.trim() !== "") yield JSON.parse(line) as StreamMessage;
         }
     }
 
@@ -131,18 +85,25 @@ export class Client {
     async approvals(): Promise<Approval[]> {
         return (await this.#get<{ approvals: Approval[] }>("/api/approvals")).approvals;
     }
+    /** The approval with all that will run: a long one comes without it, and is not to be answered before it was seen. */
+    async whole(approval: Approval): Promise<Approval> {
+        if (!approval.cut) return approval;
+        const found = await this.#get<Approval | Decided>(`/api/approvals/${encodeURIComponent(approval.id)}`);
+        if ("granted" in found) throw new ServerError(409, "decided", `the approval ${approval.id} is decided: ${found.reason}`);
+        return found;
+    }
     /** Answers with the label of an option. If somebody was faster, or it is too late, that is a `ServerError` with status 409. */
-    answer(approval: Approval, option: string, scope?: "once" | "project"): Promise<{ granted: boolean; reason: string }> {
+    answer(approval: Approval, option: string, scope?: "once" | "project"): Promise<Answered> {
         return this.#post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option, nonce: approval.nonce, scope });
     }
     async history(query: Query = {}): Promise<Decided[]> {
         return (await this.#get<{ decisions: Decided[] }>("/api/approvals/history", query)).decisions;
     }
     /** The rules, and the files that cannot be read: what they allow is asked until they are mended. */
-    rules(): Promise<{ rules: Rule[]; unreadable: { file: string; why: string }[] }> {
+    rules(): Promise<Rules> {
         return this.#get("/api/rules");
     }
-    addRule(rule: Omit<Rule, "id" | "by" | "explanation">): Promise<Rule> {
+    addRule(rule: Wanted): Promise<Rule> {
         return this.#post("/api/rules", rule);
     }
     async revoke(id: string): Promise<void> {
@@ -153,7 +114,7 @@ export class Client {
         return (await this.#get<{ hooks: HookStats[] }>("/api/hooks", query)).hooks;
     }
     /** Has the connected sessions look at their bundles at once: what came of it in each. */
-    reload(): Promise<{ sessions: number; results: Reloaded[] }> {
+    reload(): Promise<AllReloaded> {
         return this.#post("/api/hooks/reload", {});
     }
     test(bundle?: string): Promise<unknown> {
@@ -192,7 +153,7 @@ export class Client {
         });
         if (response.ok) return response;
         const text = await response.text();
-        let told: { code?: string; message?: string; by?: Person } = {};
+        let told: { code?: string; message?: string; by?: Actor } = {};
         try { told = (JSON.parse(text) as { error?: typeof told }).error ?? {}; } catch { /* not the server's own words */ }
         throw new ServerError(response.status, told.code ?? "unknown", told.message ?? (text || `status ${response.status}`), told.by);
     }

@@ -113,6 +113,7 @@ fn the_typescript_client_does_what_it_says() {
     fs::create_dir(&built).unwrap();
     fs::copy(client.join("package.json"), built.join("package.json")).unwrap();
     fs::write(built.join("amplifier.ts"), text).unwrap();
+    fs::copy(client.join("types.ts"), built.join("types.ts")).unwrap();
     fs::copy(tour("tour.ts"), built.join("tour.ts")).unwrap();
     let options = ["--strict", "--noUncheckedIndexedAccess", "--noUnusedLocals", "--exactOptionalPropertyTypes"];
     let target = ["--target", "es2023", "--module", "es2022", "--moduleResolution", "bundler", "--types", ""];

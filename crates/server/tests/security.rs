@@ -1,10 +1,12 @@
 //! Who gets in, who does not, and what the server does about those who are slow, many or rude.
 //!
-//! After a change of the API, write its description anew: `UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security`.
+//! After a change of the API, write its description and the types of its clients: `UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date`.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
 
+#[path = "security/clients.rs"]
+mod clients;
 mod common;
 #[path = "security/limits.rs"]
 mod limits;

@@ -37,7 +37,7 @@ for await (const message of client.stream({ session: session.id, after: 0 })) {
     if (question !== undefined && closed === "") {
         asked = undefined;
         closed = "soon";
-        check([question.session, question.prompt, question.action.body[0]?.text], [session.id, "Run `touch made`?", "touch made"]);
+        check([question.session, question.prompt, question.action.body?.[0]?.text], [session.id, "Run `touch made`?", "touch made"]);
         check((await client.approvals()).map((one) => one.id), [question.id]);
         await refused(403, "nonce", () => client.answer({ ...question, nonce: "wrong" }, "Allow once"));
         await refused(422, "not_offered", () => client.answer(question, "Yes"));

@@ -79,6 +79,19 @@ pub(super) fn completed(described: &Description) -> Value {
         "description": "Approvals, sessions and what is recorded, over HTTP and WebSocket. JSON in and out; failures have the form `Failure`.",
         "version": env!("CARGO_PKG_VERSION"),
     });
+    // Records are sent as they are written, so no type of the stream holds them.
+    if let Some(messages) = all["components"]["schemas"]["StreamMessage"]["oneOf"].as_array_mut() {
+        messages.push(json!({
+            "type": "object",
+            "description": "New records of the audit log.",
+            "required": ["events", "cursor", "type"],
+            "properties": {
+                "cursor": { "type": "integer", "format": "int64", "description": "The number of the next record.", "minimum": 0 },
+                "events": { "type": "array", "items": { "$ref": "#/components/schemas/Record" }, "description": "The records, the oldest first." },
+                "type": { "type": "string", "enum": ["events"] },
+            },
+        }));
+    }
     all["components"]["securitySchemes"] = json!({
         "token": { "type": "http", "scheme": "bearer", "description": "The owner's token, or one made with `amplifier serve token add`." },
         "cookie": {

@@ -21,7 +21,7 @@ export function openAccess() {
   const me = store.me;
   if (!me) return;
   const dialog = modal('access', 'Who gets in',
-    el('p', null, 'You are ', el('strong', null, shown(me.name, { limit: 60, more: false })), `, ${me.role === 'viewer' ? 'a' : 'an'} ${me.role}: you may ${MAY[me.role] ?? 'look'}. Your answers are recorded under that name.`),
+    el('p', null, 'You are ', el('strong', null, shown(me.name, { limit: 60, more: false })), `, ${me.role === 'viewer' ? 'a' : 'an'} ${me.role}: you may ${MAY[/** @type {Role} */ (me.role)] ?? 'look'}. Your answers are recorded under that name.`),
     may('admin') ? invitation() : el('p', { class: 'faint' }, 'Only an admin can let others in: here, or with ', el('code', null, 'amplifier serve link --name NAME --role ROLE'), '.'),
     el('div', { class: 'row ends' }, el('button', { type: 'button', class: 'danger-quiet', onclick: () => void leave() }, 'Leave'), el('button', { type: 'button', autofocus: !may('admin'), onclick: () => dialog.close() }, 'Close')));
 }

@@ -7,7 +7,7 @@ export class Refused extends Error {
    * @param {number} status
    * @param {string} code
    * @param {string} message
-   * @param {import('./types.js').Person} [by]
+   * @param {import('./types.js').Actor} [by]
    */
   constructor(status, code, message, by) {
     super(message);

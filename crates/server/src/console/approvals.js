@@ -9,7 +9,8 @@ import { badge, confirmed, decisionBadge, empty, failed, modal, perFrame, summar
 import { may, on, openCount, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {Decided, Rule, View} from './types.js' */
+/** @import {View} from './dom.js' */
+/** @import {Decided, Rule} from './types.js' */
 
 const PAGE = 50;
 /** So many open questions are listed, those that are more urgent first. */

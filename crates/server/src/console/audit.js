@@ -8,7 +8,8 @@ import { ANSWERS, empty, ended, failed, perFrame } from './parts.js';
 import { acceptAudit, on, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {AuditStatus, LogRecord, View} from './types.js' */
+/** @import {View} from './dom.js' */
+/** @import {AuditStatus, LogRecord} from './types.js' */
 
 const PAGE = 50;
 const KINDS = ['event', 'hook_report', 'approval_request', 'approval_decision', 'late_answer', 'injection', 'message', 'intent', 'outcome', 'failure', 'checkpoint', 'segment', 'seal', 'gap', 'breach'];
@@ -57,7 +58,7 @@ function upTo(n) {
 function drawStatus(audit) {
   if (audit.sound && audit.size === 0) return el('div', { class: 'card proof' }, el('div', { class: 'verdict' }, el('span', { class: 'seal plain' }, icon('audit')), el('div', null, el('p', { class: 'big' }, 'Nothing is recorded yet'), el('p', null, 'Whatever sessions do from now on is recorded here, and verified as it comes.'))));
   const part = audit.size ? audit.verified_to / audit.size : 1;
-  const place = audit.problems.find((one) => one.seq !== undefined)?.seq;
+  const place = audit.problems.find((one) => typeof one.seq === 'number')?.seq ?? undefined;
   const bar = svg('svg', { class: 'meter', viewBox: '0 0 1000 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${count(audit.verified_to)} of ${counted(audit.size, 'record')} verified` },
     svg('rect', { class: 'track', x: 0, y: 0, width: 1000, height: 8 }), svg('rect', { class: 'done', x: 0, y: 0, width: (part * 1000).toFixed(1), height: 8 }),
     place === undefined || !audit.size ? null : svg('rect', { class: 'break', x: Math.max(0, (place / audit.size) * 1000 - 3).toFixed(1), y: 0, width: 6, height: 8 }));

@@ -11,8 +11,7 @@ import { decisionBadge, diff, isOther, person, summary, whoDecided } from './par
 import { acceptClosed, may, on, openCount, queue, sessionName, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {Choice, Decided} from './types.js' */
-/** @typedef {import('./types.js').Approval & {cut?: boolean, action: {about?: string}}} Approval `cut`: without what will run */
+/** @import {Approval, Choice, Decided} from './types.js' */
 
 const SETTLING_MS = 600;
 /** A session that has lost the server is back within two seconds. */

@@ -144,3 +144,11 @@ export function toast(words, tone = 'plain') {
   (open ?? byId('toasts')).append(note);
   setTimeout(() => note.remove(), tone === 'bad' ? 12_000 : 5_000);
 }
+
+/**
+ * A view: it draws itself into the page once, and takes itself down.
+ * @typedef {object} View
+ * @property {string} title
+ * @property {HTMLElement} root
+ * @property {() => void} [close]
+ */

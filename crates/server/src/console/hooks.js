@@ -9,7 +9,8 @@ import { ANSWERS, badge, empty, failed } from './parts.js';
 import { may, sessionName } from './store.js';
 import { shown } from './text.js';
 
-/** @import {HookStats, LogRecord, View} from './types.js' */
+/** @import {View} from './dom.js' */
+/** @import {HookStats, LogRecord} from './types.js' */
 /** @typedef {'hook' | 'calls' | 'denials' | 'asks' | 'errors' | 'p50_ns' | 'p95_ns'} Column */
 
 /** @type {{by: Column, down: boolean}} */

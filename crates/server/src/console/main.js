@@ -14,7 +14,7 @@ import { sessionsView } from './sessions.js';
 import { askAgain, may, on, openCount, queue, retryNow, start, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {View} from './types.js' */
+/** @import {View} from './dom.js' */
 
 const main = byId('main');
 /** @type {View | null} */

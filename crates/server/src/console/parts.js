@@ -4,7 +4,7 @@ import { el, icon } from './dom.js';
 import { counted, span } from './format.js';
 import { shown } from './text.js';
 
-/** @import {Approval, Decided, Person, Row, State} from './types.js' */
+/** @import {Actor, Approval, Decided, PreviewRow, State} from './types.js' */
 
 /** @type {Record<string, string>} */
 const TITLES = {
@@ -53,7 +53,7 @@ const BASES = {
   not_offered: 'the answer was not offered', failed: 'asking failed', no_system: 'nobody to ask',
 };
 
-/** @param {Person} by */
+/** @param {Actor} by */
 export function person(by) {
   return el('span', null, el('strong', null, shown(by.name, { limit: 60, more: false })), ' ', PLACES[by.via] ?? el('span', null, 'via ', shown(by.via, { limit: 40, more: false })));
 }
@@ -84,7 +84,7 @@ const SIGNS = { added: ['+', 'added'], removed: ['−', 'removed'], context: [''
 
 /**
  * An action, line by line: a diff has numbers and signs, so that it does not depend on colours.
- * @param {Row[]} rows
+ * @param {PreviewRow[]} rows
  */
 export function diff(rows) {
   // Nothing is left out before the first line.

@@ -8,7 +8,8 @@ import { acceptSession, may, on, sessionName, store, watch } from './store.js';
 import { plain, shown } from './text.js';
 import { asked, denied, drawEntry, isOpen, Timeline, turnLine } from './timeline.js';
 
-/** @import {LogRecord, Session, TimelineItem, View} from './types.js' */
+/** @import {View} from './dom.js' */
+/** @import {LogRecord, Session, TimelineItem} from './types.js' */
 /** @import {Entry} from './timeline.js' */
 
 const PAGE = 500;

@@ -7,7 +7,8 @@ import { empty, failed, isOther, modal, perFrame, STATES, stateBadge } from './p
 import { may, on, readOlder, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {Session, View} from './types.js' */
+/** @import {View} from './dom.js' */
+/** @import {Session} from './types.js' */
 
 /** @type {{text: string, state: string}} what is looked for; kept while the page is open */
 const wanted = { text: '', state: '' };
@@ -125,7 +126,7 @@ function fillLine(node, session) {
       el('span', { class: 'about' },
         el('span', { class: 'name' }, title ? shown(title, { limit: 120, more: false }) : session.prompt ? prompt : none),
         title ? el('span', { class: 'prompt' }, session.prompt ? prompt : none) : null,
-        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null))),
+        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace ?? undefined) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null))),
       el('span', { class: 'figures' },
         session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'question' : 'questions')) : null,
         number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad')));

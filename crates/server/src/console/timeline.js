@@ -8,7 +8,7 @@ import { store } from './store.js';
 import { openQuestions } from './dialog.js';
 import { plain, shown } from './text.js';
 
-/** @import {HookAnswer, Injection, TimelineItem} from './types.js' */
+/** @import {HookSaid, Injected, TimelineItem} from './types.js' */
 /** @typedef {'prompt' | 'model' | 'tool' | 'agent' | 'session' | 'minor'} Sort */
 /** @typedef {{sort: Sort, first: TimelineItem, last: TimelineItem | null, node: HTMLElement | null, turn: number | null}} Entry */
 
@@ -276,7 +276,7 @@ function denial(entry) {
 /** @type {Record<string, string>} */
 const LANDS = { history: 'in the history', next_call: 'in the next call to the model only', last_tool_result: "at the end of the tool's result" };
 
-/** @param {Injection} one */
+/** @param {Injected} one */
 function injection(one) {
   const size = one.tokens === undefined ? null : counted(one.tokens, 'token');
   const dropped = one.fate && !['injected', 'over_budget', 'warned', 'truncated'].includes(one.fate);
@@ -288,11 +288,11 @@ function injection(one) {
 /** @type {Record<string, string>} */
 const TONES = { deny: 'bad', denied: 'bad', error: 'bad', failed: 'bad', timed_out: 'bad', ask_user: 'ask', modify: 'info', inject_context: 'info' };
 
-/** @param {(HookAnswer & {at: string})[]} hooks */
+/** @param {(HookSaid & {at: string})[]} hooks */
 function hookLine(hooks) {
   const two = new Set(hooks.map((one) => one.at)).size > 1;
-  const tone = (/** @type {HookAnswer} */ one) => (one.error ? 'bad' : TONES[one.answer] ?? 'quiet');
-  const chip = (/** @type {HookAnswer & {at: string}} */ one) => el('li', { class: `hook-chip ${tone(one)}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
+  const tone = (/** @type {HookSaid} */ one) => (one.error ? 'bad' : TONES[one.answer] ?? 'quiet');
+  const chip = (/** @type {HookSaid & {at: string}} */ one) => el('li', { class: `hook-chip ${tone(one)}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
     el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })),
     el('span', { class: 'says' }, one.error ? 'failed' : ANSWERS[one.answer] ?? shown(one.answer, { limit: 40, more: false })),
     el('span', { class: 'num' }, nanos(one.took_ns)));

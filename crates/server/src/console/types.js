@@ -1,153 +1,500 @@
-// The forms of the API, for the type checker. There is nothing in here to run.
+// Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date
 
-/** @typedef {'viewer' | 'approver' | 'admin'} Role */
-/** @typedef {{name: string, role: Role}} Me */
-/** @typedef {{name: string, via: string}} Person */
-/** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'gone'} State */
 /**
- * @typedef {object} Session
- * @property {string} id
- * @property {string} [name]
- * @property {string} [workspace]
- * @property {State} state
- * @property {boolean} connected
- * @property {boolean} takes_prompts
- * @property {'server' | 'process' | null} [place]
- * @property {number} [pid]
- * @property {string} begun_at
- * @property {string} last_at
- * @property {number} turns
- * @property {number} tool_calls
- * @property {number} denials
- * @property {number} errors
- * @property {number} pending
- * @property {number} tokens
- * @property {string} [prompt]
- * @property {string} [ended]
- * @property {string} [parent]
+ * The effect of an operation, described for the person who is asked before it runs. The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The texts may hold any characters: whoever draws them makes them safe to show.
+ * @typedef {object} ActionPreview
+ * @property {PreviewRow[]} [body] The operation line by line: a command, a diff, a task.
+ * @property {ComparedWith | null} [compared_with] The file that the preview was compared with, if the operation changes one.
+ * @property {PreviewField[]} [fields] Further settings of the operation: a time limit, a range.
+ * @property {string | null} [summary] The effect in a few words: a new file, the number of lines that are added and removed.
+ * @property {string | null} [target] The file, pattern or agent that it is about.
+ * @property {string} title The kind of operation: the name of a tool, `prompt`, `agent`, or an event.
+ * @property {boolean} [truncated] `true` if something is left out because it is too large. The first warning says so.
+ * @property {string[]} [warnings] Facts that the person has to know before an answer.
  */
 /**
- * @typedef {object} LogRecord
- * @property {number} seq
- * @property {string} at
- * @property {string} [session]
- * @property {number} [turn]
- * @property {string} [event]
- * @property {string} kind
- * @property {any} body
- * @property {string} writer
- * @property {string} hash
+ * The user who did something, and the channel.
+ * @typedef {object} Actor
+ * @property {string} name The name that the approval system knows the user by.
+ * @property {string} via The channel: `terminal`, `console`, `api`, …
  */
-/** @typedef {{hook: string, answer: string, took_ns: number, reason?: string | null, error?: string | null}} HookAnswer */
-/** @typedef {{hook: string, role?: string, placement?: string, bytes?: number, tokens?: number, fate?: string, text?: string}} Injection */
-/** @typedef {{source: string, level: string, text: string, shown?: boolean}} Message */
 /**
- * @typedef {object} TimelineItem
- * @property {number} seq
- * @property {string} at
- * @property {number | null} [turn]
- * @property {string} event
- * @property {any} data
- * @property {string} [decision]
- * @property {string | null} [denied_by]
- * @property {string | null} [reason]
- * @property {HookAnswer[]} [hooks]
- * @property {Injection[]} [injections]
- * @property {Message[]} [messages]
- * @property {Decided[]} [approvals]
- * @property {{id?: string, hook: string, prompt?: string}[]} [open] questions that wait
- * @property {string[]} [failures]
- * @property {{success?: boolean | null, took_ms?: number | null} | null} [outcome]
+ * What came of it.
+ * @typedef {object} AllReloaded
+ * @property {SessionReloaded[]} results What came of it in each.
+ * @property {number} sessions How many sessions are connected.
  */
-/** @typedef {{label: string, effect: string}} Choice */
-/** @typedef {'plain' | 'context' | 'added' | 'removed' | 'gap'} RowKind */
-/** @typedef {{kind: RowKind, text: string, old?: number, new?: number}} Row */
-/** @typedef {{title: string, target?: string, notes: string[], body: Row[], fields: {name: string, value: string}[]}} Action */
 /**
+ * What became of a question.
+ * @typedef {object} Answered
+ * @property {boolean} granted Whether the operation may run.
+ * @property {string} reason Why.
+ */
+/**
+ * A question that waits for an answer.
  * @typedef {object} Approval
- * @property {string} id
- * @property {string} session
- * @property {string} [session_name]
- * @property {string} workspace
- * @property {string} hook
- * @property {string} event
- * @property {string} prompt
- * @property {string} [reason]
- * @property {Choice[]} options
- * @property {string} asked_at
- * @property {string} deadline
- * @property {number} timeout_s
- * @property {string} default
- * @property {string} digest
- * @property {Action} action
- * @property {string} [nonce] only for those who may answer
+ * @property {ActionPreview} action What will run.
+ * @property {string} asked_at When it was asked.
+ * @property {boolean} [cut] Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
+ * @property {string} deadline When the kernel stops waiting.
+ * @property {string} default What counts when nobody answers: `allow` or `deny`.
+ * @property {string} digest The digest of what will run.
+ * @property {string} event The event at which it asks.
+ * @property {string} hook The hook that asks.
+ * @property {string} id The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
+ * @property {string} [nonce] To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the server makes it.
+ * @property {Choice[]} options What can be answered.
+ * @property {string} prompt The question.
+ * @property {string | null} [reason] The reason that the hook gives.
+ * @property {string} session The session that asks.
+ * @property {string | null} [session_name] The name of the session that asks.
+ * @property {number} timeout_s How long the kernel waits in all, in seconds.
+ * @property {string | null} [within] If that is a sub-agent: the session that it works for, which is the one that is connected.
+ * @property {string} workspace The folder that it works in.
  */
 /**
- * @typedef {object} Decided
- * @property {string} [id]
- * @property {string} session
- * @property {string} hook
- * @property {string} event
- * @property {string} prompt
- * @property {boolean} granted
- * @property {string} basis
- * @property {string} reason
- * @property {Person} [by]
- * @property {string} [asked_at]
- * @property {string} decided_at
- * @property {number} seq
+ * An answer given in advance: for a session, a project or a user.
+ * @typedef {object} ApprovalRule
+ * @property {Actor | null} [by] The user who gave it, where known.
+ * @property {string | null} [created_at] The time at which it was given, where known.
+ * @property {DefaultDecision} decision The answer.
+ * @property {string | null} [event] The event of the request that the answer was given to. The pattern is then its exact prompt.
+ * @property {string} hook The hook whose requests the rule answers.
+ * @property {string} pattern The prompts; `*` stands for any text.
+ * @property {string | null} [project] The folder, if the scope is a project.
+ * @property {RuleScope} scope The sessions that the rule is for.
+ * @property {string | null} [session] The session, if the scope is one.
  */
 /**
- * @typedef {object} Rule
- * @property {string} id
- * @property {'session' | 'project' | 'person'} scope
- * @property {string} [session]
- * @property {string} [project]
- * @property {string} hook
- * @property {string} pattern
- * @property {'allow' | 'deny'} decision
- * @property {Person} [by]
- * @property {string} [since]
- * @property {string} explanation
- */
-/** @typedef {{session: string, result: string, message?: string}} Reloaded what came of reading a bundle again */
-/** @typedef {{test: string, event: string, passed: boolean, took_us: number, expected?: Record<string, unknown>, found?: Record<string, unknown>}} Tested */
-/** @typedef {{asked: number, seconds: number, hook: string, pattern: string}} Busy */
-/**
- * @typedef {object} HookStats
- * @property {string} hook
- * @property {string[]} events
- * @property {number} calls
- * @property {number} denials
- * @property {number} asks
- * @property {number} modifies
- * @property {number} injects
- * @property {number} errors
- * @property {number} p50_ns
- * @property {number} p95_ns
- * @property {number} max_ns
- * @property {number[]} latency
- * @property {number[]} recent
- */
-/**
+ * What is proven about the audit log.
  * @typedef {object} AuditStatus
- * @property {string} log
- * @property {number} size
- * @property {number} verified_to
- * @property {boolean} sound
- * @property {{seq?: number, text: string}[]} problems
- * @property {{size: number, at: string}} [checkpoint]
- * @property {number} exposed
- * @property {boolean} checking
- * @property {string[]} proves
- * @property {string[]} cannot_prove
+ * @property {string[]} cannot_prove What it cannot prove.
+ * @property {boolean} checking Whether it is being verified.
+ * @property {CheckpointSeen | null} [checkpoint] The last checkpoint.
+ * @property {number} exposed How many records are newer than the last checkpoint that is kept elsewhere; all if none is.
+ * @property {string} log The id of the log.
+ * @property {Problem[]} problems What is wrong.
+ * @property {string[]} proves What verifying proves.
+ * @property {number} size How many records there are.
+ * @property {boolean} sound Whether nothing is wrong with them.
+ * @property {number} verified_to Every record below this number is verified.
  */
 /**
- * A view: it draws itself into the page once, and takes itself down.
- * @typedef {object} View
- * @property {string} title
- * @property {HTMLElement} root
- * @property {() => void} [close]
+ * A browser that is in.
+ * @typedef {object} Browser
+ * @property {string} name The name that its answers are recorded under.
+ * @property {Role} role What it may do.
+ * @property {string} seen When it last asked for something.
+ * @property {string} since When it came in.
  */
+/**
+ * The browsers that are in.
+ * @typedef {object} Browsers
+ * @property {Browser[]} browsers They.
+ */
+/**
+ * Too many questions in a short time.
+ * @typedef {object} Busy
+ * @property {number} asked How many were asked.
+ * @property {string} hook By which hook.
+ * @property {string} pattern A rule that would answer them.
+ * @property {number} seconds In how many seconds.
+ */
+/**
+ * A signed checkpoint.
+ * @typedef {object} CheckpointSeen
+ * @property {string} at When it was signed.
+ * @property {number} size How many records it covers.
+ */
+/**
+ * One possible answer.
+ * @typedef {object} Choice
+ * @property {string} effect What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
+ * @property {string} label Its label, which is what is answered.
+ */
+/**
+ * The file that a preview was compared with.
+ * @typedef {object} ComparedWith
+ * @property {string} path The path, with links followed.
+ * @property {string} version The version of its content: `sha256:` and the digest, `missing`, `unreadable`, or `outside` of the workspace.
+ */
+/**
+ * A question that was decided.
+ * @typedef {object} Decided
+ * @property {string | null} [asked_at] When it was asked.
+ * @property {DecisionBasis} basis What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
+ * @property {Actor | null} [by] Who answered, where somebody did and that is known.
+ * @property {string} decided_at When it was decided.
+ * @property {string} event The event at which it asked.
+ * @property {boolean} granted Whether the operation may run.
+ * @property {string} hook The hook that asked.
+ * @property {string | null} [id] `SESSION.RUN.N`; none if nobody had to be asked.
+ * @property {string} prompt The question.
+ * @property {string} reason The same in words.
+ * @property {number} [seq] The number of the record that says so; 0 if that is not read yet.
+ * @property {string} session The session.
+ */
+/**
+ * Decisions.
+ * @typedef {object} Decisions
+ * @property {Decided[]} decisions They, the newest first.
+ */
+/**
+ * How an operation ended.
+ * @typedef {object} Ended
+ * @property {boolean | null} [success] Whether it succeeded, where that is known.
+ * @property {number | null} [took_ms] How long it took.
+ */
+/**
+ * What went wrong.
+ * @typedef {object} Explained
+ * @property {Actor | null} [by] Who was faster, if somebody else has answered.
+ * @property {string} code A word for programs.
+ * @property {string} message What is wrong, and what to do.
+ */
+/**
+ * Something went wrong.
+ * @typedef {object} Failure
+ * @property {Explained} error What.
+ */
+/**
+ * An answer.
+ * @typedef {object} Given
+ * @property {string} nonce The nonce of the question.
+ * @property {string} option The label of an option.
+ * @property {Holds} [scope] For what it holds.
+ */
+/**
+ * That the server works.
+ * @typedef {object} Health
+ * @property {string} status `ok`.
+ * @property {string} version The version of the server.
+ */
+/**
+ * What one hook answered.
+ * @typedef {object} HookSaid
+ * @property {string} answer What it answered, or how it failed.
+ * @property {string | null} [error] What went wrong.
+ * @property {string} hook The hook.
+ * @property {string | null} [reason] Why it answered so.
+ * @property {number} took_ns How long it took, in nanoseconds.
+ */
+/**
+ * What a hook has done so far.
+ * @typedef {object} HookStats
+ * @property {number} asks How often it asked a person.
+ * @property {number} calls How often it was called.
+ * @property {number} denials How often it denied.
+ * @property {number} errors How often it failed.
+ * @property {string[]} events The events at which it was called.
+ * @property {string} hook Its name.
+ * @property {number} injects How often it told the agent something.
+ * @property {number[]} latency How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
+ * @property {number} max_ns The slowest call.
+ * @property {number} modifies How often it changed data.
+ * @property {number} p50_ns Half of the calls were as fast as that, in nanoseconds.
+ * @property {number} p95_ns 95 of 100 calls were as fast as that.
+ * @property {number[]} recent Calls in each of the last 30 minutes, the oldest first.
+ */
+/**
+ * The hooks of a session.
+ * @typedef {object} HooksOf
+ * @property {{ [key: string]: any }[]} hooks They, in running order.
+ */
+/**
+ * Hooks, by name.
+ * @typedef {object} HooksSeen
+ * @property {HookStats[]} hooks What each has done so far.
+ */
+/**
+ * What a hook told the agent.
+ * @typedef {object} Injected
+ * @property {string} fate What became of it.
+ * @property {string} hook The hook.
+ * @property {string} placement Where it landed.
+ * @property {string} role As whom it spoke.
+ * @property {string} text What it says.
+ * @property {number} tokens How many tokens it takes.
+ */
+/**
+ * A link that lets one browser in, once.
+ * @typedef {object} Link
+ * @property {string} expires_at Until when.
+ * @property {string} url To be opened in a browser.
+ */
+/**
+ * A link that is wanted.
+ * @typedef {object} LinkWanted
+ * @property {string} name The name that answers given through it are recorded under.
+ * @property {string} role What it allows: `viewer`, `approver`, `admin`.
+ */
+/**
+ * One record of the audit log.
+ * @typedef {object} LogRecord
+ * @property {string} at When.
+ * @property {any} body What it says.
+ * @property {string | null} [event] At which event.
+ * @property {string} hash Its hash, in hexadecimal.
+ * @property {string} kind What kind of record it is.
+ * @property {number} seq Its number: the cursor of streams.
+ * @property {string | null} [session] In which session.
+ * @property {number | null} [turn] In which turn of it.
+ * @property {string} writer Who wrote it.
+ */
+/**
+ * Who is asking the server.
+ * @typedef {object} Me
+ * @property {string} name The name.
+ * @property {string} role What they may do: `viewer`, `approver`, `admin`.
+ */
+/**
+ * A session that is to be.
+ * @typedef {object} NewSession
+ * @property {string | null} [prompt] What it works on first.
+ * @property {string | null} [workspace] The folder that it works in; that of the server unless given.
+ */
+/**
+ * A question that is not decided.
+ * @typedef {object} OpenQuestion
+ * @property {string | null} [asked_at] When it was asked.
+ * @property {string} hook The hook that asks.
+ * @property {string | null} [id] `SESSION.RUN.N`.
+ * @property {string | null} [prompt] The question.
+ */
+/**
+ * Some records, and where to go on.
+ * @typedef {object} Page
+ * @property {number} cursor What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for.
+ * @property {LogRecord[]} events The records, the oldest first.
+ * @property {number} first The number of the first record that is still there.
+ */
+/**
+ * What waits for an answer.
+ * @typedef {object} Pending
+ * @property {Approval[]} approvals The questions, the oldest first, and long ones without the lines of their actions.
+ * @property {Busy | null} [busy] Whether there are too many in a short time.
+ * @property {number} pending How many there are, listed or not.
+ */
+/**
+ * A named value of a preview.
+ * @typedef {object} PreviewField
+ * @property {string} name The name.
+ * @property {string} value The value as JSON.
+ */
+/**
+ * One line of a preview.
+ * @typedef {object} PreviewRow
+ * @property {PreviewRowKind} kind The kind of line.
+ * @property {number | null} [new] Its line number after the change.
+ * @property {number | null} [old] Its line number before the change.
+ * @property {string} text The text, without its line feed.
+ */
+/**
+ * Something that is wrong with the audit log.
+ * @typedef {object} Problem
+ * @property {number | null} [seq] At which record, where that is known.
+ * @property {string} text What.
+ */
+/**
+ * A prompt.
+ * @typedef {object} Prompt
+ * @property {string} text It.
+ */
+/**
+ * A proof that the server knows the key of a browser.
+ * @typedef {object} Proof
+ * @property {string} proof It.
+ */
+/**
+ * What came of a look at the bundles of a session.
+ * @typedef {object} Reloaded
+ * @property {string | null} [message] What is wrong, or what to do.
+ * @property {Reload} result In a word.
+ */
+/**
+ * An approval rule as the API lists it.
+ * @typedef {object} Rule
+ * @property {Actor | null} [by] The user who gave it, where known.
+ * @property {string | null} [created_at] The time at which it was given, where known.
+ * @property {DefaultDecision} decision The answer.
+ * @property {string | null} [event] The event of the request that the answer was given to. The pattern is then its exact prompt.
+ * @property {string} explanation The requests that it answers, in a sentence.
+ * @property {string} hook The hook whose requests the rule answers.
+ * @property {string} id Identifies the rule when it is revoked.
+ * @property {string} pattern The prompts; `*` stands for any text.
+ * @property {string | null} [project] The folder, if the scope is a project.
+ * @property {RuleScope} scope The sessions that the rule is for.
+ * @property {string | null} [session] The session, if the scope is one.
+ */
+/**
+ * Standing answers.
+ * @typedef {object} Rules
+ * @property {Rule[]} rules They.
+ * @property {Unreadable[]} unreadable The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
+ */
+/**
+ * A session, as far as it is known.
+ * @typedef {object} Session
+ * @property {string} begun_at When it was first heard of.
+ * @property {boolean} connected Whether it is connected, so that it can be answered, stopped and prompted from here.
+ * @property {number} denials How many operations were denied.
+ * @property {string | null} [ended] Why it ended, if it has.
+ * @property {number} errors How many hooks failed.
+ * @property {string} id Its id.
+ * @property {string} last_at When it was last heard of.
+ * @property {string | null} [name] The name that a hook or a person gave it.
+ * @property {string | null} [parent] The session that delegated to it.
+ * @property {number} pending How many questions are open.
+ * @property {number | null} [pid] The process that it runs in, if it is connected.
+ * @property {Place | null} [place] Where it runs, if it is connected.
+ * @property {string | null} [prompt] The last prompt, or its beginning.
+ * @property {State} state What it does at the moment.
+ * @property {boolean} takes_prompts Whether it takes prompts from here.
+ * @property {number} tokens How many tokens were used.
+ * @property {number} tool_calls How many tools were called.
+ * @property {number} turns How many turns it has had.
+ * @property {string | null} [workspace] The folder that it works in.
+ */
+/**
+ * What came of it in one session.
+ * @typedef {object} SessionReloaded
+ * @property {string | null} [message] What is wrong, or what to do.
+ * @property {Reload} result In a word.
+ * @property {string} session Which.
+ */
+/**
+ * Sessions.
+ * @typedef {object} Sessions
+ * @property {Session[]} sessions They, the newest first.
+ */
+/**
+ * Which bundle is tested.
+ * @typedef {object} TestBody
+ * @property {string | null} [bundle] The bundle as text; that of the server's folder if none is given.
+ */
+/**
+ * The course of a session.
+ * @typedef {object} Timeline
+ * @property {number} cursor Where to go on. Fewer items than were asked for are all there are; those of them that may still change come again, and one with the same `seq` takes the place of the one before.
+ * @property {TimelineItem[]} items What happened, the oldest first.
+ */
+/**
+ * One event of a session, with all that the hooks made of it; or a record that belongs to none.
+ * @typedef {object} TimelineItem
+ * @property {Decided[]} approvals What was asked and decided.
+ * @property {string} at When.
+ * @property {boolean} [cut] Whether something in it was cut.
+ * @property {any} [data] The data as the hooks left it; for other kinds, what the record says.
+ * @property {string | null} [decision] What the hooks decided.
+ * @property {string | null} [denied_by] Who denied it.
+ * @property {string} event The event; for other kinds, the kind.
+ * @property {string[]} failures What failed meanwhile.
+ * @property {HookSaid[]} hooks What each hook answered, in running order.
+ * @property {Injected[]} injections What hooks told the agent.
+ * @property {string} kept How much of the data is in the log: `whole`, `redacted`, `erased`, `withheld`.
+ * @property {string} kind `event`, or the kind of a record that belongs to none: `seal`, `failure`, …
+ * @property {Told[]} messages What the person was told.
+ * @property {OpenQuestion[]} open What was asked and is not decided.
+ * @property {Ended | null} [outcome] How the operation ended.
+ * @property {string | null} [reason] Why.
+ * @property {number} seq The number of its first record.
+ * @property {number | null} [turn] In which turn.
+ */
+/**
+ * What the person was told.
+ * @typedef {object} Told
+ * @property {string} level How urgent it is.
+ * @property {string} source Who said it.
+ * @property {string} text What it says.
+ */
+/**
+ * An event to try out.
+ * @typedef {object} Trial
+ * @property {string | null} [bundle] A bundle as text: its hooks alone are tried then.
+ * @property {{ [key: string]: any }} [data] Its data.
+ * @property {string} event The event.
+ * @property {string | null} [workspace] The folder whose hooks are tried, as a session there would have them; the server's own if none is given.
+ */
+/**
+ * What would come of it. Nobody is asked, and nothing runs but the hooks.
+ * @typedef {object} Tried
+ * @property {TriedApproval[]} approvals The questions that would be asked.
+ * @property {string} by The hook that decided; empty if none did.
+ * @property {{ [key: string]: any }} data The data after every modification.
+ * @property {string} decision What was decided: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
+ * @property {TriedHook[]} hooks Each hook that was called, in running order.
+ * @property {TriedInjection[]} injections What would be told to the agent.
+ * @property {TriedMessage[]} messages What would be told to the person.
+ * @property {TriedOutput[]} outputs What programs would print into the transcript.
+ * @property {string} says In which words.
+ * @property {string | null} [warning] Why hooks are missing that one could expect: those of a project that is not trusted.
+ */
+/**
+ * A question that a hook would ask.
+ * @typedef {object} TriedApproval
+ * @property {string} hook The hook that asks.
+ * @property {string[]} options The labels of its options.
+ * @property {string} prompt The question.
+ */
+/**
+ * What a hook answered, and how long it took.
+ * @typedef {object} TriedHook
+ * @property {string} answer The action, or the word for how it failed.
+ * @property {string | null} [error] What went wrong.
+ * @property {string} hook Its name.
+ * @property {string | null} [reason] The reason that it gave.
+ * @property {number} took_us How long it took, in microseconds.
+ */
+/**
+ * Something that a hook would tell the agent.
+ * @typedef {object} TriedInjection
+ * @property {string} hook The hook that tells it.
+ * @property {string} placement Where it lands: `history`, `next_call` or `last_tool_result`.
+ * @property {string} role As whom: `system`, `user` or `assistant`.
+ * @property {string} text What it says.
+ */
+/**
+ * Something that a hook would tell the person.
+ * @typedef {object} TriedMessage
+ * @property {string} hook The hook that tells it.
+ * @property {string} level How urgent it is: `info`, `warning` or `error`.
+ * @property {string} text What it says.
+ */
+/**
+ * Something that a hook's program prints.
+ * @typedef {object} TriedOutput
+ * @property {string} hook The hook.
+ * @property {string} text What it prints.
+ */
+/**
+ * A file with standing answers that cannot be read.
+ * @typedef {object} Unreadable
+ * @property {string} file The file, or the folder that it should be in.
+ * @property {string} why Why.
+ */
+/**
+ * A standing answer that is to be.
+ * @typedef {object} Wanted
+ * @property {DefaultDecision} decision What it answers.
+ * @property {string} hook The hook whose questions it answers.
+ * @property {string} pattern The questions: `*` stands for any text.
+ * @property {string | null} [project] The folder, if it holds for one.
+ * @property {RuleScope} scope For what it holds.
+ * @property {string | null} [session] The session, if it holds for one.
+ */
+/** @typedef {'answer' | 'rule' | 'remembered' | 'timeout' | 'not_offered' | 'no_system' | 'failed' | 'cancelled' | 'disconnected'} DecisionBasis The basis of a decision. */
+/** @typedef {'allow' | 'deny'} DefaultDecision An answer that counts without an approver: after the time limit, or by a rule. */
+/** @typedef {'once' | 'project'} Holds For what an answer holds. */
+/** @typedef {{ [key: string]: any }} Nothing Nothing. */
+/** @typedef {'server' | 'process'} Place Where a session runs. */
+/** @typedef {'plain' | 'context' | 'added' | 'removed' | 'gap' | 'note'} PreviewRowKind The kind of a line of a preview. */
+/** @typedef {Approval | Decided} Question A question: open, or decided. */
+/** @typedef {'unchanged' | 'changed' | 'refused' | 'not_trusted' | 'no_answer'} Reload The same in a word. */
+/** @typedef {{ [key: string]: any }} ReloadBody Nothing has to be said. */
+/** @typedef {'viewer' | 'approver' | 'admin'} Role What somebody may do. Each role may do what those before it may. */
+/** @typedef {'session' | 'project' | 'user'} RuleScope The sessions that a rule is for. */
+/** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'gone'} State What a session does. */
+/** @typedef {{ approvals: Approval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: 'hello' } | { session: Session; type: 'session' } | { approval: Approval; type: 'asked' } | { decided: Decided; id: string; type: 'closed' } | { busy?: Busy | null; type: 'busy' } | { type: 'rules' } | { audit: AuditStatus; type: 'audit' } | { error?: Explained | null; id: string; ok: boolean; type: 'answered' } | { cursor: number; events: LogRecord[]; type: 'events' }} StreamMessage What the server sends. */
+/** @typedef {{ [key: string]: any }} VerifyBody Nothing has to be said. */
 
 export {};

@@ -1,0 +1,1025 @@
+"""The forms of the API."""
+
+# Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Literal, TypedDict, Union
+
+
+class _ActionPreview(TypedDict):
+    #: The kind of operation: the name of a tool, `prompt`, `agent`, or an event.
+    title: str
+
+
+class ActionPreview(_ActionPreview, total=False):
+    """The effect of an operation, described for the person who is asked before it runs. The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The texts may hold any characters: whoever draws them makes them safe to show."""
+
+    #: The operation line by line: a command, a diff, a task.
+    body: List[PreviewRow]
+    #: The file that the preview was compared with, if the operation changes one.
+    compared_with: Union[ComparedWith, None]
+    #: Further settings of the operation: a time limit, a range.
+    fields: List[PreviewField]
+    #: The effect in a few words: a new file, the number of lines that are added and removed.
+    summary: Union[str, None]
+    #: The file, pattern or agent that it is about.
+    target: Union[str, None]
+    #: `true` if something is left out because it is too large. The first warning says so.
+    truncated: bool
+    #: Facts that the person has to know before an answer.
+    warnings: List[str]
+
+
+class Actor(TypedDict):
+    """The user who did something, and the channel."""
+
+    #: The name that the approval system knows the user by.
+    name: str
+    #: The channel: `terminal`, `console`, `api`, …
+    via: str
+
+
+class AllReloaded(TypedDict):
+    """What came of it."""
+
+    #: What came of it in each.
+    results: List[SessionReloaded]
+    #: How many sessions are connected.
+    sessions: int
+
+
+class Answered(TypedDict):
+    """What became of a question."""
+
+    #: Whether the operation may run.
+    granted: bool
+    #: Why.
+    reason: str
+
+
+class _Approval(TypedDict):
+    #: What will run.
+    action: ActionPreview
+    #: When it was asked.
+    asked_at: str
+    #: When the kernel stops waiting.
+    deadline: str
+    #: What counts when nobody answers: `allow` or `deny`.
+    default: str
+    #: The digest of what will run.
+    digest: str
+    #: The event at which it asks.
+    event: str
+    #: The hook that asks.
+    hook: str
+    #: The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
+    id: str
+    #: What can be answered.
+    options: List[Choice]
+    #: The question.
+    prompt: str
+    #: The session that asks.
+    session: str
+    #: How long the kernel waits in all, in seconds.
+    timeout_s: float
+    #: The folder that it works in.
+    workspace: str
+
+
+class Approval(_Approval, total=False):
+    """A question that waits for an answer."""
+
+    #: Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    cut: bool
+    #: To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the server makes it.
+    nonce: str
+    #: The reason that the hook gives.
+    reason: Union[str, None]
+    #: The name of the session that asks.
+    session_name: Union[str, None]
+    #: If that is a sub-agent: the session that it works for, which is the one that is connected.
+    within: Union[str, None]
+
+
+class _ApprovalRule(TypedDict):
+    #: The answer.
+    decision: DefaultDecision
+    #: The hook whose requests the rule answers.
+    hook: str
+    #: The prompts; `*` stands for any text.
+    pattern: str
+    #: The sessions that the rule is for.
+    scope: RuleScope
+
+
+class ApprovalRule(_ApprovalRule, total=False):
+    """An answer given in advance: for a session, a project or a user."""
+
+    #: The user who gave it, where known.
+    by: Union[Actor, None]
+    #: The time at which it was given, where known.
+    created_at: Union[str, None]
+    #: The event of the request that the answer was given to. The pattern is then its exact prompt.
+    event: Union[str, None]
+    #: The folder, if the scope is a project.
+    project: Union[str, None]
+    #: The session, if the scope is one.
+    session: Union[str, None]
+
+
+class _AuditStatus(TypedDict):
+    #: What it cannot prove.
+    cannot_prove: List[str]
+    #: Whether it is being verified.
+    checking: bool
+    #: How many records are newer than the last checkpoint that is kept elsewhere; all if none is.
+    exposed: int
+    #: The id of the log.
+    log: str
+    #: What is wrong.
+    problems: List[Problem]
+    #: What verifying proves.
+    proves: List[str]
+    #: How many records there are.
+    size: int
+    #: Whether nothing is wrong with them.
+    sound: bool
+    #: Every record below this number is verified.
+    verified_to: int
+
+
+class AuditStatus(_AuditStatus, total=False):
+    """What is proven about the audit log."""
+
+    #: The last checkpoint.
+    checkpoint: Union[CheckpointSeen, None]
+
+
+class Browser(TypedDict):
+    """A browser that is in."""
+
+    #: The name that its answers are recorded under.
+    name: str
+    #: What it may do.
+    role: Role
+    #: When it last asked for something.
+    seen: str
+    #: When it came in.
+    since: str
+
+
+class Browsers(TypedDict):
+    """The browsers that are in."""
+
+    #: They.
+    browsers: List[Browser]
+
+
+class Busy(TypedDict):
+    """Too many questions in a short time."""
+
+    #: How many were asked.
+    asked: int
+    #: By which hook.
+    hook: str
+    #: A rule that would answer them.
+    pattern: str
+    #: In how many seconds.
+    seconds: int
+
+
+class CheckpointSeen(TypedDict):
+    """A signed checkpoint."""
+
+    #: When it was signed.
+    at: str
+    #: How many records it covers.
+    size: int
+
+
+class Choice(TypedDict):
+    """One possible answer."""
+
+    #: What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
+    effect: str
+    #: Its label, which is what is answered.
+    label: str
+
+
+class ComparedWith(TypedDict):
+    """The file that a preview was compared with."""
+
+    #: The path, with links followed.
+    path: str
+    #: The version of its content: `sha256:` and the digest, `missing`, `unreadable`, or `outside` of the workspace.
+    version: str
+
+
+class _Decided(TypedDict):
+    #: What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
+    basis: DecisionBasis
+    #: When it was decided.
+    decided_at: str
+    #: The event at which it asked.
+    event: str
+    #: Whether the operation may run.
+    granted: bool
+    #: The hook that asked.
+    hook: str
+    #: The question.
+    prompt: str
+    #: The same in words.
+    reason: str
+    #: The session.
+    session: str
+
+
+class Decided(_Decided, total=False):
+    """A question that was decided."""
+
+    #: When it was asked.
+    asked_at: Union[str, None]
+    #: Who answered, where somebody did and that is known.
+    by: Union[Actor, None]
+    #: `SESSION.RUN.N`; none if nobody had to be asked.
+    id: Union[str, None]
+    #: The number of the record that says so; 0 if that is not read yet.
+    seq: int
+
+
+class Decisions(TypedDict):
+    """Decisions."""
+
+    #: They, the newest first.
+    decisions: List[Decided]
+
+
+class Ended(TypedDict, total=False):
+    """How an operation ended."""
+
+    #: Whether it succeeded, where that is known.
+    success: Union[bool, None]
+    #: How long it took.
+    took_ms: Union[int, None]
+
+
+class _Explained(TypedDict):
+    #: A word for programs.
+    code: str
+    #: What is wrong, and what to do.
+    message: str
+
+
+class Explained(_Explained, total=False):
+    """What went wrong."""
+
+    #: Who was faster, if somebody else has answered.
+    by: Union[Actor, None]
+
+
+class Failure(TypedDict):
+    """Something went wrong."""
+
+    #: What.
+    error: Explained
+
+
+class _Given(TypedDict):
+    #: The nonce of the question.
+    nonce: str
+    #: The label of an option.
+    option: str
+
+
+class Given(_Given, total=False):
+    """An answer."""
+
+    #: For what it holds.
+    scope: Holds
+
+
+class Health(TypedDict):
+    """That the server works."""
+
+    #: `ok`.
+    status: str
+    #: The version of the server.
+    version: str
+
+
+class _HookSaid(TypedDict):
+    #: What it answered, or how it failed.
+    answer: str
+    #: The hook.
+    hook: str
+    #: How long it took, in nanoseconds.
+    took_ns: int
+
+
+class HookSaid(_HookSaid, total=False):
+    """What one hook answered."""
+
+    #: What went wrong.
+    error: Union[str, None]
+    #: Why it answered so.
+    reason: Union[str, None]
+
+
+class HookStats(TypedDict):
+    """What a hook has done so far."""
+
+    #: How often it asked a person.
+    asks: int
+    #: How often it was called.
+    calls: int
+    #: How often it denied.
+    denials: int
+    #: How often it failed.
+    errors: int
+    #: The events at which it was called.
+    events: List[str]
+    #: Its name.
+    hook: str
+    #: How often it told the agent something.
+    injects: int
+    #: How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
+    latency: List[int]
+    #: The slowest call.
+    max_ns: int
+    #: How often it changed data.
+    modifies: int
+    #: Half of the calls were as fast as that, in nanoseconds.
+    p50_ns: int
+    #: 95 of 100 calls were as fast as that.
+    p95_ns: int
+    #: Calls in each of the last 30 minutes, the oldest first.
+    recent: List[int]
+
+
+class HooksOf(TypedDict):
+    """The hooks of a session."""
+
+    #: They, in running order.
+    hooks: List[Dict[str, Any]]
+
+
+class HooksSeen(TypedDict):
+    """Hooks, by name."""
+
+    #: What each has done so far.
+    hooks: List[HookStats]
+
+
+class Injected(TypedDict):
+    """What a hook told the agent."""
+
+    #: What became of it.
+    fate: str
+    #: The hook.
+    hook: str
+    #: Where it landed.
+    placement: str
+    #: As whom it spoke.
+    role: str
+    #: What it says.
+    text: str
+    #: How many tokens it takes.
+    tokens: int
+
+
+class Link(TypedDict):
+    """A link that lets one browser in, once."""
+
+    #: Until when.
+    expires_at: str
+    #: To be opened in a browser.
+    url: str
+
+
+class LinkWanted(TypedDict):
+    """A link that is wanted."""
+
+    #: The name that answers given through it are recorded under.
+    name: str
+    #: What it allows: `viewer`, `approver`, `admin`.
+    role: str
+
+
+class _LogRecord(TypedDict):
+    #: When.
+    at: str
+    #: What it says.
+    body: Any
+    #: Its hash, in hexadecimal.
+    hash: str
+    #: What kind of record it is.
+    kind: str
+    #: Its number: the cursor of streams.
+    seq: int
+    #: Who wrote it.
+    writer: str
+
+
+class LogRecord(_LogRecord, total=False):
+    """One record of the audit log."""
+
+    #: At which event.
+    event: Union[str, None]
+    #: In which session.
+    session: Union[str, None]
+    #: In which turn of it.
+    turn: Union[int, None]
+
+
+class Me(TypedDict):
+    """Who is asking the server."""
+
+    #: The name.
+    name: str
+    #: What they may do: `viewer`, `approver`, `admin`.
+    role: str
+
+
+class NewSession(TypedDict, total=False):
+    """A session that is to be."""
+
+    #: What it works on first.
+    prompt: Union[str, None]
+    #: The folder that it works in; that of the server unless given.
+    workspace: Union[str, None]
+
+
+class _OpenQuestion(TypedDict):
+    #: The hook that asks.
+    hook: str
+
+
+class OpenQuestion(_OpenQuestion, total=False):
+    """A question that is not decided."""
+
+    #: When it was asked.
+    asked_at: Union[str, None]
+    #: `SESSION.RUN.N`.
+    id: Union[str, None]
+    #: The question.
+    prompt: Union[str, None]
+
+
+class Page(TypedDict):
+    """Some records, and where to go on."""
+
+    #: What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for.
+    cursor: int
+    #: The records, the oldest first.
+    events: List[LogRecord]
+    #: The number of the first record that is still there.
+    first: int
+
+
+class _Pending(TypedDict):
+    #: The questions, the oldest first, and long ones without the lines of their actions.
+    approvals: List[Approval]
+    #: How many there are, listed or not.
+    pending: int
+
+
+class Pending(_Pending, total=False):
+    """What waits for an answer."""
+
+    #: Whether there are too many in a short time.
+    busy: Union[Busy, None]
+
+
+class PreviewField(TypedDict):
+    """A named value of a preview."""
+
+    #: The name.
+    name: str
+    #: The value as JSON.
+    value: str
+
+
+class _PreviewRow(TypedDict):
+    #: The kind of line.
+    kind: PreviewRowKind
+    #: The text, without its line feed.
+    text: str
+
+
+class PreviewRow(_PreviewRow, total=False):
+    """One line of a preview."""
+
+    #: Its line number after the change.
+    new: Union[int, None]
+    #: Its line number before the change.
+    old: Union[int, None]
+
+
+class _Problem(TypedDict):
+    #: What.
+    text: str
+
+
+class Problem(_Problem, total=False):
+    """Something that is wrong with the audit log."""
+
+    #: At which record, where that is known.
+    seq: Union[int, None]
+
+
+class Prompt(TypedDict):
+    """A prompt."""
+
+    #: It.
+    text: str
+
+
+class Proof(TypedDict):
+    """A proof that the server knows the key of a browser."""
+
+    #: It.
+    proof: str
+
+
+class _Reloaded(TypedDict):
+    #: In a word.
+    result: Reload
+
+
+class Reloaded(_Reloaded, total=False):
+    """What came of a look at the bundles of a session."""
+
+    #: What is wrong, or what to do.
+    message: Union[str, None]
+
+
+class _Rule(TypedDict):
+    #: The answer.
+    decision: DefaultDecision
+    #: The requests that it answers, in a sentence.
+    explanation: str
+    #: The hook whose requests the rule answers.
+    hook: str
+    #: Identifies the rule when it is revoked.
+    id: str
+    #: The prompts; `*` stands for any text.
+    pattern: str
+    #: The sessions that the rule is for.
+    scope: RuleScope
+
+
+class Rule(_Rule, total=False):
+    """An approval rule as the API lists it."""
+
+    #: The user who gave it, where known.
+    by: Union[Actor, None]
+    #: The time at which it was given, where known.
+    created_at: Union[str, None]
+    #: The event of the request that the answer was given to. The pattern is then its exact prompt.
+    event: Union[str, None]
+    #: The folder, if the scope is a project.
+    project: Union[str, None]
+    #: The session, if the scope is one.
+    session: Union[str, None]
+
+
+class Rules(TypedDict):
+    """Standing answers."""
+
+    #: They.
+    rules: List[Rule]
+    #: The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
+    unreadable: List[Unreadable]
+
+
+class _Session(TypedDict):
+    #: When it was first heard of.
+    begun_at: str
+    #: Whether it is connected, so that it can be answered, stopped and prompted from here.
+    connected: bool
+    #: How many operations were denied.
+    denials: int
+    #: How many hooks failed.
+    errors: int
+    #: Its id.
+    id: str
+    #: When it was last heard of.
+    last_at: str
+    #: How many questions are open.
+    pending: int
+    #: What it does at the moment.
+    state: State
+    #: Whether it takes prompts from here.
+    takes_prompts: bool
+    #: How many tokens were used.
+    tokens: int
+    #: How many tools were called.
+    tool_calls: int
+    #: How many turns it has had.
+    turns: int
+
+
+class Session(_Session, total=False):
+    """A session, as far as it is known."""
+
+    #: Why it ended, if it has.
+    ended: Union[str, None]
+    #: The name that a hook or a person gave it.
+    name: Union[str, None]
+    #: The session that delegated to it.
+    parent: Union[str, None]
+    #: The process that it runs in, if it is connected.
+    pid: Union[int, None]
+    #: Where it runs, if it is connected.
+    place: Union[Place, None]
+    #: The last prompt, or its beginning.
+    prompt: Union[str, None]
+    #: The folder that it works in.
+    workspace: Union[str, None]
+
+
+class _SessionReloaded(TypedDict):
+    #: In a word.
+    result: Reload
+    #: Which.
+    session: str
+
+
+class SessionReloaded(_SessionReloaded, total=False):
+    """What came of it in one session."""
+
+    #: What is wrong, or what to do.
+    message: Union[str, None]
+
+
+class Sessions(TypedDict):
+    """Sessions."""
+
+    #: They, the newest first.
+    sessions: List[Session]
+
+
+class TestBody(TypedDict, total=False):
+    """Which bundle is tested."""
+
+    #: The bundle as text; that of the server's folder if none is given.
+    bundle: Union[str, None]
+
+
+class Timeline(TypedDict):
+    """The course of a session."""
+
+    #: Where to go on. Fewer items than were asked for are all there are; those of them that may still change come again, and one with the same `seq` takes the place of the one before.
+    cursor: int
+    #: What happened, the oldest first.
+    items: List[TimelineItem]
+
+
+class _TimelineItem(TypedDict):
+    #: What was asked and decided.
+    approvals: List[Decided]
+    #: When.
+    at: str
+    #: The event; for other kinds, the kind.
+    event: str
+    #: What failed meanwhile.
+    failures: List[str]
+    #: What each hook answered, in running order.
+    hooks: List[HookSaid]
+    #: What hooks told the agent.
+    injections: List[Injected]
+    #: How much of the data is in the log: `whole`, `redacted`, `erased`, `withheld`.
+    kept: str
+    #: `event`, or the kind of a record that belongs to none: `seal`, `failure`, …
+    kind: str
+    #: What the person was told.
+    messages: List[Told]
+    #: What was asked and is not decided.
+    open: List[OpenQuestion]
+    #: The number of its first record.
+    seq: int
+
+
+class TimelineItem(_TimelineItem, total=False):
+    """One event of a session, with all that the hooks made of it; or a record that belongs to none."""
+
+    #: Whether something in it was cut.
+    cut: bool
+    #: The data as the hooks left it; for other kinds, what the record says.
+    data: Any
+    #: What the hooks decided.
+    decision: Union[str, None]
+    #: Who denied it.
+    denied_by: Union[str, None]
+    #: How the operation ended.
+    outcome: Union[Ended, None]
+    #: Why.
+    reason: Union[str, None]
+    #: In which turn.
+    turn: Union[int, None]
+
+
+class Told(TypedDict):
+    """What the person was told."""
+
+    #: How urgent it is.
+    level: str
+    #: Who said it.
+    source: str
+    #: What it says.
+    text: str
+
+
+class _Trial(TypedDict):
+    #: The event.
+    event: str
+
+
+class Trial(_Trial, total=False):
+    """An event to try out."""
+
+    #: A bundle as text: its hooks alone are tried then.
+    bundle: Union[str, None]
+    #: Its data.
+    data: Dict[str, Any]
+    #: The folder whose hooks are tried, as a session there would have them; the server's own if none is given.
+    workspace: Union[str, None]
+
+
+class _Tried(TypedDict):
+    #: The questions that would be asked.
+    approvals: List[TriedApproval]
+    #: The hook that decided; empty if none did.
+    by: str
+    #: The data after every modification.
+    data: Dict[str, Any]
+    #: What was decided: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
+    decision: str
+    #: Each hook that was called, in running order.
+    hooks: List[TriedHook]
+    #: What would be told to the agent.
+    injections: List[TriedInjection]
+    #: What would be told to the person.
+    messages: List[TriedMessage]
+    #: What programs would print into the transcript.
+    outputs: List[TriedOutput]
+    #: In which words.
+    says: str
+
+
+class Tried(_Tried, total=False):
+    """What would come of it. Nobody is asked, and nothing runs but the hooks."""
+
+    #: Why hooks are missing that one could expect: those of a project that is not trusted.
+    warning: Union[str, None]
+
+
+class TriedApproval(TypedDict):
+    """A question that a hook would ask."""
+
+    #: The hook that asks.
+    hook: str
+    #: The labels of its options.
+    options: List[str]
+    #: The question.
+    prompt: str
+
+
+class _TriedHook(TypedDict):
+    #: The action, or the word for how it failed.
+    answer: str
+    #: Its name.
+    hook: str
+    #: How long it took, in microseconds.
+    took_us: int
+
+
+class TriedHook(_TriedHook, total=False):
+    """What a hook answered, and how long it took."""
+
+    #: What went wrong.
+    error: Union[str, None]
+    #: The reason that it gave.
+    reason: Union[str, None]
+
+
+class TriedInjection(TypedDict):
+    """Something that a hook would tell the agent."""
+
+    #: The hook that tells it.
+    hook: str
+    #: Where it lands: `history`, `next_call` or `last_tool_result`.
+    placement: str
+    #: As whom: `system`, `user` or `assistant`.
+    role: str
+    #: What it says.
+    text: str
+
+
+class TriedMessage(TypedDict):
+    """Something that a hook would tell the person."""
+
+    #: The hook that tells it.
+    hook: str
+    #: How urgent it is: `info`, `warning` or `error`.
+    level: str
+    #: What it says.
+    text: str
+
+
+class TriedOutput(TypedDict):
+    """Something that a hook's program prints."""
+
+    #: The hook.
+    hook: str
+    #: What it prints.
+    text: str
+
+
+class Unreadable(TypedDict):
+    """A file with standing answers that cannot be read."""
+
+    #: The file, or the folder that it should be in.
+    file: str
+    #: Why.
+    why: str
+
+
+class _Wanted(TypedDict):
+    #: What it answers.
+    decision: DefaultDecision
+    #: The hook whose questions it answers.
+    hook: str
+    #: The questions: `*` stands for any text.
+    pattern: str
+    #: For what it holds.
+    scope: RuleScope
+
+
+class Wanted(_Wanted, total=False):
+    """A standing answer that is to be."""
+
+    #: The folder, if it holds for one.
+    project: Union[str, None]
+    #: The session, if it holds for one.
+    session: Union[str, None]
+
+
+#: The basis of a decision.
+DecisionBasis = Literal["answer", "rule", "remembered", "timeout", "not_offered", "no_system", "failed", "cancelled", "disconnected"]
+
+
+#: An answer that counts without an approver: after the time limit, or by a rule.
+DefaultDecision = Literal["allow", "deny"]
+
+
+#: For what an answer holds.
+Holds = Literal["once", "project"]
+
+
+#: Nothing.
+Nothing = Dict[str, Any]
+
+
+#: Where a session runs.
+Place = Literal["server", "process"]
+
+
+#: The kind of a line of a preview.
+PreviewRowKind = Literal["plain", "context", "added", "removed", "gap", "note"]
+
+
+#: A question: open, or decided.
+Question = Union[Approval, Decided]
+
+
+#: The same in a word.
+Reload = Literal["unchanged", "changed", "refused", "not_trusted", "no_answer"]
+
+
+#: Nothing has to be said.
+ReloadBody = Dict[str, Any]
+
+
+#: What somebody may do. Each role may do what those before it may.
+Role = Literal["viewer", "approver", "admin"]
+
+
+#: The sessions that a rule is for.
+RuleScope = Literal["session", "project", "user"]
+
+
+#: What a session does.
+State = Literal["running", "waiting", "idle", "away", "ended", "gone"]
+
+
+class _StreamMessageHello(TypedDict):
+    #: The questions that are open, the oldest first; not all if there are very many.
+    approvals: List[Approval]
+    #: What is proven about the audit log.
+    audit: AuditStatus
+    #: The number of the first record that will come.
+    cursor: int
+    #: How many sessions there are.
+    known: int
+    #: Who the server takes the client for.
+    me: Me
+    #: The time at the server.
+    now: str
+    #: How many questions are open.
+    pending: int
+    #: The sessions last heard of, and all that are not over.
+    sessions: List[Session]
+    type: Literal["hello"]
+
+
+class StreamMessageHello(_StreamMessageHello, total=False):
+    """How things are."""
+
+    #: Whether there are too many.
+    busy: Union[Busy, None]
+
+
+class StreamMessageSession(TypedDict):
+    """Something about a session has changed."""
+
+    #: How it is now.
+    session: Session
+    type: Literal["session"]
+
+
+class StreamMessageAsked(TypedDict):
+    """There is a question."""
+
+    #: The question.
+    approval: Approval
+    type: Literal["asked"]
+
+
+class StreamMessageClosed(TypedDict):
+    """A question is no longer open."""
+
+    #: What became of it.
+    decided: Decided
+    #: Which.
+    id: str
+    type: Literal["closed"]
+
+
+class _StreamMessageBusy(TypedDict):
+    type: Literal["busy"]
+
+
+class StreamMessageBusy(_StreamMessageBusy, total=False):
+    """There are too many questions, or no longer."""
+
+    #: How many; none if there are not too many any more.
+    busy: Union[Busy, None]
+
+
+class StreamMessageRules(TypedDict):
+    """The standing answers have changed."""
+
+    type: Literal["rules"]
+
+
+class StreamMessageAudit(TypedDict):
+    """What is proven about the audit log has changed."""
+
+    #: What is proven.
+    audit: AuditStatus
+    type: Literal["audit"]
+
+
+class _StreamMessageAnswered(TypedDict):
+    #: Of the answer to which question.
+    id: str
+    #: Whether it counts.
+    ok: bool
+    type: Literal["answered"]
+
+
+class StreamMessageAnswered(_StreamMessageAnswered, total=False):
+    """What became of an answer."""
+
+    #: Why not.
+    error: Union[Explained, None]
+
+
+class StreamMessageEvents(TypedDict):
+    """New records of the audit log."""
+
+    #: The number of the next record.
+    cursor: int
+    #: The records, the oldest first.
+    events: List[LogRecord]
+    type: Literal["events"]
+
+
+#: What the server sends.
+StreamMessage = Union[StreamMessageHello, StreamMessageSession, StreamMessageAsked, StreamMessageClosed, StreamMessageBusy, StreamMessageRules, StreamMessageAudit, StreamMessageAnswered, StreamMessageEvents]
+
+
+#: Nothing has to be said.
+VerifyBody = Dict[str, Any]

@@ -1,0 +1,779 @@
+// Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date
+
+/** The effect of an operation, described for the person who is asked before it runs. The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The texts may hold any characters: whoever draws them makes them safe to show. */
+export interface ActionPreview {
+    /** The operation line by line: a command, a diff, a task. */
+    body?: PreviewRow[];
+    /** The file that the preview was compared with, if the operation changes one. */
+    compared_with?: ComparedWith | null;
+    /** Further settings of the operation: a time limit, a range. */
+    fields?: PreviewField[];
+    /** The effect in a few words: a new file, the number of lines that are added and removed. */
+    summary?: string | null;
+    /** The file, pattern or agent that it is about. */
+    target?: string | null;
+    /** The kind of operation: the name of a tool, `prompt`, `agent`, or an event. */
+    title: string;
+    /** `true` if something is left out because it is too large. The first warning says so. */
+    truncated?: boolean;
+    /** Facts that the person has to know before an answer. */
+    warnings?: string[];
+}
+
+/** The user who did something, and the channel. */
+export interface Actor {
+    /** The name that the approval system knows the user by. */
+    name: string;
+    /** The channel: `terminal`, `console`, `api`, … */
+    via: string;
+}
+
+/** What came of it. */
+export interface AllReloaded {
+    /** What came of it in each. */
+    results: SessionReloaded[];
+    /** How many sessions are connected. */
+    sessions: number;
+}
+
+/** What became of a question. */
+export interface Answered {
+    /** Whether the operation may run. */
+    granted: boolean;
+    /** Why. */
+    reason: string;
+}
+
+/** A question that waits for an answer. */
+export interface Approval {
+    /** What will run. */
+    action: ActionPreview;
+    /** When it was asked. */
+    asked_at: string;
+    /** Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them. */
+    cut?: boolean;
+    /** When the kernel stops waiting. */
+    deadline: string;
+    /** What counts when nobody answers: `allow` or `deny`. */
+    default: string;
+    /** The digest of what will run. */
+    digest: string;
+    /** The event at which it asks. */
+    event: string;
+    /** The hook that asks. */
+    hook: string;
+    /** The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again. */
+    id: string;
+    /** To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the server makes it. */
+    nonce?: string;
+    /** What can be answered. */
+    options: Choice[];
+    /** The question. */
+    prompt: string;
+    /** The reason that the hook gives. */
+    reason?: string | null;
+    /** The session that asks. */
+    session: string;
+    /** The name of the session that asks. */
+    session_name?: string | null;
+    /** How long the kernel waits in all, in seconds. */
+    timeout_s: number;
+    /** If that is a sub-agent: the session that it works for, which is the one that is connected. */
+    within?: string | null;
+    /** The folder that it works in. */
+    workspace: string;
+}
+
+/** An answer given in advance: for a session, a project or a user. */
+export interface ApprovalRule {
+    /** The user who gave it, where known. */
+    by?: Actor | null;
+    /** The time at which it was given, where known. */
+    created_at?: string | null;
+    /** The answer. */
+    decision: DefaultDecision;
+    /** The event of the request that the answer was given to. The pattern is then its exact prompt. */
+    event?: string | null;
+    /** The hook whose requests the rule answers. */
+    hook: string;
+    /** The prompts; `*` stands for any text. */
+    pattern: string;
+    /** The folder, if the scope is a project. */
+    project?: string | null;
+    /** The sessions that the rule is for. */
+    scope: RuleScope;
+    /** The session, if the scope is one. */
+    session?: string | null;
+}
+
+/** What is proven about the audit log. */
+export interface AuditStatus {
+    /** What it cannot prove. */
+    cannot_prove: string[];
+    /** Whether it is being verified. */
+    checking: boolean;
+    /** The last checkpoint. */
+    checkpoint?: CheckpointSeen | null;
+    /** How many records are newer than the last checkpoint that is kept elsewhere; all if none is. */
+    exposed: number;
+    /** The id of the log. */
+    log: string;
+    /** What is wrong. */
+    problems: Problem[];
+    /** What verifying proves. */
+    proves: string[];
+    /** How many records there are. */
+    size: number;
+    /** Whether nothing is wrong with them. */
+    sound: boolean;
+    /** Every record below this number is verified. */
+    verified_to: number;
+}
+
+/** A browser that is in. */
+export interface Browser {
+    /** The name that its answers are recorded under. */
+    name: string;
+    /** What it may do. */
+    role: Role;
+    /** When it last asked for something. */
+    seen: string;
+    /** When it came in. */
+    since: string;
+}
+
+/** The browsers that are in. */
+export interface Browsers {
+    /** They. */
+    browsers: Browser[];
+}
+
+/** Too many questions in a short time. */
+export interface Busy {
+    /** How many were asked. */
+    asked: number;
+    /** By which hook. */
+    hook: string;
+    /** A rule that would answer them. */
+    pattern: string;
+    /** In how many seconds. */
+    seconds: number;
+}
+
+/** A signed checkpoint. */
+export interface CheckpointSeen {
+    /** When it was signed. */
+    at: string;
+    /** How many records it covers. */
+    size: number;
+}
+
+/** One possible answer. */
+export interface Choice {
+    /** What it does: `allow_once`, `allow_always`, `deny`, `deny_always`. */
+    effect: string;
+    /** Its label, which is what is answered. */
+    label: string;
+}
+
+/** The file that a preview was compared with. */
+export interface ComparedWith {
+    /** The path, with links followed. */
+    path: string;
+    /** The version of its content: `sha256:` and the digest, `missing`, `unreadable`, or `outside` of the workspace. */
+    version: string;
+}
+
+/** A question that was decided. */
+export interface Decided {
+    /** When it was asked. */
+    asked_at?: string | null;
+    /** What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, … */
+    basis: DecisionBasis;
+    /** Who answered, where somebody did and that is known. */
+    by?: Actor | null;
+    /** When it was decided. */
+    decided_at: string;
+    /** The event at which it asked. */
+    event: string;
+    /** Whether the operation may run. */
+    granted: boolean;
+    /** The hook that asked. */
+    hook: string;
+    /** `SESSION.RUN.N`; none if nobody had to be asked. */
+    id?: string | null;
+    /** The question. */
+    prompt: string;
+    /** The same in words. */
+    reason: string;
+    /** The number of the record that says so; 0 if that is not read yet. */
+    seq?: number;
+    /** The session. */
+    session: string;
+}
+
+/** Decisions. */
+export interface Decisions {
+    /** They, the newest first. */
+    decisions: Decided[];
+}
+
+/** How an operation ended. */
+export interface Ended {
+    /** Whether it succeeded, where that is known. */
+    success?: boolean | null;
+    /** How long it took. */
+    took_ms?: number | null;
+}
+
+/** What went wrong. */
+export interface Explained {
+    /** Who was faster, if somebody else has answered. */
+    by?: Actor | null;
+    /** A word for programs. */
+    code: string;
+    /** What is wrong, and what to do. */
+    message: string;
+}
+
+/** Something went wrong. */
+export interface Failure {
+    /** What. */
+    error: Explained;
+}
+
+/** An answer. */
+export interface Given {
+    /** The nonce of the question. */
+    nonce: string;
+    /** The label of an option. */
+    option: string;
+    /** For what it holds. */
+    scope?: Holds;
+}
+
+/** That the server works. */
+export interface Health {
+    /** `ok`. */
+    status: string;
+    /** The version of the server. */
+    version: string;
+}
+
+/** What one hook answered. */
+export interface HookSaid {
+    /** What it answered, or how it failed. */
+    answer: string;
+    /** What went wrong. */
+    error?: string | null;
+    /** The hook. */
+    hook: string;
+    /** Why it answered so. */
+    reason?: string | null;
+    /** How long it took, in nanoseconds. */
+    took_ns: number;
+}
+
+/** What a hook has done so far. */
+export interface HookStats {
+    /** How often it asked a person. */
+    asks: number;
+    /** How often it was called. */
+    calls: number;
+    /** How often it denied. */
+    denials: number;
+    /** How often it failed. */
+    errors: number;
+    /** The events at which it was called. */
+    events: string[];
+    /** Its name. */
+    hook: string;
+    /** How often it told the agent something. */
+    injects: number;
+    /** How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts. */
+    latency: number[];
+    /** The slowest call. */
+    max_ns: number;
+    /** How often it changed data. */
+    modifies: number;
+    /** Half of the calls were as fast as that, in nanoseconds. */
+    p50_ns: number;
+    /** 95 of 100 calls were as fast as that. */
+    p95_ns: number;
+    /** Calls in each of the last 30 minutes, the oldest first. */
+    recent: number[];
+}
+
+/** The hooks of a session. */
+export interface HooksOf {
+    /** They, in running order. */
+    hooks: { [key: string]: unknown }[];
+}
+
+/** Hooks, by name. */
+export interface HooksSeen {
+    /** What each has done so far. */
+    hooks: HookStats[];
+}
+
+/** What a hook told the agent. */
+export interface Injected {
+    /** What became of it. */
+    fate: string;
+    /** The hook. */
+    hook: string;
+    /** Where it landed. */
+    placement: string;
+    /** As whom it spoke. */
+    role: string;
+    /** What it says. */
+    text: string;
+    /** How many tokens it takes. */
+    tokens: number;
+}
+
+/** A link that lets one browser in, once. */
+export interface Link {
+    /** Until when. */
+    expires_at: string;
+    /** To be opened in a browser. */
+    url: string;
+}
+
+/** A link that is wanted. */
+export interface LinkWanted {
+    /** The name that answers given through it are recorded under. */
+    name: string;
+    /** What it allows: `viewer`, `approver`, `admin`. */
+    role: string;
+}
+
+/** One record of the audit log. */
+export interface LogRecord {
+    /** When. */
+    at: string;
+    /** What it says. */
+    body: unknown;
+    /** At which event. */
+    event?: string | null;
+    /** Its hash, in hexadecimal. */
+    hash: string;
+    /** What kind of record it is. */
+    kind: string;
+    /** Its number: the cursor of streams. */
+    seq: number;
+    /** In which session. */
+    session?: string | null;
+    /** In which turn of it. */
+    turn?: number | null;
+    /** Who wrote it. */
+    writer: string;
+}
+
+/** Who is asking the server. */
+export interface Me {
+    /** The name. */
+    name: string;
+    /** What they may do: `viewer`, `approver`, `admin`. */
+    role: string;
+}
+
+/** A session that is to be. */
+export interface NewSession {
+    /** What it works on first. */
+    prompt?: string | null;
+    /** The folder that it works in; that of the server unless given. */
+    workspace?: string | null;
+}
+
+/** A question that is not decided. */
+export interface OpenQuestion {
+    /** When it was asked. */
+    asked_at?: string | null;
+    /** The hook that asks. */
+    hook: string;
+    /** `SESSION.RUN.N`. */
+    id?: string | null;
+    /** The question. */
+    prompt?: string | null;
+}
+
+/** Some records, and where to go on. */
+export interface Page {
+    /** What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for. */
+    cursor: number;
+    /** The records, the oldest first. */
+    events: LogRecord[];
+    /** The number of the first record that is still there. */
+    first: number;
+}
+
+/** What waits for an answer. */
+export interface Pending {
+    /** The questions, the oldest first, and long ones without the lines of their actions. */
+    approvals: Approval[];
+    /** Whether there are too many in a short time. */
+    busy?: Busy | null;
+    /** How many there are, listed or not. */
+    pending: number;
+}
+
+/** A named value of a preview. */
+export interface PreviewField {
+    /** The name. */
+    name: string;
+    /** The value as JSON. */
+    value: string;
+}
+
+/** One line of a preview. */
+export interface PreviewRow {
+    /** The kind of line. */
+    kind: PreviewRowKind;
+    /** Its line number after the change. */
+    new?: number | null;
+    /** Its line number before the change. */
+    old?: number | null;
+    /** The text, without its line feed. */
+    text: string;
+}
+
+/** Something that is wrong with the audit log. */
+export interface Problem {
+    /** At which record, where that is known. */
+    seq?: number | null;
+    /** What. */
+    text: string;
+}
+
+/** A prompt. */
+export interface Prompt {
+    /** It. */
+    text: string;
+}
+
+/** A proof that the server knows the key of a browser. */
+export interface Proof {
+    /** It. */
+    proof: string;
+}
+
+/** What came of a look at the bundles of a session. */
+export interface Reloaded {
+    /** What is wrong, or what to do. */
+    message?: string | null;
+    /** In a word. */
+    result: Reload;
+}
+
+/** An approval rule as the API lists it. */
+export interface Rule {
+    /** The user who gave it, where known. */
+    by?: Actor | null;
+    /** The time at which it was given, where known. */
+    created_at?: string | null;
+    /** The answer. */
+    decision: DefaultDecision;
+    /** The event of the request that the answer was given to. The pattern is then its exact prompt. */
+    event?: string | null;
+    /** The requests that it answers, in a sentence. */
+    explanation: string;
+    /** The hook whose requests the rule answers. */
+    hook: string;
+    /** Identifies the rule when it is revoked. */
+    id: string;
+    /** The prompts; `*` stands for any text. */
+    pattern: string;
+    /** The folder, if the scope is a project. */
+    project?: string | null;
+    /** The sessions that the rule is for. */
+    scope: RuleScope;
+    /** The session, if the scope is one. */
+    session?: string | null;
+}
+
+/** Standing answers. */
+export interface Rules {
+    /** They. */
+    rules: Rule[];
+    /** The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything. */
+    unreadable: Unreadable[];
+}
+
+/** A session, as far as it is known. */
+export interface Session {
+    /** When it was first heard of. */
+    begun_at: string;
+    /** Whether it is connected, so that it can be answered, stopped and prompted from here. */
+    connected: boolean;
+    /** How many operations were denied. */
+    denials: number;
+    /** Why it ended, if it has. */
+    ended?: string | null;
+    /** How many hooks failed. */
+    errors: number;
+    /** Its id. */
+    id: string;
+    /** When it was last heard of. */
+    last_at: string;
+    /** The name that a hook or a person gave it. */
+    name?: string | null;
+    /** The session that delegated to it. */
+    parent?: string | null;
+    /** How many questions are open. */
+    pending: number;
+    /** The process that it runs in, if it is connected. */
+    pid?: number | null;
+    /** Where it runs, if it is connected. */
+    place?: Place | null;
+    /** The last prompt, or its beginning. */
+    prompt?: string | null;
+    /** What it does at the moment. */
+    state: State;
+    /** Whether it takes prompts from here. */
+    takes_prompts: boolean;
+    /** How many tokens were used. */
+    tokens: number;
+    /** How many tools were called. */
+    tool_calls: number;
+    /** How many turns it has had. */
+    turns: number;
+    /** The folder that it works in. */
+    workspace?: string | null;
+}
+
+/** What came of it in one session. */
+export interface SessionReloaded {
+    /** What is wrong, or what to do. */
+    message?: string | null;
+    /** In a word. */
+    result: Reload;
+    /** Which. */
+    session: string;
+}
+
+/** Sessions. */
+export interface Sessions {
+    /** They, the newest first. */
+    sessions: Session[];
+}
+
+/** Which bundle is tested. */
+export interface TestBody {
+    /** The bundle as text; that of the server's folder if none is given. */
+    bundle?: string | null;
+}
+
+/** The course of a session. */
+export interface Timeline {
+    /** Where to go on. Fewer items than were asked for are all there are; those of them that may still change come again, and one with the same `seq` takes the place of the one before. */
+    cursor: number;
+    /** What happened, the oldest first. */
+    items: TimelineItem[];
+}
+
+/** One event of a session, with all that the hooks made of it; or a record that belongs to none. */
+export interface TimelineItem {
+    /** What was asked and decided. */
+    approvals: Decided[];
+    /** When. */
+    at: string;
+    /** Whether something in it was cut. */
+    cut?: boolean;
+    /** The data as the hooks left it; for other kinds, what the record says. */
+    data?: unknown;
+    /** What the hooks decided. */
+    decision?: string | null;
+    /** Who denied it. */
+    denied_by?: string | null;
+    /** The event; for other kinds, the kind. */
+    event: string;
+    /** What failed meanwhile. */
+    failures: string[];
+    /** What each hook answered, in running order. */
+    hooks: HookSaid[];
+    /** What hooks told the agent. */
+    injections: Injected[];
+    /** How much of the data is in the log: `whole`, `redacted`, `erased`, `withheld`. */
+    kept: string;
+    /** `event`, or the kind of a record that belongs to none: `seal`, `failure`, … */
+    kind: string;
+    /** What the person was told. */
+    messages: Told[];
+    /** What was asked and is not decided. */
+    open: OpenQuestion[];
+    /** How the operation ended. */
+    outcome?: Ended | null;
+    /** Why. */
+    reason?: string | null;
+    /** The number of its first record. */
+    seq: number;
+    /** In which turn. */
+    turn?: number | null;
+}
+
+/** What the person was told. */
+export interface Told {
+    /** How urgent it is. */
+    level: string;
+    /** Who said it. */
+    source: string;
+    /** What it says. */
+    text: string;
+}
+
+/** An event to try out. */
+export interface Trial {
+    /** A bundle as text: its hooks alone are tried then. */
+    bundle?: string | null;
+    /** Its data. */
+    data?: { [key: string]: unknown };
+    /** The event. */
+    event: string;
+    /** The folder whose hooks are tried, as a session there would have them; the server's own if none is given. */
+    workspace?: string | null;
+}
+
+/** What would come of it. Nobody is asked, and nothing runs but the hooks. */
+export interface Tried {
+    /** The questions that would be asked. */
+    approvals: TriedApproval[];
+    /** The hook that decided; empty if none did. */
+    by: string;
+    /** The data after every modification. */
+    data: { [key: string]: unknown };
+    /** What was decided: `deny`, `ask_user`, `inject_context`, `modify` or `continue`. */
+    decision: string;
+    /** Each hook that was called, in running order. */
+    hooks: TriedHook[];
+    /** What would be told to the agent. */
+    injections: TriedInjection[];
+    /** What would be told to the person. */
+    messages: TriedMessage[];
+    /** What programs would print into the transcript. */
+    outputs: TriedOutput[];
+    /** In which words. */
+    says: string;
+    /** Why hooks are missing that one could expect: those of a project that is not trusted. */
+    warning?: string | null;
+}
+
+/** A question that a hook would ask. */
+export interface TriedApproval {
+    /** The hook that asks. */
+    hook: string;
+    /** The labels of its options. */
+    options: string[];
+    /** The question. */
+    prompt: string;
+}
+
+/** What a hook answered, and how long it took. */
+export interface TriedHook {
+    /** The action, or the word for how it failed. */
+    answer: string;
+    /** What went wrong. */
+    error?: string | null;
+    /** Its name. */
+    hook: string;
+    /** The reason that it gave. */
+    reason?: string | null;
+    /** How long it took, in microseconds. */
+    took_us: number;
+}
+
+/** Something that a hook would tell the agent. */
+export interface TriedInjection {
+    /** The hook that tells it. */
+    hook: string;
+    /** Where it lands: `history`, `next_call` or `last_tool_result`. */
+    placement: string;
+    /** As whom: `system`, `user` or `assistant`. */
+    role: string;
+    /** What it says. */
+    text: string;
+}
+
+/** Something that a hook would tell the person. */
+export interface TriedMessage {
+    /** The hook that tells it. */
+    hook: string;
+    /** How urgent it is: `info`, `warning` or `error`. */
+    level: string;
+    /** What it says. */
+    text: string;
+}
+
+/** Something that a hook's program prints. */
+export interface TriedOutput {
+    /** The hook. */
+    hook: string;
+    /** What it prints. */
+    text: string;
+}
+
+/** A file with standing answers that cannot be read. */
+export interface Unreadable {
+    /** The file, or the folder that it should be in. */
+    file: string;
+    /** Why. */
+    why: string;
+}
+
+/** A standing answer that is to be. */
+export interface Wanted {
+    /** What it answers. */
+    decision: DefaultDecision;
+    /** The hook whose questions it answers. */
+    hook: string;
+    /** The questions: `*` stands for any text. */
+    pattern: string;
+    /** The folder, if it holds for one. */
+    project?: string | null;
+    /** For what it holds. */
+    scope: RuleScope;
+    /** The session, if it holds for one. */
+    session?: string | null;
+}
+
+/** The basis of a decision. */
+export type DecisionBasis = "answer" | "rule" | "remembered" | "timeout" | "not_offered" | "no_system" | "failed" | "cancelled" | "disconnected";
+
+/** An answer that counts without an approver: after the time limit, or by a rule. */
+export type DefaultDecision = "allow" | "deny";
+
+/** For what an answer holds. */
+export type Holds = "once" | "project";
+
+/** Nothing. */
+export type Nothing = { [key: string]: unknown };
+
+/** Where a session runs. */
+export type Place = "server" | "process";
+
+/** The kind of a line of a preview. */
+export type PreviewRowKind = "plain" | "context" | "added" | "removed" | "gap" | "note";
+
+/** A question: open, or decided. */
+export type Question = Approval | Decided;
+
+/** The same in a word. */
+export type Reload = "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer";
+
+/** Nothing has to be said. */
+export type ReloadBody = { [key: string]: unknown };
+
+/** What somebody may do. Each role may do what those before it may. */
+export type Role = "viewer" | "approver" | "admin";
+
+/** The sessions that a rule is for. */
+export type RuleScope = "session" | "project" | "user";
+
+/** What a session does. */
+export type State = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
+
+/** What the server sends. */
+export type StreamMessage = { approvals: Approval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: "hello" } | { session: Session; type: "session" } | { approval: Approval; type: "asked" } | { decided: Decided; id: string; type: "closed" } | { busy?: Busy | null; type: "busy" } | { type: "rules" } | { audit: AuditStatus; type: "audit" } | { error?: Explained | null; id: string; ok: boolean; type: "answered" } | { cursor: number; events: LogRecord[]; type: "events" };
+
+/** Nothing has to be said. */
+export type VerifyBody = { [key: string]: unknown };
