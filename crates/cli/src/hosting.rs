@@ -7,6 +7,7 @@ use std::time::Duration;
 use amplifier_agent::{Cancel, Session};
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
+use amplifier_host::{ApprovalRuleStore, Config, Home, SessionParts, bundles};
 use amplifier_modules::bundle::{Loaded, load};
 use amplifier_server::hub::Command;
 use amplifier_server::trial::{Trial, Tried};
@@ -17,14 +18,12 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::agent::{self, Prepared, Watcher};
-use crate::bundles;
 use crate::commands::hooks::{self, Registered};
-use crate::config::{Config, Flags};
-use crate::home::Home;
-use crate::rules::Rules;
+use crate::errors::reasons;
+use crate::flags::Flags;
+use crate::rules::RuleFiles;
 use crate::serving::{Reach, Serving};
 use crate::terminal::{Look, Screen};
-use crate::words::reasons;
 
 /// Knows how sessions and bundles are configured.
 pub struct Hosting {
@@ -99,7 +98,7 @@ impl Hosting {
     /// A hub that knows the standing answers in the person's files. Changes of them are recorded in the log.
     pub fn hub(&self, log: &Log) -> Hub {
         let hub = Hub::new();
-        hub.keep_rules(Arc::new(Rules::new(self.home.clone(), log.clone())));
+        hub.keep_rules(Arc::new(RuleFiles(ApprovalRuleStore::new(self.home.clone(), log.clone()))));
         hub
     }
 
@@ -109,7 +108,7 @@ impl Hosting {
         if let Some(folder) = flags.workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
             bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
         }
-        Config::load(&flags, &self.home)
+        flags.load(&self.home)
     }
 
     async fn start(&self, hub: Hub, workspace: Option<String>, prompt: Option<String>) -> Result<String> {
@@ -119,7 +118,8 @@ impl Hosting {
         let screen = Screen::to(std::io::sink(), std::io::sink(), Look::plain());
         let reach = Reach::Within(hub);
         let prepared = agent::prepare(&config, &self.home, HookRegistry::new(), &screen, &cancel, &reach).await?;
-        let Prepared { builder, watcher, log, servers, serving, .. } = prepared;
+        let Prepared { parts, watcher, serving } = prepared;
+        let SessionParts { builder, policy, servers, .. } = parts;
         let serving = serving.context("a session in the server is connected to it")?;
         let participant = serving.participant.clone();
         let (tell, told) = tokio::sync::oneshot::channel();
@@ -138,7 +138,7 @@ impl Hosting {
             let ended = live(session, serving, &mut hosted, &watcher, &cancel, prompt).await;
             drop(servers);
             // Closing waits for the disk.
-            let closed = tokio::task::spawn_blocking(move || log.close()).await;
+            let closed = tokio::task::spawn_blocking(move || policy.close()).await;
             if ended.is_err() || !matches!(closed, Ok(Ok(()))) {
                 tracing::error!(?ended, ?closed, "a session in the server has no proper end in the audit log");
             }

@@ -4,8 +4,6 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use amplifier::agent::NOBODY;
-use amplifier::bundles::Bundles;
 use amplifier::commands::approvals::Approvals;
 use amplifier::commands::audit::Audit;
 use amplifier::commands::chat::{Begin, Chat, converse};
@@ -20,8 +18,9 @@ use amplifier::commands::output::{fail, is_closed_pipe};
 use amplifier::commands::run::Run;
 use amplifier::commands::serve::Serve;
 use amplifier::commands::sessions::Sessions;
-use amplifier::config::{Config, Flags, Who};
-use amplifier::home::Home;
+use amplifier::confine::environment;
+use amplifier::flags::Flags;
+use amplifier_host::{Bundles, Home, ModelChoice, NO_MODEL};
 use anyhow::{Context, Result};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -95,17 +94,17 @@ fn begin() -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let flags = Flags::default();
-    let home = Home::from_environment()?;
-    let config = Config::load(&flags, &home)?;
-    if config.who(&Bundles::find(&config, &home)?.levels())? == Who::Nobody {
-        writeln!(anstream::stderr(), "Welcome: {NOBODY}.\n\nHere is the demonstration.")?;
+    let home = Home::find(environment())?;
+    let config = flags.load(&home)?;
+    if config.model(&Bundles::find(&config, &home)?.levels(), home.environment())? == ModelChoice::Nobody {
+        writeln!(anstream::stderr(), "Welcome: {NO_MODEL}.\n\nHere is the demonstration.")?;
         return awaited(Demo::default().run());
     }
     awaited(converse(&flags, &home, Begin::New))
 }
 
 fn run(command: Command) -> Result<ExitCode> {
-    let home = Home::from_environment;
+    let home = || -> Result<Home> { Ok(Home::find(environment())?) };
     match command {
         Command::Demo(demo) => awaited(demo.run()),
         Command::Run(run) => awaited(run.run(&home()?)),

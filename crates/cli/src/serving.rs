@@ -1,19 +1,17 @@
 //! Sessions that a server sees: their questions are put there as well, and commands come from there.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use amplifier_agent::{Cancel, Session};
-use amplifier_audit::Log;
 use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_host::{ApprovalRuleStore, Policy, ReloadResult, ReloadStatus};
 use amplifier_server::Hub;
 use amplifier_server::hub::Command;
 use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET, is_open};
+use amplifier_server::wire;
 use tokio::sync::mpsc;
 
-use crate::bundles::Followed;
-use crate::home::Home;
-use crate::rules::Rules;
+use crate::rules::RuleFiles;
 use crate::terminal::{Screen, TerminalApprovals};
 
 /// How a session reaches a server.
@@ -39,20 +37,28 @@ pub struct Serving {
 
 impl Serving {
     /// Begins to talk to the server. If none runs, that is said: one that is started later is found.
-    pub fn begin(workspace: &Path, home: &Home, log: &Log, screen: &Screen, reach: &Reach, bundles: Followed) -> Self {
+    pub fn begin(policy: &Policy, screen: &Screen, reach: &Reach) -> Self {
+        let (home, log, bundles) = (policy.home(), policy.log(), policy.reloader());
+        let workspace = policy.workspace().root().to_owned();
         let told = screen.clone();
         let (participant, commands) = Participant::new(ParticipantOptions {
-            workspace: workspace.to_owned(),
+            workspace,
             run: log.writer().to_owned(),
             name: None,
             takes_prompts: matches!(reach, Reach::Within(_) | Reach::Socket { takes_prompts: true }),
-            book: Some(Arc::new(Rules::new(home.clone(), log.clone()))),
+            book: Some(Arc::new(RuleFiles(ApprovalRuleStore::new(home.clone(), log.clone())))),
             reload: Some(Arc::new(move || {
-                let (news, reloaded) = bundles.look();
+                let ReloadResult { status, news, message } = bundles.reload();
                 if let Some(news) = news {
                     told.note(&news);
                 }
-                reloaded
+                let result = match status {
+                    ReloadStatus::Unchanged => wire::Reload::Unchanged,
+                    ReloadStatus::Changed => wire::Reload::Changed,
+                    ReloadStatus::Refused => wire::Reload::Refused,
+                    ReloadStatus::NotTrusted => wire::Reload::NotTrusted,
+                };
+                wire::Reloaded { result, message }
             })),
         });
         let link = match reach {

@@ -12,12 +12,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use amplifier::config::Who;
-use amplifier::home::Home;
-use amplifier::rules::InForce;
 use amplifier::terminal::HeadlessApprovals;
 use amplifier_agent::provider::Kind;
 use amplifier_core::{Approval, ApprovalRules, Coordinator, HookRegistry, HookResult, TOOL_PRE, Verdict, data};
+use amplifier_host::{ApprovalRuleFiles, Home, ModelChoice};
 use expectrl::{Expect, Session};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -245,12 +243,13 @@ fn taking_one_answer_back_does_not_turn_another_from_no_to_yes() {
 fn rules_that_cannot_be_read_are_not_taken_for_no_rules() {
     let place = Place::new();
     std::os::unix::fs::symlink("approvals.json", place.at("home/approvals.json")).unwrap();
-    assert!(InForce::at(&Home::at(place.at("home")), &place.at("")).is_err());
+    assert!(ApprovalRuleFiles::at(&Home::at(place.at("home")), &place.at("")).is_err());
 }
 
 #[test]
 fn the_key_is_not_in_what_debug_shows() {
-    let who = Who::Remote { kind: Kind::OpenAi, model: "m".into(), base_url: None, key: Some("sk-secret".into()) };
+    let who =
+        ModelChoice::Remote { kind: Kind::OpenAi, model: "m".into(), base_url: None, key: Some("sk-secret".into()) };
     assert!(!format!("{who:?}").contains("sk-secret"));
 }
 

@@ -6,12 +6,11 @@ mod common;
 
 use std::time::Duration;
 
-use amplifier::agent::open_log;
-use amplifier::config::{Config, Flags};
-use amplifier::home::Home;
+use amplifier::flags::Flags;
 use amplifier::hosting::Hosting;
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
+use amplifier_host::{Home, open_log};
 use amplifier_server::hub::{Answering, Command};
 use amplifier_server::link::Door;
 use amplifier_server::trial::{Trial, Tried};
@@ -264,7 +263,7 @@ async fn a_server_that_is_started_later_gets_the_question() {
 fn hosted(place: &Place) -> (Hosting, Hub, Log) {
     let home = Home::at(place.at("home"));
     let flags = Flags { script: Some(place.at("script.json")), ..Flags::default() };
-    let log = open_log(&Config::load(&flags, &home).unwrap(), &home).unwrap();
+    let log = open_log(&flags.load(&home).unwrap(), &home).unwrap();
     let hosting = Hosting::new(flags, home);
     let hub = hosting.hub(&log);
     (hosting, hub, log)

@@ -487,7 +487,7 @@ fn a_relative_name_means_the_same_folder_whatever_becomes_of_the_process() {
         let placed = &loaded.hooks[0];
         assert_eq!((placed.folder(), placed.file.as_path()), (folder.as_path(), Path::new(name)));
         assert_eq!(loaded.providers[0].script.as_deref().map(Path::new), Some(folder.join("a.json").as_path()));
-        assert_eq!(loaded.named_files(&here).unwrap().into_iter().collect::<Vec<_>>(), [here.join(name)]);
+        assert_eq!(loaded.named_files(&here, &here).unwrap().into_iter().collect::<Vec<_>>(), [here.join(name)]);
     }
 }
 

@@ -501,7 +501,7 @@ fn what_trust_pins_is_what_tools_must_not_change() {
     }
     let mut loaded = project.load();
     let pinned: Vec<PathBuf> = loaded.pin().unwrap().files.into_keys().collect();
-    let named = loaded.named_files(&project.at("")).unwrap();
+    let named = loaded.named_files(&project.at(""), &project.at("")).unwrap();
     let mut named: Vec<PathBuf> = named.iter().map(|file| file.canonicalize().unwrap()).collect();
     named.sort();
     named.dedup();
@@ -510,5 +510,7 @@ fn what_trust_pins_is_what_tools_must_not_change() {
     // A pattern for what the agent does is no part of the hook.
     project.write(".amplifier/live.env", "");
     assert!(loaded.pin().unwrap().files.keys().any(|file| file.ends_with("live.env")));
-    assert!(!loaded.named_files(&project.at("")).unwrap().iter().any(|file| file.ends_with("live.env")));
+    assert!(
+        !loaded.named_files(&project.at(""), &project.at("")).unwrap().iter().any(|file| file.ends_with("live.env"))
+    );
 }

@@ -92,7 +92,10 @@ impl Bundle {
 
     /// The files that were read, and those that its hooks name, seen from the workspace in which modules run programs.
     fn named_files(&self, workspace: PathBuf) -> PyResult<Vec<PathBuf>> {
-        let files = self.loaded.named_files(&workspace).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // If the current folder is gone, nothing is in it.
+        let here = std::env::current_dir().unwrap_or_default();
+        let files =
+            self.loaded.named_files(&workspace, &here).map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(files.into_iter().filter(|file| file.exists()).collect())
     }
 

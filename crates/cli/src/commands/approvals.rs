@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use amplifier_core::RuleScope;
+use amplifier_host::{ApprovalRuleStore, Home, RuleFile, named, open_log, stored};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::agent;
-use crate::config::{Config, Flags};
-use crate::home::Home;
-use crate::rules::{self, RuleFile, Rules, named};
+use crate::errors::reasons;
+use crate::flags::Flags;
+use crate::rules::person;
 use crate::terminal::{Reading, visible};
-use crate::words::reasons;
 
 /// See and take back standing answers.
 ///
@@ -94,11 +93,11 @@ impl Approvals {
                 };
                 // One that stands twice in a file, with each answer, is one rule: what was a no does not become a yes.
                 let meant = standing.iter().filter(|known| (&known.project, &known.rule) == (project, name));
-                let log = agent::open_log(&Config::load(&Flags { config, ..Flags::default() }, home)?, home)?;
-                let rules = Rules::new(home.clone(), log.clone());
+                let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
+                let rules = ApprovalRuleStore::new(home.clone(), log.clone());
                 for Standing { project, rule, decision } in meant {
-                    let kept = rules::kept(project.as_deref(), rule, decision).context("a rule names a hook")?;
-                    rules.take_back(&kept, &rules::person())?;
+                    let rule = stored(project.as_deref(), rule, decision).context("a rule names a hook")?;
+                    rules.revoke(&rule, &person())?;
                 }
                 log.close().context("the audit log")?;
                 writeln!(out, "`{name}` is taken back.")?;

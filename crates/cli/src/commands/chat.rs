@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, Session, TurnEnd};
 use amplifier_core::HookRegistry;
+use amplifier_core::text::counted;
+use amplifier_host::{Home, SessionParts, make_private};
 use amplifier_server::hub::Command;
 use amplifier_server::link::Participant;
 use anstream::{AutoStream, ColorChoice};
@@ -22,12 +24,10 @@ use reedline::{
 
 use super::run::report;
 use crate::agent::{self, Prepared, Watcher};
-use crate::config::{Config, Flags};
-use crate::home::{Home, make_private};
+use crate::flags::Flags;
 use crate::serving::{Obeying, Reach, Serving};
 use crate::signals::{Told, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::Screen;
-use amplifier_core::text::counted;
 
 /// Talk with the agent.
 #[derive(Args, Debug)]
@@ -67,13 +67,14 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     if !std::io::stdin().is_terminal() {
         bail!("a conversation needs a terminal; `amplifier run` does one task without");
     }
-    let config = Config::load(flags, home)?;
+    let config = flags.load(home)?;
     let screen = Screen::new();
     let cancel = Cancel::default();
     let hooks = HookRegistry::new();
     let reach = Reach::Socket { takes_prompts: true };
     let prepared = agent::prepare(&config, home, hooks.clone(), &screen, &cancel, &reach).await?;
-    let Prepared { builder, watcher, log, servers, sandbox, serving } = prepared;
+    let Prepared { parts, watcher, serving } = prepared;
+    let SessionParts { builder, policy, servers, .. } = parts;
     stop_on_ctrl_c(&cancel, &screen);
     stop_when_told(&cancel, &hooks)?;
     let told = Told::listen()?;
@@ -86,7 +87,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
         serving.started(&session);
     }
     let remote = Remote::listen(serving, &cancel);
-    let (id, sandbox) = (session.id(), sandbox.as_str());
+    let (id, sandbox) = (session.id(), policy.sandbox().level.as_str());
     screen.note(&format!("session {id}; sandbox: {sandbox}"));
     screen.note("/help shows what you can do, Ctrl-D ends it");
     let result = talk(&session, &screen, &watcher, &remote, home, told).await;
@@ -94,7 +95,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     remote.bye(reason).await;
     session.end(reason).await?;
     drop(servers);
-    agent::close_log(log, &screen)?;
+    policy.close()?;
     result.map(|()| ExitCode::SUCCESS)
 }
 

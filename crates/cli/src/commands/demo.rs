@@ -11,6 +11,7 @@ use amplifier_agent::provider::{Answer, Script, Scripted};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_agent::{Cancel, Session};
 use amplifier_audit::{Durability, Log, Verifier};
+use amplifier_core::text::counted;
 use amplifier_core::{
     Approval, Event, HookRegistry, HookResult, OnError, PROMPT_SUBMIT, SessionConfig, TOOL_POST, TOOL_PRE, ToolPost,
     ToolPre,
@@ -23,7 +24,6 @@ use super::run::{exit_code, report};
 use crate::agent::Watcher;
 use crate::signals::{stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
-use amplifier_core::text::counted;
 
 /// Show what hooks can do, in a minute, without a key or a network.
 #[derive(Args, Debug, Default)]

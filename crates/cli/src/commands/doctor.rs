@@ -7,6 +7,11 @@ use std::process::ExitCode;
 use amplifier_agent::provider::Script;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
+use amplifier_core::text::counted;
+use amplifier_host::{
+    ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, ModelChoice, Project, ProjectTrust,
+    ProtectionPlan, SandboxLevel, Setting, bundles, make_private, open_log,
+};
 use amplifier_modules::bundle::{BundleLevel, Levels};
 use amplifier_server::client::Address;
 use anyhow::{Context, Result, bail};
@@ -14,15 +19,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::output::unread_stdout;
-use crate::agent::open_log;
-use crate::bundles::{self, Bundles, Project, State};
-use crate::config::{Config, Flags, Setting, Who};
-use crate::confine::{ActiveSandbox, Protection, SandboxLevel};
-use crate::home::{Home, make_private};
-use crate::rules::InForce;
+use crate::errors::reasons;
+use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
-use crate::words::reasons;
-use amplifier_core::text::counted;
 
 /// Say what is configured and what is missing.
 #[derive(Args, Debug)]
@@ -48,12 +47,12 @@ impl Doctor {
     /// # Errors
     /// If the configuration cannot be read.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
-        let config = Config::load(&self.flags, home)?;
+        let config = self.flags.load(home)?;
         // A bundle with a mistake in it is told among the findings.
         let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
         let config = config.under(&levels);
         let sandbox = sandbox(&config, home, &levels);
-        let findings = findings(&config, home, &config.who(&levels)?, &sandbox);
+        let findings = findings(&config, home, &config.model(&levels, home.environment())?, &sandbox);
         let is_well = findings.iter().all(|finding| finding.is_well);
         let mut out = unread_stdout();
         if self.json {
@@ -98,7 +97,7 @@ impl Doctor {
 }
 
 /// Which bundles there are, and whether that of the project is used.
-fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, Protection)>) -> Result<String> {
+fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, ProtectionPlan)>) -> Result<String> {
     let bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
     // The reason why it is not known is a finding of its own.
@@ -107,7 +106,7 @@ fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, Protec
         levels.register(&HookRegistry::new(), &host)?;
     }
     let project = bundles.project.as_ref();
-    if let Some(Project { state: State::Unusable(_), .. }) = project {
+    if let Some(Project { state: ProjectTrust::Unusable(_), .. }) = project {
         bail!(project.and_then(Project::warning).unwrap_or_default());
     }
     let used = levels.bundles().map(|(level, bundle)| {
@@ -115,7 +114,7 @@ fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, Protec
         let trusted = if level == BundleLevel::Project { ", trusted" } else { "" };
         format!("{file}: {} ({level}{trusted})", counted(bundle.hooks.len(), "hook"))
     });
-    let unused = project.filter(|project| !matches!(project.state, State::Trusted(..)));
+    let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
     let unused = unused.map(|project| {
         format!(
             "{}: not used, because it is {} (project): amplifier hooks trust",
@@ -157,9 +156,9 @@ fn audit_log(config: &Config, home: &Home) -> Result<String> {
 }
 
 /// Whether checkpoints of the audit log could be kept where they are to be kept as well.
-fn anchors(config: &Config) -> Result<String> {
+fn anchors(config: &Config, environment: &Environment) -> Result<String> {
     for anchor in &config.anchors {
-        anchor.check().with_context(|| format!("`{anchor}` cannot keep checkpoints"))?;
+        anchor.check(environment).with_context(|| format!("`{anchor}` cannot keep checkpoints"))?;
     }
     Ok(match config.anchors.len() {
         0 => "none".to_owned(),
@@ -168,14 +167,14 @@ fn anchors(config: &Config) -> Result<String> {
 }
 
 /// What is known about the model.
-fn model(who: &Who) -> Result<String, String> {
+fn model(who: &ModelChoice) -> Result<String, String> {
     match who {
-        Who::Nobody => Err("none is configured; `amplifier demo` needs none".to_owned()),
-        Who::Script(file) => match Script::load(file) {
+        ModelChoice::Nobody => Err("none is configured; `amplifier demo` needs none".to_owned()),
+        ModelChoice::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
             Err(error) => Err(error.to_string()),
         },
-        Who::Remote { kind, model, base_url, key } => match (key, base_url) {
+        ModelChoice::Remote { kind, model, base_url, key } => match (key, base_url) {
             (None, None) => Err(format!("`{kind}` needs a key: please set {}", kind.key_variable())),
             (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),
             (Some(_), None) => Ok(format!("{kind}, {model}; {} is set", kind.key_variable())),
@@ -184,15 +183,15 @@ fn model(who: &Who) -> Result<String, String> {
 }
 
 /// The sandbox that a session would have, and what it protects.
-fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, Protection)> {
+fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, ProtectionPlan)> {
     let workspace = config.workspace.canonicalize().unwrap_or_else(|_| config.workspace.clone());
     let bundles = levels.bundles().map(|(_, bundle)| bundle);
-    let protection = Protection::current(config, home, &workspace, bundles)?;
-    Ok((ActiveSandbox::find(config, &protection), protection))
+    let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;
+    Ok((ActiveSandbox::find(config.is_confined, &protection, home.environment()), protection))
 }
 
 /// What the sandbox does, and what it does not.
-fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &Protection) -> Result<String, String> {
+fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &ProtectionPlan) -> Result<String, String> {
     let (read_only, hidden) = (protection.read_only().len(), protection.hidden().iter().filter(|path| path.exists()));
     let places = format!("{} read-only, {} hidden", counted(read_only, "place"), hidden.count());
     let missing: Vec<String> =
@@ -211,7 +210,12 @@ fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &Protection)
     }
 }
 
-fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(ActiveSandbox, Protection)>) -> Vec<Finding> {
+fn findings(
+    config: &Config,
+    home: &Home,
+    who: &ModelChoice,
+    sandbox: &Result<(ActiveSandbox, ProtectionPlan)>,
+) -> Vec<Finding> {
     let finding = |what, result: Result<String, String>| match result {
         Ok(about) => Finding { what, is_well: true, about },
         Err(about) => Finding { what, is_well: false, about },
@@ -221,10 +225,10 @@ fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(ActiveSan
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
     let standing = home.approval_rules();
-    let rules = match InForce::at(home, &config.workspace) {
+    let rules = match ApprovalRuleFiles::at(home, &config.workspace) {
         Ok(_) if standing.exists() => Ok(standing.display().to_string()),
         Ok(_) => Ok("no standing answers".to_owned()),
-        Err(error) => Err(reasons(&error)),
+        Err(error) => Err(amplifier_host::reasons(&error)),
     };
     let bash = std::process::Command::new("bash").args(["-c", "exit 0"]).status();
     let bash = match bash {
@@ -247,7 +251,7 @@ fn findings(config: &Config, home: &Home, who: &Who, sandbox: &Result<(ActiveSan
         finding("workspace", workspace),
         finding("data", data(home.data())),
         finding("audit log", audit_log(config, home).map_err(|error| reasons(&error))),
-        finding("anchors", anchors(config).map_err(|error| reasons(&error))),
+        finding("anchors", anchors(config, home.environment()).map_err(|error| reasons(&error))),
         finding("bundles", bundles.map_err(|error| reasons(&error))),
         finding("approvals", rules),
         finding("bash", bash),

@@ -4,13 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use amplifier_host::{Config, Home, PROJECT_BUNDLE, make_private};
 use amplifier_modules::Starter;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::bundles::PROJECT_BUNDLE;
-use crate::config::{Config, Flags};
-use crate::home::{Home, make_private};
+use crate::flags::Flags;
 
 /// Write a bundle to begin with: guards for production, destructive commands and secrets.
 #[derive(Args, Debug)]
@@ -29,7 +28,7 @@ impl Init {
     /// # Errors
     /// If there is a bundle already, or it cannot be written.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
-        let config = Config::load(&self.flags, home)?;
+        let config = self.flags.load(home)?;
         let file = if self.user { home.user_bundle() } else { project(&config)? };
         let path = file.display();
         let folder = file.parent().context("the bundle has no folder")?;

@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use anstream::AutoStream;
 use serde_json::json;
 
-use crate::config::Usage;
+use crate::errors::{is_usage, reasons};
 use crate::terminal::{Reading, visible};
-use crate::words::reasons;
 
 /// The standard output, buffered.
 pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
@@ -105,7 +104,7 @@ pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     let _ = writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), reading));
     match coded {
         Some(coded) => ExitCode::from(coded.code),
-        None if error.is::<Usage>() => ExitCode::from(2),
+        None if is_usage(error) => ExitCode::from(2),
         None => ExitCode::from(1),
     }
 }

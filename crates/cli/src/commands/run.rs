@@ -5,16 +5,16 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
-use amplifier_audit::Log;
 use amplifier_core::{Display, DisplayMessage, HookRegistry, PortError};
+use amplifier_host::{Home, Policy, SessionParts};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::output::complain;
 use crate::agent::{self, Prepared};
-use crate::config::{Config, Flags, usage};
-use crate::home::Home;
+use crate::errors::usage;
+use crate::flags::Flags;
 use crate::serving::Reach;
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{Look, Screen, TerminalDisplay};
@@ -41,7 +41,7 @@ impl Run {
     /// # Errors
     /// If there is no task, or no session.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
-        let config = Config::load(&self.flags, home)?;
+        let config = self.flags.load(home)?;
         let task = task(self.task)?;
         let hooks = HookRegistry::new();
         let screen =
@@ -63,8 +63,9 @@ impl Run {
                 // What was begun so far ends with the future.
                 () = cancel.reached(CancelLevel::Graceful) => return Ok(Done::without_session(TurnEnd::Interrupted)),
             };
-            if !self.json && io::stderr().is_terminal() && prepared.sandbox.warning().is_none() {
-                screen.note(&format!("sandbox: {}", prepared.sandbox.as_str()));
+            let level = &prepared.parts.policy.sandbox().level;
+            if !self.json && io::stderr().is_terminal() && level.warning().is_none() {
+                screen.note(&format!("sandbox: {}", level.as_str()));
             }
             let prepared = match self.json {
                 true => prepared.shown_on(MessageLines { lines: lines.clone(), screen: screen.clone() }),
@@ -146,7 +147,8 @@ impl Done {
 
 /// Starts a session, does the task, and ends the session.
 async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &str) -> Result<Done> {
-    let Prepared { builder, watcher, log, servers, serving, .. } = prepared;
+    let Prepared { parts, watcher, serving } = prepared;
+    let SessionParts { builder, policy, servers, .. } = parts;
     let served = serving.map(|serving| serving.obey(cancel));
     let session = match builder.start().await {
         Ok(session) => session,
@@ -173,21 +175,22 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
     if let Some(served) = served {
         served.bye(end.status()).await;
     }
-    let left = finish(session, &end, log, screen).await;
+    let left = finish(session, &end, policy).await;
     drop(servers);
     let left = left.and(shown.context("the answer cannot be written to standard output"));
     Ok(Done { end, session_id: Some(id), left })
 }
 
 /// Ends the session, and its record.
-async fn finish(session: Session, end: &TurnEnd, log: Log, screen: &Screen) -> Result<()> {
+async fn finish(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
     let reason = match end {
         TurnEnd::Answered(_) => "complete",
         TurnEnd::Interrupted => "user_exit",
         TurnEnd::Refused(_) | TurnEnd::Failed(_) => "error",
     };
     session.end(reason).await?;
-    agent::close_log(log, screen)
+    policy.close()?;
+    Ok(())
 }
 
 fn task(given: Option<String>) -> Result<String> {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
+use amplifier_core::text::counted;
+use amplifier_host::{Home, anchors, open_log};
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
@@ -20,15 +22,11 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::print_json;
-use crate::agent::open_log;
-use crate::anchors;
-use crate::config::{Config, Flags};
-use crate::home::Home;
+use crate::errors::reasons;
+use crate::flags::Flags;
 use crate::hosting::{HostedSessions, Hosting};
 use crate::signals::Told;
 use crate::terminal::{Reading, visible};
-use crate::words::reasons;
-use amplifier_core::text::counted;
 
 /// Answer questions and watch sessions in a browser, or over an API.
 ///
@@ -211,7 +209,7 @@ impl Begin {
             writeln!(anstream::stderr(), "{warning}")?;
         }
         let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
-        let config = Config::load(&self.flags, home)?;
+        let config = self.flags.load(home)?;
         let log = open_log(&config, home)?;
         let hosting = Hosting::new(self.flags, home.clone());
         let sessions = hosting.sessions();

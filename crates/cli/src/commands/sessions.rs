@@ -1,5 +1,6 @@
 //! `amplifier sessions`: what is kept of them.
 
+use amplifier_host::Home;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,8 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::chat::{Begin, converse};
-use crate::config::Flags;
-use crate::home::Home;
+use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
 /// Look at stored sessions, and go on with them.

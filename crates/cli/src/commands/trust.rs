@@ -4,31 +4,30 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use amplifier_core::text::counted;
+use amplifier_host::{Home, PROJECT_BUNDLE, Project, ProjectTrust, open_log, project_bundle, record_trust};
 use amplifier_modules::trust::{Pinned, Verdict};
 use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::output::unread_stdout;
-use crate::agent::open_log;
-use crate::bundles::{PROJECT_BUNDLE, Project, State, project_bundle};
-use crate::config::{Config, Flags, usage};
-use crate::home::Home;
+use crate::errors::usage;
+use crate::flags::Flags;
+use crate::terminal::decision;
 use crate::terminal::{Answer, Reading, Screen, visible};
-use crate::trust::{decision, record};
-use amplifier_core::text::counted;
 
 /// Shows what the bundle of a project would run, and trusts it if the person wants that.
 ///
 /// # Errors
 /// If there is no such bundle, it cannot be trusted, or there is nobody to ask.
 pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags, home: &Home) -> Result<ExitCode> {
-    let config = &Config::load(flags, home)?;
+    let config = &flags.load(home)?;
     let file = chosen(given.as_deref(), &config.workspace)?;
     let store = home.trust_store();
     let (bundle, pinned, verdict) = match Project::find(file, &store).state {
-        State::Trusted(bundle, pinned) => (bundle, pinned, Verdict::Trusted),
-        State::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
-        State::Unusable(why) => bail!("it cannot be trusted: {why}"),
+        ProjectTrust::Trusted(bundle, pinned) => (bundle, pinned, Verdict::Trusted),
+        ProjectTrust::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
+        ProjectTrust::Unusable(why) => bail!("it cannot be trusted: {why}"),
     };
     let shown = decision(&bundle, &pinned, &verdict);
     let mut out = unread_stdout();
@@ -57,7 +56,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     }
     // The record comes first: nothing is trusted that is not recorded.
     let log = open_log(config, home)?;
-    record(&log, &pinned, "trusted")?;
+    record_trust(&log, &pinned, "trusted")?;
     store.trust(&pinned)?;
     log.close()?;
     writeln!(out, "{path} is trusted: {}", pinned.digest())?;
@@ -70,7 +69,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
 /// # Errors
 /// If it was not trusted, or the store cannot be changed.
 pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Result<ExitCode> {
-    let config = &Config::load(flags, home)?;
+    let config = &flags.load(home)?;
     let file = named(given.as_deref(), &config.workspace)?;
     let path = visible(&file.to_string_lossy(), Reading::Exact);
     // Without a record, if need be: taking trust back must never fail for that.
@@ -78,7 +77,7 @@ pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Res
         bail!("`{path}` is not trusted; `amplifier hooks trusted` lists what is");
     };
     let log = open_log(config, home)?;
-    record(&log, &Pinned { bundle: file, files: trusted.files }, "taken back")?;
+    record_trust(&log, &Pinned { bundle: file, files: trusted.files }, "taken back")?;
     log.close()?;
     writeln!(std::io::stdout(), "{path} is not trusted any more.")?;
     Ok(ExitCode::SUCCESS)
@@ -102,7 +101,7 @@ pub(super) fn trusted(json: bool, home: &Home) -> Result<ExitCode> {
                 "trusted_at": trusted.trusted_at,
                 "digest": trusted.digest,
                 "files": trusted.files.len(),
-                "is_trusted_now": matches!(now.state, State::Trusted(..)),
+                "is_trusted_now": matches!(now.state, ProjectTrust::Trusted(..)),
             });
             writeln!(out, "{line}")?;
         } else {

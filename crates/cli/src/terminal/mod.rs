@@ -12,6 +12,7 @@ mod keys;
 mod line;
 mod question;
 mod screen;
+mod trust;
 mod working;
 
 pub use amplifier_core::text::{Reading, visible};
@@ -20,4 +21,5 @@ pub use decision::{Answer, Decision};
 pub use display::TerminalDisplay;
 pub use line::Line;
 pub use screen::{Look, Screen};
+pub use trust::{TrustDialog, decision};
 pub use working::Working;

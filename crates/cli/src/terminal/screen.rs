@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use amplifier_core::Level;
+use amplifier_core::text::{Piece, Reading, pieces};
+use amplifier_host::{Notice, Notices};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use terminal_size::terminal_size_of;
@@ -13,7 +15,6 @@ use super::key_filter::KeyFilter;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
 use super::question::Size;
 use super::working::Works;
-use amplifier_core::text::{Piece, Reading, pieces};
 
 /// Takes the cursor to the beginning of its line and empties the line.
 const CLEAR: &str = "\r\x1b[K";
@@ -194,6 +195,15 @@ impl Screen {
     /// Shows a remark of the program itself.
     pub fn note(&self, text: &str) {
         let _ = self.print_paragraph(Line::new(), "", DIM, text);
+    }
+
+    /// Shows the notices of sessions that are built from configuration.
+    pub fn notices(&self) -> Notices {
+        let screen = self.clone();
+        Notices::new(move |Notice { level, source, text }| match source {
+            Some(source) => screen.message(level, source, &text),
+            None => screen.note(&text),
+        })
     }
 
     fn print_cut(&self, line: Line) {

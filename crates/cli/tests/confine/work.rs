@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use super::{World, bash, is_possible};
-use crate::common::Running;
+use crate::common::{Ran, Running};
 
 #[test]
 fn ordinary_work_goes_on() {
@@ -147,4 +147,19 @@ fn an_mcp_server_that_is_not_there_is_named() {
     let ran = Running::start(world.command(&["run", "Begin"])).end();
     assert_eq!(ran.code, 1);
     assert!(ran.error.contains("the MCP server `test`") && ran.error.contains("`no-such-program`"), "{}", ran.error);
+}
+
+#[test]
+fn a_link_that_commands_could_turn_is_pointed_out() {
+    if !is_possible(&[]) {
+        return;
+    }
+    let world = World::new();
+    let note = "is a link, and commands can make it lead elsewhere; name what it leads to: `";
+    let (_, Ran { error, .. }) = world.does_with(&[], |program| program);
+    assert!(!error.contains(note), "{error}");
+    std::os::unix::fs::symlink("hooks/check.sh", world.0.at("workspace/linked.sh")).unwrap();
+    world.0.write("workspace/hooks/bundle.yaml", "hooks:\n  - command: ../linked.sh\n    on: my:event\n");
+    let (_, Ran { error, .. }) = world.does_with(&[], |program| program);
+    assert!(error.contains("workspace/linked.sh` ") && error.contains(note), "{error}");
 }

@@ -74,17 +74,17 @@ impl Loaded {
 
 impl Loaded {
     /// Every file that the bundle is made of: those that it was read from, and those that its hooks and MCP servers name and are there, seen from the
-    /// workspace in which modules run programs. Tools must not change these. Trust pins those of hooks, and what patterns of modules name.
+    /// workspace in which modules run programs, and the current folder, in which servers are started. Tools must not change these. Trust pins those of hooks, and what patterns of modules name.
     ///
     /// # Errors
     /// If a hook or a server names too much to look at.
-    pub fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
+    pub fn named_files(&self, workspace: &Path, current_dir: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
         let mut files: BTreeSet<PathBuf> = self.places().collect();
         for placed in &self.hooks {
             files.extend(placed.named_files(workspace)?);
         }
         for (name, server) in &self.tools.mcp {
-            files.extend(server.named_files(name)?);
+            files.extend(server.named_files(name, current_dir)?);
         }
         Ok(files)
     }
@@ -96,13 +96,11 @@ impl McpServer {
     ///
     /// # Errors
     /// If it names too much to look at.
-    pub fn named_files(&self, name: &str) -> Result<BTreeSet<PathBuf>, TrustError> {
+    pub fn named_files(&self, name: &str, current_dir: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
         let mut texts = self.args.clone();
         // A name alone is looked for in `PATH`.
         texts.extend(self.command.contains('/').then(|| self.command.clone()));
-        // If the current folder is gone, nothing is in it.
-        let here = std::env::current_dir().unwrap_or_default();
-        Ok(meant(&texts, &here, &format!("the MCP server `{name}`"))?.files)
+        Ok(meant(&texts, current_dir, &format!("the MCP server `{name}`"))?.files)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `amplifier audit export`: records for other programs.
 
+use amplifier_host::Home;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +15,6 @@ use super::filter::Filter;
 use super::reader::Reader;
 use super::text::harmless;
 use crate::commands::output::stdout;
-use crate::home::Home;
 
 /// Writes records for other programs, as JSON lines or CSV.
 ///

@@ -13,13 +13,13 @@ mod tail;
 pub(crate) mod text;
 pub(crate) mod verify;
 
+use amplifier_host::Home;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
 use super::output::{Coded, unless_closed};
-use crate::home::Home;
 
 /// Show, verify and prove what the audit log says; rotate its key.
 ///

@@ -1,5 +1,7 @@
 //! `amplifier audit prove`: short proofs for someone who has nothing but the public key.
 
+use amplifier_core::text::counted;
+use amplifier_host::Home;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,8 +14,6 @@ use serde_json::{Value, json};
 use super::Place;
 use super::reader::Reader;
 use crate::commands::output::{print, print_json};
-use crate::home::Home;
-use amplifier_core::text::counted;
 
 /// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
 ///

@@ -4,15 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use amplifier_audit::{Log, SigningKey};
+use amplifier_host::{Home, open_log};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 
 use super::reader::Reader;
-use crate::agent::open_log;
 use crate::commands::output::{complain, print, print_json};
-use crate::config::{Config, Flags};
-use crate::home::Home;
+use crate::flags::Flags;
 
 /// Puts a new key in force, which signs from now on, and removes the old one: for when somebody may have read it.
 ///
@@ -56,7 +55,7 @@ impl RotateKey {
             None => {
                 let home = home?;
                 Reader::open(home.audit_folder())?;
-                open_log(&Config::load(&Flags { config: self.config, ..Flags::default() }, &home)?, &home)?
+                open_log(&Flags { config: self.config, ..Flags::default() }.load(&home)?, &home)?
             }
         };
         let old = log.status();

@@ -1,5 +1,6 @@
 //! `amplifier audit show`: the records, for the eye.
 
+use amplifier_host::Home;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,7 +13,6 @@ use super::filter::Filter;
 use super::reader::Reader;
 use super::row::Form;
 use crate::commands::output::stdout;
-use crate::home::Home;
 
 /// Shows records, one line each: number, time, session, turn, event, kind, and what happened.
 ///

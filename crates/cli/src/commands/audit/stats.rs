@@ -1,5 +1,7 @@
 //! `amplifier audit stats`: a log in numbers.
 
+use amplifier_core::text::counted;
+use amplifier_host::Home;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::fs;
@@ -18,8 +20,6 @@ use super::filter::Filter;
 use super::reader::Reader;
 use super::text::{harmless, padded};
 use crate::commands::output::{print, print_json};
-use crate::home::Home;
-use amplifier_core::text::counted;
 
 /// Counts records by kind, event, session and hook, and what was decided.
 #[derive(Args, Debug)]

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use amplifier_audit::{Kind, Record, RecordedDecision};
-use serde_json::Value;
-
 use amplifier_core::text::counted;
+use serde_json::Value;
 
 /// How a summary is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! `amplifier audit tail`: the end of a log, and what is added to it.
 
+use amplifier_host::Home;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -15,7 +16,6 @@ use super::filter::Filter;
 use super::reader::Reader;
 use super::row::Form;
 use crate::commands::output::stdout;
-use crate::home::Home;
 
 /// How often is looked for new records.
 const EVERY: Duration = Duration::from_millis(200);

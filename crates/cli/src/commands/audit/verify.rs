@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_audit::{PublicKey, Report, Verifier};
+use amplifier_core::text::counted;
+use amplifier_host::{Home, anchors};
 use anyhow::{Context, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Place;
-use crate::anchors;
 use crate::commands::output::print;
-use crate::config::{Config, Flags};
-use crate::home::Home;
-use amplifier_core::text::counted;
+use crate::flags::Flags;
 
 /// Checks every byte, every link and every signature, and says what that proves.
 ///
@@ -48,7 +47,7 @@ impl Verify {
         // go on without it.
         let checkpoints = match &home {
             Ok(home) if self.checkpoints.is_empty() && self.place.folder.is_none() => {
-                anchors::files(&Config::load(&Flags { config: self.config, ..Flags::default() }, home)?.anchors)
+                anchors::files(&Flags { config: self.config, ..Flags::default() }.load(home)?.anchors)
             }
             _ => self.checkpoints,
         };

@@ -15,9 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
+use amplifier_core::text::counted;
 use amplifier_core::{
     Approval, Decision, DefaultDecision, EventName, HookInfo, HookRegistry, HookRole, OnError, Outcome, catalog,
 };
+use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards, tool_names};
 use amplifier_modules::bundle::{BundleError, BundleLevel, Loaded, Placed, load, schema};
 use amplifier_modules::{Host, Starter};
 use anyhow::{Context, Result, bail};
@@ -29,14 +31,9 @@ pub(crate) use self::try_out::tried;
 use super::audit::text::padded;
 use super::output::unread_stdout;
 use super::trust;
-use crate::agent;
-use crate::bundles::{self, Bundles, State};
-use crate::config::{Config, Flags};
-use crate::guards;
-use crate::home::Home;
+use crate::flags::Flags;
 use crate::signals::until_stopped;
 use crate::terminal::{Reading, visible};
-use amplifier_core::text::counted;
 
 /// See which hooks stand around what, and try them before you trust them.
 #[derive(Args, Debug)]
@@ -149,10 +146,10 @@ impl Hooks {
 /// Looks for mistakes in a bundle, and for what looks like one. Nothing of it runs: a bundle that is named needs no home.
 fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<ExitCode> {
     let home = if file.is_some() { home.unwrap_or_else(|_| Home::nowhere()) } else { home? };
-    let config = Config::load(flags, &home)?;
+    let config = flags.load(&home)?;
     let bundle = chosen(file, &config, &home)?;
     let host = bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
-    bundle.check_tools(&agent::tool_names(&Workspace::new(&config.workspace)?))?;
+    bundle.check_tools(&tool_names(&Workspace::new(&config.workspace)?))?;
     let file = bundle.files.last().context("a bundle is a file")?;
     let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), idle_defaults(&bundle)].concat();
     for doubt in &doubts {
@@ -185,7 +182,7 @@ pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Re
     }
     if let Some(project) = Bundles::find(config, home)?.project {
         let (trust, file) = (project.trust(), project.file.display());
-        let State::Trusted(bundle, _) = project.state else {
+        let ProjectTrust::Trusted(bundle, _) = project.state else {
             bail!("the bundle of this project is {trust}; trust it, or name it: {file}");
         };
         return Ok(bundle);
@@ -219,7 +216,7 @@ fn warn(warning: Option<String>) -> Result<()> {
 }
 
 fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<ExitCode> {
-    let (config, hooks) = (Config::load(flags, home)?, HookRegistry::new());
+    let (config, hooks) = (flags.load(home)?, HookRegistry::new());
     let bundles = Bundles::find(&config, home)?;
     warn(bundles.project.as_ref().and_then(|project| project.warning()))?;
     let levels = bundles.levels();

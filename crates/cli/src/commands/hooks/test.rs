@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amplifier_core::{HookRegistry, Outcome};
+use amplifier_host::{Config, Home, bundles};
 use amplifier_modules::bundle::{Case, Expected, Loaded};
 use anstyle::AnsiColor;
 use anyhow::{Result, anyhow};
@@ -14,10 +15,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{chosen, diff, said};
-use crate::bundles;
 use crate::commands::output::unread_stdout;
-use crate::config::{Config, Flags};
-use crate::home::Home;
+use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
 /// Run the tests of a bundle
@@ -36,7 +35,7 @@ pub(super) struct Test {
 
 impl Test {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let config = Config::load(&self.flags, home)?;
+        let config = self.flags.load(home)?;
         test(&chosen(self.file, &config, home)?, &config, home, self.json).await
     }
 }

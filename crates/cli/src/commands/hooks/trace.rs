@@ -1,5 +1,7 @@
 //! `amplifier hooks trace`: what happened in a session, event by event.
 
+use amplifier_core::text::counted;
+use amplifier_host::Home;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,8 +20,6 @@ use crate::agent::excerpt;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::text::{cut, harmless, padded};
 use crate::commands::output::{columns, stdout};
-use crate::home::Home;
-use amplifier_core::text::counted;
 
 const QUIET: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();

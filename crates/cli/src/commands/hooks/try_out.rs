@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use amplifier_core::text::counted;
 use amplifier_core::{Attributed, HookRegistry, Map, Outcome};
+use amplifier_host::Home;
 use amplifier_modules::Host;
 use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage, TriedOutput};
 use anyhow::{Context, Result, anyhow};
@@ -15,8 +16,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Registered, diff, registered, said, unknown, warn};
 use crate::commands::audit::text::padded;
 use crate::commands::output::stdout;
-use crate::config::{Config, Flags};
-use crate::home::Home;
+use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
 /// Show, hook by hook, what would come of an event
@@ -37,7 +37,7 @@ pub(super) struct Try {
 
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let Registered { hooks, host, warning, .. } = registered(&Config::load(&self.flags, home)?, home)?;
+        let Registered { hooks, host, warning, .. } = registered(&self.flags.load(home)?, home)?;
         warn(warning)?;
         let tried = try_out(&hooks, &self.event, read(&self.data)?, self.json).await;
         host.settle().await;

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::{Kept, RecordedEmission, Verifier};
 use amplifier_core::{Approval, EventData, EventPattern, SESSION_END, SESSION_START};
+use amplifier_host::{Home, guards};
 use amplifier_modules::Scope;
 use amplifier_modules::replay::{Comparison, Policy, Uncompared, compare};
 use anyhow::{Context, Result, bail};
@@ -24,9 +25,7 @@ use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::verified;
 use crate::commands::output::Coded;
-use crate::config::Usage;
-use crate::guards;
-use crate::home::Home;
+use crate::errors::is_usage;
 
 /// List every recorded decision that another bundle would change
 ///
@@ -78,7 +77,7 @@ impl Replay {
     /// concluded from (3).
     pub(super) async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match self.replay(home).await {
-            Err(error) if !error.is::<Usage>() => Err(Coded::new(3, error).into()),
+            Err(error) if !is_usage(&error) => Err(Coded::new(3, error).into()),
             done => done,
         }
     }

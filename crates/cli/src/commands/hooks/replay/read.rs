@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use amplifier_audit::{Emissions, Folder, Kind, Record, RecordedEmission, Traced};
 use amplifier_core::EventPattern;
+use amplifier_core::text::counted;
 use anyhow::Result;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -13,7 +14,6 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::Reader;
 use crate::commands::audit::verify::bar;
-use amplifier_core::text::counted;
 
 /// How many events are handed over at once: one by one, that would cost more than judging them.
 const BATCH: usize = 128;

@@ -203,7 +203,7 @@ fn weight(would_be: &Judgement) -> Style {
 }
 
 /// What people answered when the event was recorded.
-fn answers(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &str)> {
+fn answers(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
     recorded.approvals.iter().filter_map(|approval| {
         let word = if approval.granted? { "allowed" } else { "refused" };
         Some((word, approval.basis.map_or("unknown", DecisionBasis::as_str)))

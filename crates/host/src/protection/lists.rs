@@ -1,6 +1,9 @@
 //! What programs of a session cannot change, and what they cannot read, unless the user's configuration says otherwise.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
 
 /// What later runs code of its own accord, and where credentials are kept; below the home folder.
 const READ_ONLY: [&str; 60] = [
@@ -128,11 +131,10 @@ pub(super) struct UserFolders {
 }
 
 impl UserFolders {
-    /// Those of the environment; of the user database where it names no home. None if there is none.
-    pub(super) fn from_environment() -> Option<Self> {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())?;
-        Some(Self { home, config: variable("XDG_CONFIG_HOME"), data: variable("XDG_DATA_HOME") })
+    /// Those of an environment. None if there is none.
+    pub(super) fn find(environment: &Environment) -> Option<Self> {
+        let home = environment.home()?.to_owned();
+        Some(Self { home, config: environment.path("XDG_CONFIG_HOME"), data: environment.path("XDG_DATA_HOME") })
     }
 
     /// What programs cannot change.
@@ -143,12 +145,13 @@ impl UserFolders {
 
     /// What programs cannot read: profiles of browsers, and the sockets with which they could type into a terminal of the user or start a program outside
     /// of the sandbox.
-    pub(super) fn hidden(&self) -> Vec<PathBuf> {
+    pub(super) fn hidden(&self, environment: &Environment) -> Vec<PathBuf> {
         let browsers = BROWSERS.iter().flat_map(|path| self.at(path));
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let variable = |name: &str| environment.path(name);
         let user = rustix::process::getuid().as_raw();
         // `TMUX` is the socket, the process and the session of the server, with commas between them.
-        let tmux = std::env::var("TMUX").ok().and_then(|tmux| Some(PathBuf::from(tmux.split(',').next()?)));
+        let tmux = environment.variable("TMUX").and_then(OsStr::to_str);
+        let tmux = tmux.and_then(|tmux| Some(PathBuf::from(tmux.split(',').next()?)));
         let tmux = tmux.filter(|socket| socket.is_absolute());
         let folder = variable("TMUX_TMPDIR").unwrap_or_else(|| "/tmp".into());
         let tmux = tmux.into_iter().chain([folder.join(format!("tmux-{user}"))]);

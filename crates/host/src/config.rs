@@ -7,80 +7,46 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_agent::Orchestrator;
-use amplifier_agent::provider::Kind;
 use amplifier_audit::Durability;
 use amplifier_core::Approval;
 use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry, Questions};
 use amplifier_process::files::read_regular_text;
-use anyhow::{Context, Result, anyhow};
-use clap::{Arg, Args};
 use serde::Deserialize;
 
-use crate::anchors::Anchored;
-use crate::confine::SandboxSettings;
+use crate::anchors::AnchorConfig;
+use crate::environment::Environment;
+use crate::error::{Context, Result, usage};
 use crate::home::Home;
+use crate::model::ModelChoice;
+use crate::protection::SandboxSettings;
 
-/// The flags that all commands with an agent share. Each may also stand in the environment and in the configuration file.
-#[derive(Args, Clone, Debug, Default)]
-pub struct Flags {
-    /// Who answers: `anthropic`, `openai` (and everything compatible, with --base-url), `gemini`, or `scripted`
-    #[arg(long, env = "AMPLIFIER_PROVIDER", value_name = "NAME")]
+/// Settings that count more than the configuration file and bundles: from flags or the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The model provider, or the name of a model in a bundle.
     pub provider: Option<String>,
-    /// The model
-    #[arg(long, env = "AMPLIFIER_MODEL", value_name = "NAME")]
+    /// The model.
     pub model: Option<String>,
-    /// Where the provider is, if not at its usual place: Ollama, vLLM, llama.cpp, a proxy
-    #[arg(long, env = "AMPLIFIER_BASE_URL", value_name = "URL")]
+    /// The address of the provider, if not its usual one.
     pub base_url: Option<String>,
-    /// The file that the provider `scripted` plays
-    #[arg(long, env = "AMPLIFIER_SCRIPT", value_name = "FILE")]
+    /// The file that the provider `scripted` plays.
     pub script: Option<PathBuf>,
-    /// The folder the agent works in, which its file tools do not leave [default: the current one]
-    #[arg(long, env = "AMPLIFIER_WORKSPACE", value_name = "FOLDER")]
+    /// The folder that the agent works in.
     pub workspace: Option<PathBuf>,
-    /// A bundle: more hooks, from a YAML file
-    #[arg(long, env = "AMPLIFIER_BUNDLE", value_name = "FILE")]
+    /// A bundle beside those of the user and the project.
     pub bundle: Option<PathBuf>,
-    /// What becomes of questions: `ask` puts them to the person, `server` to the server as well, `deny` refuses them
-    #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "MODE")]
+    /// The approval mode: `ask`, `server` or `deny`.
     pub approvals: Option<String>,
-    /// Be seen by the server (`amplifier serve`): it is asked as well, and commands are taken from it; short for `--approvals server`
-    #[arg(long)]
-    pub serve: bool,
-    /// How long a question waits for an answer before it is denied
-    #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS")]
+    /// The time for an answer to an approval request, in seconds.
     pub approval_timeout: Option<String>,
-    /// How answers are told: `loop-streaming` or `loop-basic`
-    #[arg(long, env = "AMPLIFIER_ORCHESTRATOR", value_name = "NAME")]
+    /// `loop-streaming` or `loop-basic`.
     pub orchestrator: Option<String>,
-    /// How safely the audit log is kept: `async`, `group` or `record`
-    #[arg(long, env = "AMPLIFIER_AUDIT", value_name = "LEVEL")]
+    /// The durability of the audit log: `async`, `group` or `record`.
     pub audit: Option<String>,
-    /// Whether commands run where they cannot change bundles, keys or the audit log: `on`, or `off` (for `sudo` and the like)
-    #[arg(long, env = "AMPLIFIER_CONFINEMENT", value_name = "MODE")]
+    /// `on`, or `off` for commands without a sandbox.
     pub confinement: Option<String>,
-    /// Another configuration file
-    #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
+    /// Another configuration file, which has to be there.
     pub config: Option<PathBuf>,
-}
-
-impl Flags {
-    /// For commands without an agent: help leaves out what decides nothing about bundles. It is understood all the same.
-    pub fn about_bundles(arg: Arg) -> Arg {
-        const ABOUT_AGENTS: [&str; 9] = [
-            "provider",
-            "model",
-            "base_url",
-            "script",
-            "approvals",
-            "serve",
-            "approval_timeout",
-            "orchestrator",
-            "audit",
-        ];
-        let is_hidden = ABOUT_AGENTS.contains(&arg.get_id().as_str());
-        arg.hide(is_hidden)
-    }
 }
 
 /// What stands in the configuration file.
@@ -97,7 +63,7 @@ struct File {
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
     audit: Option<String>,
-    anchors: Vec<Anchored>,
+    anchors: Vec<AnchorConfig>,
     confinement: Option<String>,
     sandbox: SandboxSettings,
     system: Option<String>,
@@ -118,57 +84,6 @@ impl File {
             mcp: self.mcp.into_iter().map(|(name, server)| (name, server.beside(folder))).collect(),
             ..self
         })
-    }
-}
-
-/// What was asked for cannot be done as it was asked for: the exit code is 2.
-#[derive(Debug)]
-pub struct Usage(String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// An error of whoever typed it.
-pub fn usage(message: impl Into<String>) -> anyhow::Error {
-    Usage(message.into()).into()
-}
-
-/// Who answers.
-#[derive(Clone, PartialEq)]
-pub enum Who {
-    /// A model behind a network.
-    Remote {
-        /// Whose.
-        kind: Kind,
-        /// Which.
-        model: String,
-        /// Where, if not at the usual place.
-        base_url: Option<String>,
-        /// The key, if there is one.
-        key: Option<String>,
-    },
-    /// A file.
-    Script(PathBuf),
-    /// Nobody: nothing is configured.
-    Nobody,
-}
-
-/// Without the key.
-impl fmt::Debug for Who {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Remote { kind, model, base_url, key } => {
-                let key = key.as_ref().map(|_| "[key]");
-                write!(f, "Remote {{ kind: {kind}, model: {model:?}, base_url: {base_url:?}, key: {key:?} }}")
-            }
-            Self::Script(file) => f.debug_tuple("Script").field(file).finish(),
-            Self::Nobody => f.write_str("Nobody"),
-        }
     }
 }
 
@@ -245,7 +160,7 @@ pub struct Config {
     /// How safely the audit log is kept.
     pub audit: Durability,
     /// Where checkpoints of the audit log are kept as well.
-    pub anchors: Vec<Anchored>,
+    pub anchors: Vec<AnchorConfig>,
     /// Whether commands run where they cannot change what governs the agent.
     pub is_confined: bool,
     /// What programs of a session cannot change or read, beside what is always so.
@@ -263,41 +178,40 @@ pub struct Config {
 }
 
 impl Config {
-    /// Puts the flags, the environment and the file together.
+    /// Puts the overrides and the file together.
     ///
     /// # Errors
     /// If the file cannot be read, or a value is none of those there are.
-    pub fn load(flags: &Flags, home: &Home) -> Result<Self> {
-        let path = flags.config.clone().unwrap_or_else(|| home.config_file());
-        let file = read(&path, flags.config.is_some())?;
+    pub fn load(overrides: &Overrides, home: &Home) -> Result<Self> {
+        let path = overrides.config.clone().unwrap_or_else(|| home.config_file());
+        let file = read(&path, overrides.config.is_some())?;
         let mut settings = Settings::default();
-        settings.choose("provider", &flags.provider, &file.provider, "");
-        settings.choose("model", &flags.model, &file.model, "");
-        settings.choose("base_url", &flags.base_url, &file.base_url, "");
-        settings.choose("script", &flags.script, &file.script, "");
-        let workspace = settings.choose("workspace", &flags.workspace, &file.workspace, ".");
-        let bundle = settings.choose("bundle", &flags.bundle, &file.bundle, "");
-        let given = match (flags.serve, flags.approvals.as_deref()) {
-            (true, Some("deny")) => return Err(usage("with `--approvals deny`, nobody is asked: leave out `--serve`")),
-            (true, _) => Some(Approvals::Server.as_str().to_owned()),
-            (false, _) => flags.approvals.clone(),
-        };
-        let approvals = settings.choose("approvals", &given, &file.approvals, "ask");
+        settings.choose("provider", &overrides.provider, &file.provider, "");
+        settings.choose("model", &overrides.model, &file.model, "");
+        settings.choose("base_url", &overrides.base_url, &file.base_url, "");
+        settings.choose("script", &overrides.script, &file.script, "");
+        let workspace = settings.choose("workspace", &overrides.workspace, &file.workspace, ".");
+        let bundle = settings.choose("bundle", &overrides.bundle, &file.bundle, "");
+        let approvals = settings.choose("approvals", &overrides.approvals, &file.approvals, "ask");
         let in_file = file.approval_timeout.map(|seconds| seconds.to_string());
         let default = Approval::TIMEOUT.as_secs().to_string();
-        let approval_timeout = settings.choose("approval_timeout", &flags.approval_timeout, &in_file, &default);
-        let orchestrator =
-            settings.choose("orchestrator", &flags.orchestrator, &file.orchestrator, Orchestrator::default().as_str());
-        let audit = settings.choose("audit", &flags.audit, &file.audit, "group");
+        let approval_timeout = settings.choose("approval_timeout", &overrides.approval_timeout, &in_file, &default);
+        let orchestrator = settings.choose(
+            "orchestrator",
+            &overrides.orchestrator,
+            &file.orchestrator,
+            Orchestrator::default().as_str(),
+        );
+        let audit = settings.choose("audit", &overrides.audit, &file.audit, "group");
         let anchors = file.anchors;
         if !anchors.is_empty() {
             let names: Vec<_> = anchors.iter().map(ToString::to_string).collect();
             settings.0.push(Setting { name: "anchors", value: names.join(", "), source: Source::File });
         }
-        let confinement = settings.choose("confinement", &flags.confinement, &file.confinement, "on");
+        let confinement = settings.choose("confinement", &overrides.confinement, &file.confinement, "on");
 
         Ok(Self {
-            workspace: std::path::absolute(&workspace)
+            workspace: std::path::absolute(home.environment().current_dir().join(&workspace))
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
             approvals: match approvals.as_str() {
@@ -332,7 +246,7 @@ impl Config {
                 "off" => false,
                 other => return Err(usage(format!("the confinement of commands is `on` or `off`, not `{other}`"))),
             },
-            sandbox: file.sandbox.resolve().map_err(usage)?,
+            sandbox: file.sandbox.resolve(home.environment()).map_err(usage)?,
             system: file.system,
             only: None,
             mcp: file.mcp,
@@ -383,26 +297,38 @@ impl Config {
         config
     }
 
-    /// Who answers: as flags and the environment say, else as the first model of a bundle says, else as the file says.
+    /// Returns the model: as flags and the environment say, else as the first model of a bundle says, else as the file says.
     ///
     /// # Errors
     /// If there is no such provider.
-    pub fn who(&self, levels: &Levels) -> Result<Who> {
+    pub fn model(&self, levels: &Levels, environment: &Environment) -> Result<ModelChoice> {
         let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Given);
         let word = |name: &str| self.setting(name).map(|setting| setting.value.clone()).unwrap_or_default();
         let entry = match (given("provider"), given("script")) {
             (Some(asked), _) => levels.providers().find(|entry| entry.shown_name() == asked.value),
-            (None, Some(script)) => return Ok(Who::Script(PathBuf::from(&script.value))),
+            (None, Some(script)) => return Ok(ModelChoice::Script(PathBuf::from(&script.value))),
             (None, None) => levels.providers().next(),
         };
         let Some(entry) = entry else {
-            return who(&word("provider"), &word("model"), &word("base_url"), word("script").into());
+            return ModelChoice::find(
+                &word("provider"),
+                &word("model"),
+                &word("base_url"),
+                word("script").into(),
+                environment,
+            );
         };
         let ProviderEntry { provider, model, base_url, script, .. } = entry;
         let chosen = |name: &str, entry: &Option<String>| {
             given(name).map(|setting| setting.value.clone()).or_else(|| entry.clone()).unwrap_or_default()
         };
-        who(provider.as_str(), &chosen("model", model), &chosen("base_url", base_url), chosen("script", script).into())
+        ModelChoice::find(
+            provider.as_str(),
+            &chosen("model", model),
+            &chosen("base_url", base_url),
+            chosen("script", script).into(),
+            environment,
+        )
     }
 
     fn setting(&self, name: &str) -> Option<&Setting> {
@@ -450,7 +376,7 @@ fn read(path: &Path, is_named: bool) -> Result<File> {
         Ok(text) => text,
         // Without a file there is nothing in it; but one that was named has to be there.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(File::default()),
-        Err(error) => return Err(anyhow!(error).context(format!("the configuration `{}`", path.display()))),
+        Err(error) => return Err(error).with_context(|| format!("the configuration `{}`", path.display())),
     };
     let file: File =
         toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))?;
@@ -458,7 +384,8 @@ fn read(path: &Path, is_named: bool) -> Result<File> {
     file.beside(&folder).with_context(|| format!("the configuration `{}`", path.display()))
 }
 
-pub(crate) fn audit_word(level: Durability) -> &'static str {
+/// Returns the word for a durability of the audit log.
+pub fn audit_word(level: Durability) -> &'static str {
     match level {
         Durability::Async => "async",
         Durability::Group => "group",
@@ -472,32 +399,4 @@ fn seconds(text: &str) -> Result<Duration> {
         Some(Ok(seconds)) => Ok(seconds),
         _ => Err(usage(format!("the approval timeout is a number of seconds above 0, not `{text}`"))),
     }
-}
-
-fn who(provider: &str, model: &str, base_url: &str, script: PathBuf) -> Result<Who> {
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let key_of = |kind: Kind| std::env::var(kind.key_variable()).ok().filter(|key| !key.is_empty());
-    let has_script = !script.as_os_str().is_empty();
-    match provider {
-        "scripted" if !has_script => {
-            return Err(usage("the provider `scripted` needs a file to play: --script FILE"));
-        }
-        "scripted" | "" if has_script => return Ok(Who::Script(script)),
-        _ => {}
-    }
-    let kind = match provider {
-        // A key says whom to ask.
-        "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini].into_iter().find(|kind| key_of(*kind).is_some()),
-        word => Some(word.parse::<Kind>().map_err(|_| {
-            usage(format!("there is no provider `{word}`; there are `anthropic`, `openai`, `gemini` and `scripted`"))
-        })?),
-    };
-    let Some(kind) = kind else { return Ok(Who::Nobody) };
-    let default_model = match kind {
-        Kind::Anthropic => "claude-sonnet-4-5",
-        Kind::OpenAi => "gpt-5",
-        Kind::Gemini => "gemini-2.5-pro",
-    };
-    let model = some(model).unwrap_or_else(|| default_model.to_owned());
-    Ok(Who::Remote { kind, model, base_url: some(base_url), key: key_of(kind) })
 }

@@ -1,12 +1,13 @@
 //! What stands in every session of the command: the hook that asks before something is changed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError,
-    TOOL_PRE, ToolPre,
+    Registration, TOOL_PRE, ToolPre,
 };
 use amplifier_modules::shell::{Analysis, analyse};
 
@@ -26,29 +27,29 @@ pub fn register(hooks: &HookRegistry, timeout: Duration, workspace: Workspace) {
 }
 
 /// Registers the guard for systems where commands cannot be confined: it denies those that seem to change something that is protected. What a
-/// program does with files that its command does not name is not seen.
-pub fn protect(hooks: &HookRegistry, workspace: Workspace) {
+/// program does with files that its command does not name is not seen. `home` is the folder that `~` stands for.
+pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) -> Registration {
+    let home = home.map(|home| home.to_string_lossy().into_owned()).unwrap_or_default();
     let guard = hooks.hook(TOOL_PRE).named(PROTECT).priority(-100).on_error(OnError::Deny);
     guard.run(move |event: Event<ToolPre>| {
         let command = event.text_at("/tool_input/command").filter(|_| event.tool_name() == "Bash")?;
-        let place = touched(command, &workspace)?;
+        let place = touched(command, &workspace, &home)?;
         Some(HookResult::deny(format!(
             "tools cannot change `{place}`, which decides what they may do or records what they did"
         )))
-    });
+    })
 }
 
 /// The protected place that a command may change.
-fn touched(command: &str, workspace: &Workspace) -> Option<String> {
+fn touched(command: &str, workspace: &Workspace, home: &str) -> Option<String> {
     let Analysis { readonly, writes, .. } = analyse(command);
     if readonly {
         return None;
     }
-    let home = std::env::var("HOME").unwrap_or_default();
     // As a shell would read them, or nearly so.
     let plain = |text: &str| {
         let text: String = text.chars().filter(|c| !"\"'\\".contains(*c)).collect();
-        text.replace("${HOME}", &home).replace("$HOME", &home).replace("~/", &format!("{home}/"))
+        text.replace("${HOME}", home).replace("$HOME", home).replace("~/", &format!("{home}/"))
     };
     let written = writes.iter().find_map(|path| workspace.protects(&plain(path)));
     let command = plain(command);
@@ -84,9 +85,9 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
 
 /// Denies every question without asking anyone, because that is what the person has configured.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NobodyIsAsked;
+pub struct DenyAllApprovals;
 
-impl ApprovalSystem for NobodyIsAsked {
+impl ApprovalSystem for DenyAllApprovals {
     async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         Err(ApprovalError::Failed("nobody is asked, because `approvals` is `deny`".into()))
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::lists::UserFolders;
+use crate::environment::Environment;
 
 /// `[sandbox]` in the configuration file: what programs of a session cannot change or read, beside what is always so.
 ///
@@ -25,9 +25,9 @@ impl SandboxSettings {
     ///
     /// # Errors
     /// If a path is neither absolute nor begins with `~/`.
-    pub(crate) fn resolve(self) -> Result<Self, String> {
+    pub(crate) fn resolve(self, environment: &Environment) -> Result<Self, String> {
         let paths = |key: &str, paths: Vec<PathBuf>| {
-            let resolved = paths.into_iter().map(|path| resolve(&path).ok_or_else(|| invalid(key, &path)));
+            let resolved = paths.into_iter().map(|path| resolve(&path, environment).ok_or_else(|| invalid(key, &path)));
             resolved.collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
@@ -43,9 +43,9 @@ impl SandboxSettings {
     }
 }
 
-fn resolve(path: &Path) -> Option<PathBuf> {
+fn resolve(path: &Path, environment: &Environment) -> Option<PathBuf> {
     let path = match path.strip_prefix("~") {
-        Ok(rest) => UserFolders::from_environment()?.home.join(rest),
+        Ok(rest) => environment.home()?.join(rest),
         Err(_) => path.to_owned(),
     };
     path.is_absolute().then(|| path.canonicalize().unwrap_or(path))

@@ -1,29 +1,35 @@
 //! The bundles of a session: which there are, and whether the project's may be used.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use amplifier_audit::Log;
 use amplifier_core::{EXECUTION_START, HookRegistry, PROVIDER_REQUEST};
 use amplifier_modules::bundle::{
-    BundleError, BundleLevel, FOLLOWER, FOLLOWER_TIMEOUT, Following, Levels, Live, Loaded, Looked, load, load_pinned,
+    BundleError, BundleLevel, FOLLOWER, FOLLOWER_TIMEOUT, Levels, Loaded, load, load_pinned,
 };
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
 use amplifier_modules::{COUNTER, Host, Scope, WAITER};
 use amplifier_process::sandbox::Sandbox;
-use amplifier_server::wire::{Reload, Reloaded};
-use anyhow::{Context, Result};
-use serde_json::json;
 
 use crate::config::Config;
-use crate::confine::{self, ActiveSandbox, Protection};
+use crate::error::{Context, Result, reasons};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
+use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 
 /// Where a project has its bundle.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Hooks that are there without a bundle: none of a bundle can pass for them.
 const TAKEN: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
+
+/// Renames the hooks of a bundle that have the name of a hook which is there without it, so that no approval rule for the one answers for the other.
+pub fn rename_reserved(bundle: &mut Loaded) {
+    for entry in bundle.hooks.iter_mut().map(|placed| &mut placed.entry) {
+        let name = entry.shown_name();
+        if TAKEN.contains(&name.as_str()) {
+            entry.name = Some(format!("{name} ({})", BundleLevel::Named));
+        }
+    }
+}
 
 /// The bundles that there are.
 #[derive(Debug, Default)]
@@ -40,12 +46,12 @@ pub struct Project {
     /// The file.
     pub file: PathBuf,
     /// Whether it may be used.
-    pub state: State,
+    pub state: ProjectTrust,
 }
 
 /// Whether the bundle of a project may be used.
 #[derive(Debug)]
-pub enum State {
+pub enum ProjectTrust {
     /// The person has trusted it as it is.
     Trusted(Loaded, Pinned),
     /// The person has not trusted it, or not as it is.
@@ -71,11 +77,24 @@ impl Bundles {
         Ok(Self { user: load(user)?, named: load(named)?, project })
     }
 
+    /// `true` if the user has a bundle.
+    pub(crate) fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Returns the project's bundle, if it may be used.
+    pub(crate) fn trusted_project(&self) -> Option<(PathBuf, Loaded, Pinned)> {
+        let Project { file, state: ProjectTrust::Trusted(bundle, pinned) } = self.project.as_ref()? else {
+            return None;
+        };
+        Some((file.clone(), bundle.clone(), pinned.clone()))
+    }
+
     /// Those that may be used, as one.
     pub fn levels(&self) -> Levels {
         let project = self.project.as_ref().and_then(|project| match &project.state {
-            State::Trusted(bundle, _) => Some(bundle),
-            State::Untrusted(..) | State::Unusable(_) => None,
+            ProjectTrust::Trusted(bundle, _) => Some(bundle),
+            ProjectTrust::Untrusted(..) | ProjectTrust::Unusable(_) => None,
         });
         let all = [
             (BundleLevel::User, self.user.as_ref()),
@@ -86,109 +105,19 @@ impl Bundles {
     }
 }
 
-impl Bundles {
-    /// Registers the hooks of those that may be used, and picks up changes while the session runs. A change of the project's bundle counts
-    /// when the person has trusted it.
-    ///
-    /// # Errors
-    /// If a hook cannot be made.
-    pub fn follow(
-        &self,
-        config: &Config,
-        home: &Home,
-        hooks: &HookRegistry,
-        host: Host,
-        log: &Log,
-        protection: &Protection,
-    ) -> Result<Followed> {
-        let used = self.project.as_ref().and_then(|project| match &project.state {
-            State::Trusted(bundle, pinned) => Some((project.file.clone(), bundle.clone(), pinned.clone())),
-            State::Untrusted(..) | State::Unusable(_) => None,
-        });
-        let (user_bundle, has_user) = (home.user_bundle(), AtomicBool::new(self.user.is_some()));
-        let (place, protection) = ((config.clone(), home.clone()), protection.clone());
-        let (config, home) = place.clone();
-        let load = move || {
-            let mut bundles = Self::find(&config, &home)?;
-            // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
-            let gone = |file: &Path| BundleError::whole(file, "it is gone; to do without it, start a new session");
-            if has_user.load(Ordering::Relaxed) && bundles.user.is_none() {
-                return Err(gone(&home.user_bundle()));
-            }
-            // What the person has changed counts, whatever became of the project's.
-            let mut withheld = None;
-            if let Some((file, bundle, pinned)) = &used {
-                withheld = match &bundles.project {
-                    Some(Project { state: State::Trusted(..), .. }) => None,
-                    Some(project) => Some(BundleError::whole(file, project.why_not().unwrap_or_default())),
-                    None => Some(gone(file)),
-                };
-                if withheld.is_some() {
-                    let state = State::Trusted(bundle.clone(), pinned.clone());
-                    bundles.project = Some(Project { file: file.clone(), state });
-                }
-            }
-            let levels = bundles.levels().withholding(withheld);
-            protection.check(&levels)?;
-            has_user.store(bundles.user.is_some(), Ordering::Relaxed);
-            Ok(levels)
-        };
-        let log = log.clone();
-        let live = Live::start(&self.levels(), hooks, host, load)?.expecting(user_bundle);
-        let following = live.follow(move |levels| {
-            let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
-            // The hooks say to the person what has changed; that the record lacks it is told by the log's own failure.
-            _ = log.policy_change(&json!({ "bundles": files }));
-        });
-        let (config, home) = place;
-        Ok(Followed { following, config, home })
-    }
-}
-
-/// The bundles of a session that runs.
-#[derive(Clone, Debug)]
-pub struct Followed {
-    following: Following,
-    config: Config,
-    home: Home,
-}
-
-impl Followed {
-    /// Looks at them now: what the person at the session should know, and what is told to whoever wanted the look. It blocks for as long as
-    /// small files take.
-    pub fn look(&self) -> (Option<String>, Reloaded) {
-        let looked = self.following.look();
-        let news = looked.news().map(|(_, text)| text);
-        let project = Bundles::find(&self.config, &self.home).ok().and_then(|bundles| bundles.project);
-        let unused = project.filter(|project| !matches!(project.state, State::Trusted(..)));
-        let not_used = |project: &Project| match project.state {
-            State::Untrusted(..) => Reload::NotTrusted,
-            State::Trusted(..) | State::Unusable(_) => Reload::Refused,
-        };
-        let (result, message) = match (looked, unused) {
-            (Looked::Changed(levels), _) => (Reload::Changed, levels.withheld().map(ToString::to_string)),
-            (Looked::Refused(error), Some(project)) => (not_used(&project), Some(error.to_string())),
-            (Looked::Refused(error), None) => (Reload::Refused, Some(error.to_string())),
-            (Looked::Unchanged, Some(project)) => (not_used(&project), project.warning()),
-            (Looked::Unchanged, None) => (Reload::Unchanged, None),
-        };
-        (news, Reloaded { result, message })
-    }
-}
-
 impl Project {
     /// Looks at the bundle of a project. Nothing of it runs.
     pub fn find(file: PathBuf, store: &TrustStore) -> Self {
-        let state = Self::state(&file, store).unwrap_or_else(|problem| State::Unusable(format!("{problem:#}")));
+        let state = Self::state(&file, store).unwrap_or_else(|problem| ProjectTrust::Unusable(reasons(&problem)));
         Self { file, state }
     }
 
-    fn state(file: &Path, store: &TrustStore) -> Result<State> {
+    fn state(file: &Path, store: &TrustStore) -> Result<ProjectTrust> {
         let mut bundle = load_pinned(file)?;
         let pinned = bundle.pin()?;
         Ok(match store.verdict(&pinned)? {
-            Verdict::Trusted => State::Trusted(bundle, pinned),
-            verdict => State::Untrusted(bundle, pinned, verdict),
+            Verdict::Trusted => ProjectTrust::Trusted(bundle, pinned),
+            verdict => ProjectTrust::Untrusted(bundle, pinned, verdict),
         })
     }
 
@@ -199,19 +128,19 @@ impl Project {
     }
 
     /// Why it cannot be used, where its file is named already; nothing if it can.
-    fn why_not(&self) -> Option<String> {
+    pub(crate) fn why_not(&self) -> Option<String> {
         Some(format!("it {}", self.reason()?))
     }
 
     fn reason(&self) -> Option<String> {
         let why = match &self.state {
-            State::Trusted(..) => return None,
-            State::Unusable(why) => return Some(format!("cannot be trusted: {why}")),
-            State::Untrusted(_, _, Verdict::Changed(changes)) => {
+            ProjectTrust::Trusted(..) => return None,
+            ProjectTrust::Unusable(why) => return Some(format!("cannot be trusted: {why}")),
+            ProjectTrust::Untrusted(_, _, Verdict::Changed(changes)) => {
                 let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
                 format!("is not what you have trusted: {}", changes.join(", "))
             }
-            State::Untrusted(..) => "is not trusted".to_owned(),
+            ProjectTrust::Untrusted(..) => "is not trusted".to_owned(),
         };
         Some(format!("{why}; to look at it and trust it: amplifier hooks trust"))
     }
@@ -219,10 +148,10 @@ impl Project {
     /// Whether it is trusted, in a word or two.
     pub fn trust(&self) -> &'static str {
         match &self.state {
-            State::Trusted(..) => "trusted",
-            State::Untrusted(_, _, Verdict::Changed(_)) => "changed since it was trusted",
-            State::Untrusted(..) => "not trusted",
-            State::Unusable(_) => "cannot be trusted",
+            ProjectTrust::Trusted(..) => "trusted",
+            ProjectTrust::Untrusted(_, _, Verdict::Changed(_)) => "changed since it was trusted",
+            ProjectTrust::Untrusted(..) => "not trusted",
+            ProjectTrust::Unusable(_) => "cannot be trusted",
         }
     }
 }
@@ -271,8 +200,8 @@ pub fn name_follower(hooks: &HookRegistry) {
 fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &'a Loaded>) -> Result<Host> {
     let workspace = config.workspace.canonicalize();
     let workspace = workspace.with_context(|| format!("the workspace `{}`", config.workspace.display()))?;
-    let protection = Protection::current(config, home, &workspace, bundles)?;
-    let sandbox = ActiveSandbox::find(config, &protection);
+    let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;
+    let sandbox = ActiveSandbox::find(config.is_confined, &protection, home.environment());
     host(&config.workspace, protection, sandbox)
 }
 
@@ -280,15 +209,22 @@ fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn host(workspace: &Path, protection: Protection, active: ActiveSandbox) -> Result<Host> {
-    let scope = scope(workspace)?;
+pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<Host> {
     // Without a sandbox, nothing is protected from commands, and the session says so.
     let folders: Vec<PathBuf> = match active.level.is_sandbox() {
         true => protection.folders().map(Path::to_owned).collect(),
         false => Vec::new(),
     };
-    let host = Host::new(scope).protected(folders);
-    Ok(host.sandbox(move |sandbox| confine::for_hook(sandbox, &protection, &active)))
+    Ok(unpinned_host(workspace, protection, active)?.protected(folders))
+}
+
+/// The same where hooks run their files as they are: for programs that run no commands, or want none confined.
+///
+/// # Errors
+/// If the workspace cannot be resolved.
+pub fn unpinned_host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<Host> {
+    let host = Host::new(scope(workspace)?);
+    Ok(host.sandbox(move |sandbox| protection::for_hook(sandbox, &protection, &active)))
 }
 
 fn scope(workspace: &Path) -> Result<Scope> {

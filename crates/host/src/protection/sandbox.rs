@@ -1,11 +1,12 @@
 //! The sandbox of a session: which of the three ways it has, and what to do for a better one.
 
+use std::ffi::OsString;
 use std::fs;
 
-use amplifier_process::sandbox::{Launcher, Level, Sandbox};
+use amplifier_process::sandbox::{Launcher, Level, Policy, Sandbox};
 
-use super::{Protection, session_launcher, strongest_launcher};
-use crate::config::Config;
+use super::{NO_LAUNCHER, ProtectionPlan};
+use crate::environment::Environment;
 
 /// The sandbox that programs of a session run in.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct ActiveSandbox {
     pub sandbox: Sandbox,
     /// How programs are kept from what is protected.
     pub level: SandboxLevel,
+    /// The words that start a program in a sandbox.
+    pub(super) launcher: Vec<OsString>,
 }
 
 /// How programs are kept from what is protected, the strongest way first.
@@ -28,13 +31,23 @@ pub enum SandboxLevel {
 }
 
 impl ActiveSandbox {
-    /// Finds out which sandbox this system has.
-    pub fn find(config: &Config, protection: &Protection) -> Self {
-        if !config.is_confined {
-            let level = SandboxLevel::Analysis("`confinement` is `off`".to_owned());
-            return Self { sandbox: session_launcher(), level };
+    /// No sandbox, for this reason. Hooks that want one get it if there are words that start it.
+    pub fn none(reason: impl Into<String>, environment: &Environment) -> Self {
+        let launcher = environment.launcher_words().to_vec();
+        Self { sandbox: Sandbox::default(), level: SandboxLevel::Analysis(reason.into()), launcher }
+    }
+
+    /// Finds out which sandbox this system has, unless programs are not to be confined.
+    pub fn find(is_confined: bool, protection: &ProtectionPlan, environment: &Environment) -> Self {
+        let launcher = environment.launcher_words().to_vec();
+        if launcher.is_empty() {
+            return Self::none(NO_LAUNCHER, environment);
         }
-        let Launcher { sandbox, level } = strongest_launcher(&protection.policy());
+        if !is_confined {
+            let level = SandboxLevel::Analysis("`confinement` is `off`".to_owned());
+            return Self { sandbox: Policy::session_launcher(&launcher), level, launcher };
+        }
+        let Launcher { sandbox, level } = protection.policy().strongest_launcher(&launcher);
         let level = match level {
             Level::Namespaces => SandboxLevel::Namespaces,
             Level::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
@@ -42,7 +55,7 @@ impl ActiveSandbox {
                 SandboxLevel::Analysis(format!("{no_namespaces}; {no_landlock}"))
             }
         };
-        Self { sandbox, level }
+        Self { sandbox, level, launcher }
     }
 }
 

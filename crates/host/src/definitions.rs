@@ -11,13 +11,13 @@ use std::path::PathBuf;
 
 use amplifier_agent::tool::{McpDefinition, McpServer, McpToolDefinition};
 use amplifier_core::{Level, ToolDefinition};
-use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::reasons;
+use crate::error::{Context, Result};
 use crate::home::Home;
-use crate::terminal::Screen;
-use crate::words::reasons;
+use crate::notices::Notices;
 
 /// The file of known definitions.
 #[derive(Clone, Debug)]
@@ -48,18 +48,18 @@ impl Definitions {
     ///
     /// # Errors
     /// If the file cannot be read or written.
-    pub fn follow(&self, server: &McpServer, screen: &Screen) -> Result<()> {
-        let (known, told) = (self.clone(), screen.clone());
+    pub fn follow(&self, server: &McpServer, notices: &Notices) -> Result<()> {
+        let (known, told) = (self.clone(), notices.clone());
         server.on_definition_change(move |tool| {
             if let Err(error) = known.see(&tool, &told) {
-                told.message(Level::Error, "mcp", &reasons(&error));
+                told.message(Level::Error, "mcp", reasons(&error));
             }
         });
-        server.definitions().iter().try_for_each(|tool| self.see(tool, screen))
+        server.definitions().iter().try_for_each(|tool| self.see(tool, notices))
     }
 
     /// Notes what a server says about a tool, and tells the person if that has changed since it was seen last.
-    fn see(&self, tool: &McpToolDefinition, screen: &Screen) -> Result<()> {
+    fn see(&self, tool: &McpToolDefinition, notices: &Notices) -> Result<()> {
         let McpToolDefinition { server, tool, name, definition } = tool;
         let McpDefinition { description, input_schema } = definition.clone();
         let description = McpDefinition { description, input_schema: Value::Null }.digest();
@@ -83,10 +83,10 @@ impl Definitions {
         })?;
         if !changed.is_empty() {
             let parts = changed.join(" and the ");
-            screen.message(
+            notices.message(
                 Level::Warning,
                 "mcp",
-                &format!(
+                format!(
                     "the MCP server `{server}` has changed the {parts} of its tool `{tool}`; what allowed `{name}` before \
                      does not count until you always allow it again"
                 ),

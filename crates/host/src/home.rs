@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 
 use amplifier_agent::Store;
 use amplifier_modules::trust::TrustStore;
-use anyhow::{Context, Result};
+
+use crate::environment::Environment;
+use crate::error::{Context, Result};
 
 /// The folders of this program: what it keeps, and what the person configures.
 #[derive(Clone, Debug)]
 pub struct Home {
     data: PathBuf,
     config: PathBuf,
+    environment: Environment,
 }
 
 /// Makes a folder that only its owner can look into, and those above it; one that is there stays as it is.
@@ -29,21 +32,33 @@ impl Home {
     ///
     /// # Errors
     /// If there is no home folder either.
-    pub fn from_environment() -> Result<Self> {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(home) = std::env::var_os("AMPLIFIER_HOME").filter(|home| !home.is_empty()) {
-            return Ok(Self::at(std::path::absolute(home).context("AMPLIFIER_HOME is no usable path")?));
+    pub fn find(environment: Environment) -> Result<Self> {
+        if let Some(home) = environment.variable("AMPLIFIER_HOME") {
+            let home = std::path::absolute(environment.current_dir().join(home));
+            return Ok(Self::at(home.context("AMPLIFIER_HOME is no usable path")?).with(environment));
         }
+        let variable = |name: &str| environment.path(name);
         let user = || variable("HOME").context("there is no home folder; please set HOME or AMPLIFIER_HOME");
         let data = variable("XDG_DATA_HOME").map_or_else(|| user().map(|home| home.join(".local/share")), Ok)?;
         let config = variable("XDG_CONFIG_HOME").map_or_else(|| user().map(|home| home.join(".config")), Ok)?;
-        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier") })
+        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), environment })
     }
 
-    /// Everything in one folder.
+    /// Everything in one folder, with an empty environment.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        Self { data: folder.clone(), config: folder }
+        Self { data: folder.clone(), config: folder, environment: Environment::default() }
+    }
+
+    /// Sets the environment.
+    #[must_use]
+    pub fn with(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// Returns the environment of the process.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// For commands that can do without a home: a folder that is never there.

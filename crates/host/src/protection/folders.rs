@@ -5,6 +5,8 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::environment::Environment;
+
 /// Folders of the system, and those that many programs keep their files in: only the file is protected there.
 const SYSTEM: [&str; 11] =
     ["/bin", "/boot", "/etc", "/lib", "/lib64", "/nix", "/opt", "/sbin", "/snap", "/usr", "/var"];
@@ -21,9 +23,10 @@ const SCRIPTS: [&str; 15] =
 ///
 /// Whoever can write to the folder of a file can put another in its place, also while a mount lies over the file. But a folder cannot be protected if it
 /// holds what the agent works on, or what many programs share.
-pub(super) fn own_folder(file: &Path, workspace: &Path, home: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn own_folder(file: &Path, workspace: &Path, environment: &Environment) -> Option<PathBuf> {
+    let home = environment.home();
     let folder = file.parent()?;
-    let temporary = TEMPORARY.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
+    let temporary = TEMPORARY.iter().map(PathBuf::from).chain([environment.temporary().to_owned()]);
     let needed = [workspace].into_iter().map(Path::to_owned).chain(home.map(Path::to_owned)).chain(temporary);
     let is_needed = needed.into_iter().any(|needed| needed.starts_with(folder));
     let is_system = SYSTEM.iter().any(|system| folder.starts_with(system));

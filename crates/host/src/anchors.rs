@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use amplifier_audit::{Anchor, CommandAnchor, FileAnchor, HttpAnchor, LogOptions};
 use amplifier_modules::transport::expand;
-use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+
+use crate::environment::Environment;
+use crate::error::{Context, Error, Result, bail};
 
 /// A second place.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -19,7 +21,7 @@ use serde::Deserialize;
     deny_unknown_fields,
     expecting = "an anchor is a file, `{ command = [\"PROGRAM\", \"ARGUMENT\"] }`, or `{ http = \"URL\" }` with or without `headers`"
 )]
-pub enum Anchored {
+pub enum AnchorConfig {
     /// A file.
     File(PathBuf),
     /// A program that is given each checkpoint.
@@ -37,7 +39,7 @@ pub enum Anchored {
     },
 }
 
-impl Anchored {
+impl AnchorConfig {
     /// The same with paths that begin at that folder, if they are not whole.
     ///
     /// # Errors
@@ -66,10 +68,10 @@ impl Anchored {
     ///
     /// # Errors
     /// What is in the way.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self, environment: &Environment) -> Result<()> {
         match self {
             Self::File(file) => check_file(file),
-            Self::Command { command } => check_program(command.first().map_or("", String::as_str)),
+            Self::Command { command } => check_program(command.first().map_or("", String::as_str), environment),
             Self::Http { .. } => Ok(()),
         }
     }
@@ -89,14 +91,14 @@ impl Anchored {
     ///
     /// # Errors
     /// If a header needs a variable that is not set, or cannot be sent.
-    pub(crate) fn add_to(&self, log: LogOptions) -> Result<LogOptions> {
+    pub fn add_to(&self, log: LogOptions) -> Result<LogOptions> {
         Ok(match self {
             Self::File(file) => log.anchor(FileAnchor::new(file)),
             Self::Command { command } => log.anchor(program(command)),
             Self::Http { http, headers } => {
                 let mut anchor = HttpAnchor::new(http);
                 for (name, value) in headers {
-                    let value = expand(value).map_err(|why| anyhow::anyhow!("`{name}` of an anchor {why}"))?;
+                    let value = expand(value).map_err(|why| Error::Refused(format!("`{name}` of an anchor {why}")))?;
                     anchor = anchor.header(name, &value);
                 }
                 log.anchor(without_fault(anchor)?)
@@ -118,11 +120,12 @@ fn check_file(file: &Path) -> Result<()> {
     }
 }
 
-fn check_program(program: &str) -> Result<()> {
+fn check_program(program: &str, environment: &Environment) -> Result<()> {
     let may_run = |file: &Path| file.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
     let is_found = match program.contains('/') {
         true => may_run(Path::new(program)),
-        false => std::env::var_os("PATH")
+        false => environment
+            .variable("PATH")
             .is_some_and(|path| std::env::split_paths(&path).any(|folder| may_run(&folder.join(program)))),
     };
     if !is_found {
@@ -145,15 +148,15 @@ fn program(command: &[String]) -> CommandAnchor {
 }
 
 /// The files among them: what is kept elsewhere has to be fetched from there to be compared with the log.
-pub fn files(anchors: &[Anchored]) -> Vec<PathBuf> {
+pub fn files(anchors: &[AnchorConfig]) -> Vec<PathBuf> {
     anchors
         .iter()
-        .filter_map(|anchor| if let Anchored::File(file) = anchor { Some(file.clone()) } else { None })
+        .filter_map(|anchor| if let AnchorConfig::File(file) = anchor { Some(file.clone()) } else { None })
         .collect()
 }
 
 /// Without secrets, which arguments, addresses and headers may be.
-impl fmt::Display for Anchored {
+impl fmt::Display for AnchorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(file) => write!(f, "{}", file.display()),
@@ -163,8 +166,8 @@ impl fmt::Display for Anchored {
     }
 }
 
-impl fmt::Debug for Anchored {
+impl fmt::Debug for AnchorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Anchored({self})")
+        write!(f, "AnchorConfig({self})")
     }
 }

@@ -1,0 +1,84 @@
+//! The dialog about the bundle of a project.
+
+use amplifier_agent::Cancel;
+use amplifier_core::PortError;
+use amplifier_host::{BoxFuture, TrustAnswer, TrustPrompt, TrustRequest};
+use amplifier_modules::bundle::Loaded;
+use amplifier_modules::trust::{Pin, Pinned, Verdict, opaque_reason};
+use serde_json::Value;
+
+use super::{Answer, Decision, Screen};
+
+/// Asks the user at a terminal about the bundle of a project.
+pub struct TrustDialog {
+    /// The terminal.
+    pub screen: Screen,
+    /// Stopped with Ctrl-C.
+    pub cancel: Cancel,
+}
+
+impl TrustPrompt for TrustDialog {
+    fn ask<'a>(&'a self, request: TrustRequest<'a>) -> BoxFuture<'a, Result<TrustAnswer, PortError>> {
+        let TrustRequest { bundle, pinned, verdict, timeout } = request;
+        Box::pin(async move {
+            Ok(match decision(bundle, pinned, verdict).ask(&self.screen, timeout).await? {
+                Answer::Yes => TrustAnswer::Trust,
+                Answer::No => TrustAnswer::Refuse,
+                Answer::Stop => {
+                    self.cancel.request();
+                    TrustAnswer::Stop
+                }
+            })
+        })
+    }
+}
+
+/// What a person decides about: every hook, and every file.
+pub fn decision(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Decision {
+    let mut decision = Decision::new("trust needed", "this project brings hooks of its own");
+    decision.about(pinned.bundle.display().to_string());
+    decision.note("whoever wrote the project wrote them; what they run, runs with your rights");
+    if let Verdict::Changed(changes) = verdict {
+        changes.iter().for_each(|change| decision.note(format!("changed since you trusted it: {change}")));
+    }
+    for entry in bundle.hooks.iter().map(|placed| &placed.entry).filter(|entry| entry.enabled != Some(false)) {
+        decision.item("hook", entry.shown_name());
+        entry.settings().iter().for_each(|(key, value)| decision.detail(key, value));
+        let own = [&entry.command, &entry.worker].into_iter().flatten().map(|line| line.all().to_vec());
+        let config = serde_json::to_value(&entry.config).unwrap_or_default();
+        let mut commands: Vec<Vec<String>> = own.collect();
+        find_commands(&config, &mut commands);
+        for why in commands.iter().filter_map(|command| opaque_reason(command)) {
+            decision.detail("!", format!("what this runs cannot be told from looking at it: {why}"));
+        }
+    }
+    for (file, Pin { sha256, mode, leads_to }) in &pinned.files {
+        decision.item("file", file.display().to_string());
+        decision.detail("sha256", sha256.to_string());
+        decision.detail("mode", format!("{mode:o}"));
+        if let Some(leads_to) = leads_to {
+            decision.detail("leads to", leads_to.display().to_string());
+        }
+    }
+    decision.options("Trust", "its hooks run, until one of these files changes", "Not now", "nothing of it runs");
+    decision
+}
+
+/// The commands in the settings of a module, such as the linters of `hooks-linter`.
+fn find_commands(config: &Value, commands: &mut Vec<Vec<String>>) {
+    match config {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(line) if name == "command" => commands.push(vec![line.clone()]),
+                    Value::Array(words) if name == "command" => {
+                        commands.push(words.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+                    }
+                    value => find_commands(value, commands),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| find_commands(value, commands)),
+        _ => {}
+    }
+}

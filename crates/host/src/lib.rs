@@ -1,0 +1,42 @@
+//! Sessions from configuration, for every program that runs or guards an agent on one machine.
+//!
+//! This crate knows neither a terminal nor the arguments of a command. What it has to say goes to [`Notices`], what it has to ask to
+//! [`TrustPrompt`].
+
+pub mod anchors;
+mod audit;
+pub mod bundles;
+mod config;
+mod definitions;
+mod environment;
+mod error;
+pub mod guards;
+mod home;
+mod model;
+mod notices;
+mod policy;
+mod protection;
+mod reload;
+mod rule_store;
+mod session;
+mod trust;
+
+pub use anchors::AnchorConfig;
+pub use audit::{close_log, open_log};
+pub use bundles::{Bundles, PROJECT_BUNDLE, Project, ProjectTrust, project_bundle};
+pub use config::{Approvals, Config, Overrides, Setting, Source, audit_word};
+pub use definitions::Definitions;
+pub use environment::Environment;
+pub use error::{Error, Result, UsageError, reasons, usage};
+pub use guards::DenyAllApprovals;
+pub use home::{Home, make_private};
+pub use model::{ModelChoice, NO_MODEL};
+pub use notices::{Notice, Notices};
+pub use policy::{Policy, PolicyBuilder};
+pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel, SandboxSettings};
+pub use reload::{BundleReloader, ReloadResult, ReloadStatus};
+pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, RuleList, UnreadableFile, named, stored};
+pub use session::{SessionBuilder, SessionParts, tool_names};
+pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, record as record_trust, settle as settle_trust};
+
+pub use futures::future::BoxFuture;

@@ -1,0 +1,120 @@
+//! The model of a session.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use amplifier_agent::provider::{Kind, Provider, Remote, RemoteOptions, Script, Scripted};
+
+use crate::environment::Environment;
+use crate::error::usage;
+use crate::error::{Error, Result, bail};
+
+/// The model of a session.
+#[derive(Clone, PartialEq)]
+pub enum ModelChoice {
+    /// A model behind a network.
+    Remote {
+        /// Whose.
+        kind: Kind,
+        /// Which.
+        model: String,
+        /// Where, if not at the usual place.
+        base_url: Option<String>,
+        /// The key, if there is one.
+        key: Option<String>,
+    },
+    /// A file.
+    Script(PathBuf),
+    /// Nobody: nothing is configured.
+    Nobody,
+}
+
+/// Without the key.
+impl fmt::Debug for ModelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Remote { kind, model, base_url, key } => {
+                let key = key.as_ref().map(|_| "[key]");
+                write!(f, "Remote {{ kind: {kind}, model: {model:?}, base_url: {base_url:?}, key: {key:?} }}")
+            }
+            Self::Script(file) => f.debug_tuple("Script").field(file).finish(),
+            Self::Nobody => f.write_str("Nobody"),
+        }
+    }
+}
+
+impl ModelChoice {
+    /// Chooses a model; an empty text stands for no choice. Without a provider, the first whose key is in the environment is used.
+    ///
+    /// # Errors
+    /// If the provider is unknown, or `scripted` has no script.
+    pub fn find(
+        provider: &str,
+        model: &str,
+        base_url: &str,
+        script: PathBuf,
+        environment: &Environment,
+    ) -> Result<Self> {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let key_of = |kind: Kind| environment.variable(kind.key_variable())?.to_str().map(str::to_owned);
+        let has_script = !script.as_os_str().is_empty();
+        match provider {
+            "scripted" if !has_script => {
+                return Err(usage("the provider `scripted` needs a file to play: --script FILE"));
+            }
+            "scripted" | "" if has_script => return Ok(Self::Script(script)),
+            _ => {}
+        }
+        let kind = match provider {
+            // A key says whom to ask.
+            "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini].into_iter().find(|kind| key_of(*kind).is_some()),
+            word => Some(word.parse::<Kind>().map_err(|_| {
+                usage(format!(
+                    "there is no provider `{word}`; there are `anthropic`, `openai`, `gemini` and `scripted`"
+                ))
+            })?),
+        };
+        let Some(kind) = kind else { return Ok(Self::Nobody) };
+        let default_model = match kind {
+            Kind::Anthropic => "claude-sonnet-4-5",
+            Kind::OpenAi => "gpt-5",
+            Kind::Gemini => "gemini-2.5-pro",
+        };
+        let model = some(model).unwrap_or_else(|| default_model.to_owned());
+        Ok(Self::Remote { kind, model, base_url: some(base_url), key: key_of(kind) })
+    }
+
+    /// Connects to the model, or loads the script.
+    ///
+    /// # Errors
+    /// If no model is configured, its key is missing, or the script cannot be read.
+    pub fn provider(self) -> Result<Arc<dyn Provider>> {
+        match self {
+            Self::Nobody => bail!("{NO_MODEL}"),
+            Self::Script(file) => Ok(Arc::new(Scripted::new(Script::load(&file).map_err(Error::other)?))),
+            Self::Remote { kind, model, base_url, key } => {
+                if key.is_none() && base_url.is_none() {
+                    bail!("the provider `{kind}` needs a key: please set {}", kind.key_variable());
+                }
+                let options = RemoteOptions { key, base_url, ..RemoteOptions::new(kind, model) };
+                Ok(Arc::new(Remote::new(options).map_err(Error::other)?))
+            }
+        }
+    }
+}
+
+/// The error if no model is configured, for a user of the command.
+pub const NO_MODEL: &str = "\
+no model is configured
+
+  To see what this is about, without a key and without a network:
+      amplifier demo
+
+  To work with a model, set the key of its maker:
+      export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, or GEMINI_API_KEY
+
+  Or use a model on this machine (Ollama, vLLM, llama.cpp):
+      amplifier run --provider openai --base-url http://localhost:11434/v1/ --model llama3.2 \"…\"
+
+  `amplifier doctor` says what is configured and what is missing";

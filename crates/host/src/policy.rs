@@ -1,0 +1,270 @@
+//! The policy of one workspace: bundles, trust, reload, approval rules, protection and the audit log.
+
+use std::sync::Arc;
+
+use amplifier_agent::tool::Workspace;
+use amplifier_audit::Log;
+use amplifier_core::{ApprovalSystem, Coordinator, CoordinatorBuilder, HookRegistry, Level, SessionConfig};
+use amplifier_modules::bundle::Levels;
+
+use crate::audit::{close_log, open_log};
+use crate::bundles::{self, Bundles};
+use crate::config::{Approvals, Config};
+use crate::error::{Context, Result};
+use crate::guards::{self, DenyAllApprovals};
+use crate::home::Home;
+use crate::notices::Notices;
+use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
+use crate::reload::{BundleReloader, ReloadResult};
+use crate::rule_store::ApprovalRuleFiles;
+use crate::trust::{self, TrustPrompt};
+
+/// The active policy of one workspace. It needs no agent, and one process can have several.
+///
+/// ```no_run
+/// use amplifier_core::{Map, TOOL_PRE, ToolPre};
+/// use amplifier_host::{Config, DenyAllApprovals, Environment, Home, Overrides, Policy};
+///
+/// # async fn example() -> amplifier_host::Result<()> {
+/// let home = Home::find(Environment::from_process())?;
+/// let config = Config::load(&Overrides { workspace: Some("/work/project".into()), ..Overrides::default() }, &home)?;
+/// let policy = Policy::builder(&config, &home).load().await?;
+/// let coordinator = policy.coordinator("session-1", DenyAllApprovals).build();
+/// let verdict = coordinator.emit(TOOL_PRE, ToolPre::new("Read", Map::new())).await;
+/// assert!(verdict.is_proceed());
+/// # Ok(()) }
+/// ```
+pub struct Policy {
+    config: Config,
+    home: Home,
+    levels: Levels,
+    hooks: HookRegistry,
+    log: Log,
+    rules: ApprovalRuleFiles,
+    limits: SessionConfig,
+    workspace: Workspace,
+    sandbox: ActiveSandbox,
+    reloader: BundleReloader,
+    notices: Notices,
+}
+
+/// Loads a [`Policy`].
+#[must_use = "call `load` to load the policy"]
+pub struct PolicyBuilder {
+    config: Config,
+    home: Home,
+    bundles: Option<Bundles>,
+    hooks: HookRegistry,
+    notices: Notices,
+    prompt: Option<Arc<dyn TrustPrompt>>,
+}
+
+impl PolicyBuilder {
+    /// Uses these bundles, which were found for the same configuration.
+    pub fn bundles(mut self, bundles: Bundles) -> Self {
+        self.bundles = Some(bundles);
+        self
+    }
+
+    /// Registers hooks there, beside those that are there already.
+    pub fn hooks(mut self, hooks: HookRegistry) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Sends messages for the user there.
+    pub fn notices(mut self, notices: Notices) -> Self {
+        self.notices = notices;
+        self
+    }
+
+    /// Asks there about a project's bundle that is not trusted. Without a prompt, such a bundle is not used.
+    pub fn trust_prompt(mut self, prompt: Arc<dyn TrustPrompt>) -> Self {
+        self.prompt = Some(prompt);
+        self
+    }
+
+    /// Loads the policy: finds the bundles, opens the log, decides about trust, protects what governs the session, and registers the hooks.
+    ///
+    /// # Errors
+    /// If a part of the configuration cannot be used. Nothing is registered then.
+    pub async fn load(mut self) -> Result<Policy> {
+        let mut bundles = match self.bundles.take() {
+            Some(bundles) => bundles,
+            None => Bundles::find(&self.config, &self.home)?,
+        };
+        let workspace = Workspace::new(&self.config.workspace)
+            .with_context(|| format!("the workspace `{}` cannot be used", self.config.workspace.display()))?;
+        let log = self.log(&mut bundles).await?;
+        let levels = bundles.levels();
+        let config = self.config.under(&levels);
+        let rules = ApprovalRuleFiles::at(&self.home, &config.workspace)?;
+        let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
+        let workspace = protection.of_files(workspace).sandboxed(sandbox.sandbox.clone());
+        let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
+        let (store, notices) = (self.home.sessions(), self.notices.clone());
+        let host = host.name_session(move |id, name| {
+            // A session whose name cannot be kept is a session all the same.
+            if let Err(error) = store.name(id, name) {
+                notices.note(format!("the name of the session is not kept: {error}"));
+            }
+        });
+        let reloader = BundleReloader::start(&bundles, &config, &self.home, &self.hooks, host, &log, &protection)?;
+        // Landlock knows files by their folders, so a second name of a file elsewhere leads around it.
+        if sandbox.level != SandboxLevel::Namespaces {
+            guards::protect(&self.hooks, workspace.clone(), self.home.environment().home());
+        }
+        let limits = limits(&levels);
+        let Self { home, hooks, notices, .. } = self;
+        Ok(Policy { config, home, levels, hooks, log, rules, limits, workspace, sandbox, reloader, notices })
+    }
+
+    /// Opens the audit log, and decides whether the project's bundle is used, which is recorded there.
+    async fn log(&self, bundles: &mut Bundles) -> Result<Log> {
+        let before = self.config.under(&bundles.levels());
+        let log = open_log(&before, &self.home)?;
+        if let Some(what) = log.status().breach {
+            let hint = "`amplifier audit verify` says what can still be believed";
+            let text = format!("it was tampered with, or its disk is broken: {what}; {hint}");
+            self.notices.message(Level::Error, "audit log", text);
+        }
+        let Some(project) = &mut bundles.project else { return Ok(log) };
+        let prompt = self.prompt.as_deref().filter(|_| before.approvals != Approvals::Deny);
+        let prompt = prompt.map(|prompt| (prompt, before.approval_timeout));
+        trust::settle(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
+        let after = self.config.under(&bundles.levels());
+        if after.audit == before.audit {
+            return Ok(log);
+        }
+        // A project that was trusted just now may want the record kept more safely.
+        log.close().context("the audit log")?;
+        open_log(&after, &self.home)
+    }
+
+    fn protection(
+        &self,
+        config: &Config,
+        workspace: &Workspace,
+        levels: &Levels,
+    ) -> Result<(ProtectionPlan, ActiveSandbox)> {
+        let protection = ProtectionPlan::new(config, &self.home, workspace.root(), levels)?;
+        let sandbox = ActiveSandbox::find(config.is_confined, &protection, self.home.environment());
+        // For the first command, while the session starts.
+        sandbox.sandbox.prepare();
+        if let Some(warning) = sandbox.level.warning() {
+            self.notices.note(warning);
+        }
+        if sandbox.level.is_sandbox() {
+            protection.link_warnings().iter().for_each(|warning| self.notices.note(warning));
+        }
+        Ok((protection, sandbox))
+    }
+}
+
+/// Returns the limits of a session that is built from configuration: strict, and with what bundles say.
+fn limits(levels: &Levels) -> SessionConfig {
+    let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
+    levels.apply(&mut limits);
+    limits
+}
+
+impl Policy {
+    /// Begins with a configuration, without what bundles say.
+    pub fn builder(config: &Config, home: &Home) -> PolicyBuilder {
+        PolicyBuilder {
+            config: config.clone(),
+            home: home.clone(),
+            bundles: None,
+            hooks: HookRegistry::new(),
+            notices: Notices::none(),
+            prompt: None,
+        }
+    }
+
+    /// Begins a coordinator with the hooks, rules, limits and log of the policy. If the approval mode is `deny`, every request is denied instead of sent to
+    /// `approvals`.
+    pub fn coordinator(&self, session: &str, approvals: impl ApprovalSystem) -> CoordinatorBuilder {
+        let coordinator = Coordinator::builder(self.hooks.clone())
+            .session_id(session)
+            .approval_rules(self.rules.clone())
+            .audit(self.log.clone())
+            .config(self.limits.clone());
+        match self.config.approvals {
+            Approvals::Deny => coordinator.approvals(DenyAllApprovals),
+            Approvals::Ask | Approvals::Server => coordinator.approvals(approvals),
+        }
+    }
+
+    /// Registers the hook `confirm`, which requests approval before a tool changes anything.
+    pub fn confirm_changes(&self) {
+        guards::register(&self.hooks, self.config.approval_timeout, self.workspace.clone());
+    }
+
+    /// Reads the bundles again, and takes over what has changed. It blocks for as long as small files take.
+    pub fn reload(&self) -> ReloadResult {
+        self.reloader.reload()
+    }
+
+    /// Returns a handle that reloads.
+    pub fn reloader(&self) -> BundleReloader {
+        self.reloader.clone()
+    }
+
+    /// Returns the configuration, with what bundles say.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the folders of this machine's user.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Returns the bundles as they were when the policy was loaded.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// Returns the registered hooks.
+    pub fn hooks(&self) -> &HookRegistry {
+        &self.hooks
+    }
+
+    /// Returns the audit log.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Returns the approval rules, which are read at each request.
+    pub fn rules(&self) -> &ApprovalRuleFiles {
+        &self.rules
+    }
+
+    /// Returns the limits of sessions.
+    pub fn limits(&self) -> &SessionConfig {
+        &self.limits
+    }
+
+    /// Returns the workspace, with its protected paths and its sandbox.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Returns the sandbox of programs.
+    pub fn sandbox(&self) -> &ActiveSandbox {
+        &self.sandbox
+    }
+
+    /// Returns the receiver of messages for the user.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    /// Closes the audit log.
+    ///
+    /// # Errors
+    /// If a record could not be kept.
+    pub fn close(self) -> Result<()> {
+        close_log(self.log, &self.notices)
+    }
+}

@@ -1,0 +1,43 @@
+//! Protected paths, and the sandbox that keeps programs from them.
+
+mod folders;
+mod lists;
+mod plan;
+mod sandbox;
+mod settings;
+
+pub use plan::{ProtectedPaths, ProtectionPlan};
+pub use sandbox::{ActiveSandbox, SandboxLevel};
+pub use settings::SandboxSettings;
+
+use amplifier_modules::SandboxRequest;
+use amplifier_process::sandbox::{Policy, Sandbox};
+
+/// The reason why a program without a launcher has no sandbox.
+const NO_LAUNCHER: &str = "sandboxing is not available in this program";
+
+/// The sandbox of a hook: that of the agent's commands, or another if the bundle wants a stricter one.
+///
+/// # Errors
+/// In words, if this system cannot do it.
+pub(crate) fn for_hook(
+    hook: &SandboxRequest<'_>,
+    protection: &ProtectionPlan,
+    active: &ActiveSandbox,
+) -> Result<Sandbox, String> {
+    let mut base = protection.policy();
+    let Some(confine) = hook.confine else {
+        let writes_to_protected = base.read_only.iter().any(|place| hook.outputs.contains(place));
+        if !active.level.is_sandbox() || !writes_to_protected {
+            return Ok(active.sandbox.clone());
+        }
+        base.read_only.retain(|place| !hook.outputs.contains(place));
+        return Ok(base.strongest_launcher(&active.launcher).sandbox);
+    };
+    if active.launcher.is_empty() {
+        return Err(active.level.reason().unwrap_or(NO_LAUNCHER).to_owned());
+    }
+    let policy = confine.policy(protection.workspace(), &base.hidden);
+    let policy = policy.map(|policy| Policy { read_only: base.read_only, ..policy });
+    policy.and_then(|policy| policy.launcher(&active.launcher)).map_err(|error| error.to_string())
+}

@@ -1,0 +1,146 @@
+//! Bundles that are reloaded while a session runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use amplifier_audit::Log;
+use amplifier_core::HookRegistry;
+use amplifier_modules::Host;
+use amplifier_modules::bundle::{BundleError, Following, Levels, Live, Loaded, Looked};
+use amplifier_modules::trust::Pinned;
+use serde_json::json;
+
+use crate::bundles::{Bundles, Project, ProjectTrust};
+use crate::config::Config;
+use crate::error::Result;
+use crate::home::Home;
+use crate::protection::ProtectionPlan;
+
+/// The registered bundles of a session. Cheap to clone; clones share state.
+#[derive(Clone, Debug)]
+pub struct BundleReloader {
+    following: Following,
+    config: Config,
+    home: Home,
+}
+
+/// The result of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReloadResult {
+    /// The outcome.
+    pub status: ReloadStatus,
+    /// The text for the user of the session, if something has changed.
+    pub news: Option<String>,
+    /// The problem, or what to do about it.
+    pub message: Option<String>,
+}
+
+/// The outcome of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadStatus {
+    /// The files are as they were.
+    Unchanged,
+    /// The hooks of the new version are active.
+    Changed,
+    /// The new version has a mistake; the old one stays active.
+    Refused,
+    /// The project's bundle is not the one that the user has trusted.
+    NotTrusted,
+}
+
+impl BundleReloader {
+    /// Registers the hooks of the bundles that may be used, and picks up changes when a turn begins and before each call to the model. A change of the
+    /// project's bundle counts when the user has trusted it. Every new version is recorded.
+    ///
+    /// # Errors
+    /// If a hook cannot be made.
+    pub(crate) fn start(
+        bundles: &Bundles,
+        config: &Config,
+        home: &Home,
+        hooks: &HookRegistry,
+        host: Host,
+        log: &Log,
+        protection: &ProtectionPlan,
+    ) -> Result<Self> {
+        let (config, home, log) = (config.clone(), home.clone(), log.clone());
+        let source = BundleSource {
+            config: config.clone(),
+            home: home.clone(),
+            protection: protection.clone(),
+            project: bundles.trusted_project(),
+            has_user: AtomicBool::new(bundles.has_user()),
+        };
+        let live = Live::start(&bundles.levels(), hooks, host, move || source.load())?.expecting(home.user_bundle());
+        let following = live.follow(move |levels| {
+            let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
+            // The hooks tell the user what has changed; a missing record is told by the log's own failure.
+            _ = log.policy_change(&json!({ "bundles": files }));
+        });
+        Ok(Self { following, config, home })
+    }
+
+    /// Reads the files now, and takes over what has changed. It blocks for as long as small files take.
+    pub fn reload(&self) -> ReloadResult {
+        let looked = self.following.look();
+        let news = looked.news().map(|(_, text)| text);
+        let project = Bundles::find(&self.config, &self.home).ok().and_then(|bundles| bundles.project);
+        let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
+        let not_used = |project: &Project| match project.state {
+            ProjectTrust::Untrusted(..) => ReloadStatus::NotTrusted,
+            ProjectTrust::Trusted(..) | ProjectTrust::Unusable(_) => ReloadStatus::Refused,
+        };
+        let (status, message) = match (looked, unused) {
+            (Looked::Changed(levels), _) => (ReloadStatus::Changed, levels.withheld().map(ToString::to_string)),
+            (Looked::Refused(error), Some(project)) => (not_used(&project), Some(error.to_string())),
+            (Looked::Refused(error), None) => (ReloadStatus::Refused, Some(error.to_string())),
+            (Looked::Unchanged, Some(project)) => (not_used(&project), project.warning()),
+            (Looked::Unchanged, None) => (ReloadStatus::Unchanged, None),
+        };
+        ReloadResult { status, news, message }
+    }
+}
+
+/// The files that a session reads its bundles from again.
+struct BundleSource {
+    config: Config,
+    home: Home,
+    protection: ProtectionPlan,
+    /// The project's bundle as it was when the session began, if it was trusted.
+    project: Option<(PathBuf, Loaded, Pinned)>,
+    /// `true` since the user's bundle was there.
+    has_user: AtomicBool,
+}
+
+impl BundleSource {
+    fn load(&self) -> Result<Levels, BundleError> {
+        let mut bundles = Bundles::find(&self.config, &self.home)?;
+        // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
+        if self.has_user.load(Ordering::Relaxed) && !bundles.has_user() {
+            return Err(missing(&self.home.user_bundle()));
+        }
+        let withheld = self.withhold(&mut bundles);
+        let levels = bundles.levels().withholding(withheld);
+        self.protection.check(&levels)?;
+        self.has_user.store(bundles.has_user(), Ordering::Relaxed);
+        Ok(levels)
+    }
+
+    /// Puts the project's bundle of before in the place of one that is not trusted, and returns the problem with that: changes of the user count,
+    /// whatever became of the project's.
+    fn withhold(&self, bundles: &mut Bundles) -> Option<BundleError> {
+        let (file, bundle, pinned) = self.project.as_ref()?;
+        let problem = match &bundles.project {
+            Some(Project { state: ProjectTrust::Trusted(..), .. }) => return None,
+            Some(project) => BundleError::whole(file, project.why_not().unwrap_or_default()),
+            None => missing(file),
+        };
+        let state = ProjectTrust::Trusted(bundle.clone(), pinned.clone());
+        bundles.project = Some(Project { file: file.clone(), state });
+        Some(problem)
+    }
+}
+
+fn missing(file: &Path) -> BundleError {
+    BundleError::whole(file, "it is gone; to do without it, start a new session")
+}

@@ -1,0 +1,393 @@
+//! Standing answers in files: the person's, and those for the projects that the person works in.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use amplifier_audit::Log;
+use amplifier_core::{Actor, ApprovalRule, ApprovalRuleSource, ApprovalRules, PortError, RuleScope, ToolDefinition};
+use amplifier_process::files::{read_regular, read_regular_text};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
+
+use crate::definitions::Definitions;
+use crate::error::reasons;
+use crate::error::{Context, Result, bail};
+use crate::home::{Home, make_private};
+
+/// The name of the file with the answers of a project.
+const FILE: &str = "approvals.json";
+/// The name of the file that says which project it is.
+const PATH: &str = "path";
+
+/// The largest file of rules, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// What holds in a folder: the person's answers, and those for the project.
+#[derive(Clone, Debug)]
+pub struct ApprovalRuleFiles {
+    home: Home,
+    project: PathBuf,
+    /// What stood in the files at first.
+    first: ApprovalRules,
+}
+
+impl ApprovalRuleFiles {
+    /// Those that hold in this folder, by the path that it has now.
+    ///
+    /// # Errors
+    /// If they cannot be read, or there is no such folder.
+    pub fn at(home: &Home, workspace: &Path) -> Result<Self> {
+        let project = workspace.canonicalize().with_context(|| format!("the folder `{}`", workspace.display()))?;
+        let mut rules = Self { home: home.clone(), project, first: ApprovalRules::default() };
+        rules.first = rules.read()?;
+        Ok(rules)
+    }
+
+    /// What stands in the files now.
+    fn read(&self) -> Result<ApprovalRules> {
+        let person = answers(&self.home.approval_rules())?;
+        let folder = folder_of(&self.home, &self.project);
+        if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Ok(person);
+        }
+        check_path(&folder, &self.project)?;
+        Ok(person.and(answers(&folder.join(FILE))?))
+    }
+}
+
+impl ApprovalRuleSource for ApprovalRuleFiles {
+    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+        let rules = self.clone();
+        // A file that cannot be read may hold a no.
+        aside(move || rules.read()).await
+    }
+
+    fn read_before(&self) -> ApprovalRules {
+        self.first.clone()
+    }
+
+    async fn covers_definition(&self, tool: &ToolDefinition) -> Result<bool, PortError> {
+        let (definitions, tool) = (Definitions::new(&self.home), tool.clone());
+        aside(move || definitions.covers(&tool)).await
+    }
+
+    async fn accept_definition(&self, tool: &ToolDefinition) -> Result<(), PortError> {
+        let (definitions, tool) = (Definitions::new(&self.home), tool.clone());
+        aside(move || definitions.accept(&tool)).await
+    }
+}
+
+/// Reads or writes files without holding up the others on the thread, as far as there is a runtime.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T, PortError> {
+    let done = match Handle::try_current() {
+        Ok(runtime) => runtime.spawn_blocking(work).await?,
+        Err(_) => work(),
+    };
+    Ok(done.map_err(|error| reasons(&error))?)
+}
+
+/// The answers in one file.
+#[derive(Debug)]
+pub struct RuleFile {
+    /// The file.
+    pub file: PathBuf,
+    /// The project; none for the person's own.
+    pub project: Option<PathBuf>,
+    /// Each rule, as `HOOK:PATTERN`, with `allow` or `deny`, in the order of the file.
+    pub rules: Vec<(String, String)>,
+}
+
+impl RuleFile {
+    /// Every file by its name, the person's first, with what stands in it, or why it cannot be read.
+    pub fn each(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
+        let person = home.approval_rules();
+        let mut all = vec![(person.clone(), Self::read(person, None))];
+        let folder = home.projects();
+        let unreadable = |error: std::io::Error| (folder.clone(), Err(error.into()));
+        match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => all.push(unreadable(error)),
+            Ok(entries) => {
+                for entry in entries {
+                    match entry {
+                        // Nothing else is looked into when a session asks what holds.
+                        Ok(entry) if is_folder_name(&entry.file_name()) => {
+                            let file = entry.path().join(FILE);
+                            all.push((file, Self::in_folder(&entry.path())));
+                        }
+                        Ok(_) => {}
+                        Err(error) => all.push(unreadable(error)),
+                    }
+                }
+            }
+        }
+        let project = |read: &(PathBuf, Result<Self>)| read.1.as_ref().ok().and_then(|file| file.project.clone());
+        all[1..].sort_by_cached_key(|read| (project(read), read.0.clone()));
+        all
+    }
+
+    /// The answers of the project that a folder is for.
+    fn in_folder(folder: &Path) -> Result<Self> {
+        let path = folder.join(PATH);
+        let project = read_regular(&path, LARGEST).with_context(|| named(&path))?;
+        let project = PathBuf::from(OsStr::from_bytes(&project));
+        check_path(folder, &project)?;
+        Self::read(folder.join(FILE), Some(project))
+    }
+
+    fn read(file: PathBuf, project: Option<PathBuf>) -> Result<Self> {
+        let Some(text) = read_if_there(&file)? else { return Ok(Self { file, project, rules: Vec::new() }) };
+        ApprovalRules::from_json(&text)?;
+        let Entries(rules) = serde_json::from_str(&text)?;
+        Ok(Self { file, project, rules })
+    }
+
+    /// Writes it, whole or not at all: a file that is cut off could no longer be read, and then nothing would run.
+    fn write(&self) -> Result<()> {
+        // Where a link leads to, so that the link stays.
+        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let folder = file.parent().context("the configuration has no folder")?;
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(serde_json::to_string_pretty(&Entries(self.rules.clone()))?.as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(&file)?;
+        Ok(())
+    }
+}
+
+/// The rules in all files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleList {
+    /// Those of the files that can be read.
+    pub rules: Vec<ApprovalRule>,
+    /// The files that cannot be read, which may hold others.
+    pub unreadable: Vec<UnreadableFile>,
+}
+
+/// A rule file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableFile {
+    /// Its path.
+    pub file: PathBuf,
+    /// The cause.
+    pub reason: String,
+}
+
+/// The standing answers in files, to be changed. Every change is recorded before it counts.
+pub struct ApprovalRuleStore {
+    home: Home,
+    log: Log,
+}
+
+impl ApprovalRuleStore {
+    /// Those of a person.
+    pub fn new(home: Home, log: Log) -> Self {
+        Self { home, log }
+    }
+
+    /// Returns the rules of every file: the user's, and those of every project; and the files that cannot be read.
+    pub fn list(&self) -> RuleList {
+        let mut all = RuleList::default();
+        for (file, read) in RuleFile::each(&self.home) {
+            match read {
+                Ok(RuleFile { project, rules, .. }) => {
+                    let rules = rules.iter();
+                    all.rules.extend(rules.filter_map(|(rule, decision)| stored(project.as_deref(), rule, decision)));
+                }
+                Err(error) => all.unreadable.push(UnreadableFile { file, reason: reasons(&error) }),
+            }
+        }
+        all
+    }
+
+    /// Takes a rule back. False if there is none.
+    ///
+    /// # Errors
+    /// If that cannot be recorded or written.
+    pub fn revoke(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool> {
+        self.change(rule, Some(by), "revoked", |file, entry| {
+            let before = file.rules.len();
+            // The others stay in the order that the person gave them.
+            file.rules.retain(|known| known != entry);
+            file.rules.len() < before
+        })
+    }
+
+    /// Adds a rule. False if the rule is there already.
+    ///
+    /// # Errors
+    /// If that cannot be recorded or written.
+    pub fn add(&self, rule: &ApprovalRule) -> Result<bool> {
+        self.change(rule, rule.by.as_ref(), "added", |file, entry| {
+            let is_new = !file.rules.contains(entry);
+            if is_new {
+                file.rules.push(entry.clone());
+            }
+            is_new
+        })
+    }
+
+    /// Changes a file, while nobody else does. False if there is nothing to change.
+    fn change(
+        &self,
+        rule: &ApprovalRule,
+        by: Option<&Actor>,
+        word: &str,
+        change: impl FnOnce(&mut RuleFile, &(String, String)) -> bool,
+    ) -> Result<bool> {
+        let _lock = self.lock()?;
+        let project = &rule.project;
+        let name = match project {
+            None => self.home.approval_rules(),
+            Some(project) => self.of_project(Path::new(project))?,
+        };
+        let project_path = project.as_ref().map(PathBuf::from);
+        let mut file = RuleFile::read(name.clone(), project_path).with_context(|| named(&name))?;
+        let entry = (rule.written(), rule.decision.to_string());
+        if !change(&mut file, &entry) {
+            return Ok(false);
+        }
+        let (rule, decision) = &entry;
+        self.record(&json!({
+            "approval_rule": { "rule": rule, "decision": decision, "project": project, "change": word, "by": by },
+        }))?;
+        file.write().with_context(|| named(&name))?;
+        Ok(true)
+    }
+
+    /// The file of a project, whose folder is made if it is missing.
+    fn of_project(&self, project: &Path) -> Result<PathBuf> {
+        let project = project.canonicalize().with_context(|| format!("the folder `{}`", project.display()))?;
+        if !project.is_dir() {
+            bail!("`{}` is no folder", project.display());
+        }
+        let folder = folder_of(&self.home, &project);
+        make_private(&folder)?;
+        let path = folder.join(PATH);
+        if !path.exists() {
+            let mut new = tempfile::NamedTempFile::new_in(&folder)?;
+            new.write_all(project.as_os_str().as_bytes())?;
+            new.as_file().sync_all()?;
+            new.persist(&path)?;
+        }
+        check_path(&folder, &project)?;
+        Ok(folder.join(FILE))
+    }
+
+    fn lock(&self) -> Result<File> {
+        let folder = self.home.approval_rules();
+        let folder = folder.parent().context("the configuration has no folder")?;
+        make_private(folder)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(folder.join(".approvals.lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    /// Records a change that is kept nowhere else.
+    ///
+    /// # Errors
+    /// If it cannot be recorded.
+    pub fn record(&self, change: &Value) -> Result<()> {
+        let receipt = self.log.policy_change(change).context("the audit log")?;
+        self.log.flush_blocking(receipt).context("the audit log")
+    }
+}
+
+/// A rule as it stands in a file.
+pub fn stored(project: Option<&Path>, rule: &str, decision: &str) -> Option<ApprovalRule> {
+    let (hook, pattern) = rule.split_once(':')?;
+    let project = project.map(|project| project.to_string_lossy().into_owned());
+    let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
+    Some(ApprovalRule { scope, project, ..ApprovalRule::new(hook, pattern, decision.parse().ok()?) })
+}
+
+/// The folder with the answers for a project.
+fn folder_of(home: &Home, project: &Path) -> PathBuf {
+    let digest = Sha256::digest(project.as_os_str().as_bytes());
+    let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    home.projects().join(name)
+}
+
+/// Whether a folder of that name can be one of a project.
+fn is_folder_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.len() == 32 && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Fails unless the answers in a folder are for that project.
+fn check_path(folder: &Path, project: &Path) -> Result<()> {
+    let path = folder.join(PATH);
+    let said = read_regular(&path, LARGEST).with_context(|| named(&path))?;
+    let is_place = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
+    if said != project.as_os_str().as_bytes() || !is_place {
+        bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
+    }
+    Ok(())
+}
+
+/// The answers in a file. Only one that is not there holds none: one that cannot be read may hold a no.
+fn answers(file: &Path) -> Result<ApprovalRules> {
+    let text = read_if_there(file).with_context(|| named(file))?;
+    text.map_or_else(
+        || Ok(ApprovalRules::default()),
+        |text| ApprovalRules::from_json(&text).with_context(|| named(file)),
+    )
+}
+
+fn read_if_there(file: &Path) -> std::io::Result<Option<String>> {
+    match read_regular_text(file, LARGEST) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The file as it is called in a text.
+pub fn named(file: &Path) -> String {
+    format!("`{}`", file.display())
+}
+
+/// The rules as they stand in a file: one that stands twice, once with each answer, counts as both.
+struct Entries(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of rules")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    rules.push(entry);
+                }
+                Ok(Entries(rules))
+            }
+        }
+
+        deserializer.deserialize_map(All)
+    }
+}
+
+impl Serialize for Entries {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(rule, decision)| (rule, decision)))
+    }
+}

@@ -1,0 +1,178 @@
+//! A session with an agent, on top of a policy.
+
+use std::sync::Arc;
+
+use amplifier_agent::provider::Provider;
+use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
+use amplifier_agent::{Cancel, Session};
+use amplifier_core::{ApprovalSystem, HookRegistry};
+use amplifier_modules::bundle::McpServer as McpProgram;
+use serde_json::json;
+
+use crate::bundles::Bundles;
+use crate::config::{Approvals, Config, audit_word};
+use crate::definitions::Definitions;
+use crate::error::{Error, Result};
+use crate::guards::DenyAllApprovals;
+use crate::home::Home;
+use crate::notices::Notices;
+use crate::policy::Policy;
+use crate::trust::TrustPrompt;
+
+/// The system prompt unless another is configured.
+const SYSTEM: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
+What a hook tells you counts as much as what the person tells you: correct what it points out. If something is denied, do not try to get \
+around it; say so, and go on with what is allowed.";
+
+/// The tool with which an agent delegates: it is part of every session.
+const TASK: &str = "Task";
+
+/// Builds a session from configuration, in phases: model, policy (bundles, log, trust, protection), tools, session.
+#[must_use = "call `build` to build the session"]
+pub struct SessionBuilder<'a> {
+    config: &'a Config,
+    home: &'a Home,
+    hooks: HookRegistry,
+    notices: Notices,
+    prompt: Option<Arc<dyn TrustPrompt>>,
+    cancel: Cancel,
+    is_in_server: bool,
+}
+
+/// A session that can be started, and what has to live as long as it. The caller adds its display and its approval system.
+pub struct SessionParts {
+    /// The session, to be started.
+    pub builder: amplifier_agent::SessionBuilder,
+    /// The policy around it.
+    pub policy: Policy,
+    /// MCP servers. They end when this is dropped.
+    pub servers: Vec<McpServer>,
+    /// `true` if a server is to see the session.
+    pub is_served: bool,
+}
+
+impl<'a> SessionBuilder<'a> {
+    /// Begins with a configuration, without what bundles say.
+    pub fn new(config: &'a Config, home: &'a Home) -> Self {
+        let (hooks, notices) = (HookRegistry::new(), Notices::none());
+        Self { config, home, hooks, notices, prompt: None, cancel: Cancel::default(), is_in_server: false }
+    }
+
+    /// Registers hooks there, beside those that are there already.
+    pub fn hooks(mut self, hooks: HookRegistry) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Sends messages for the user there.
+    pub fn notices(mut self, notices: Notices) -> Self {
+        self.notices = notices;
+        self
+    }
+
+    /// Asks there about a project's bundle that is not trusted.
+    pub fn trust_prompt(mut self, prompt: Option<Arc<dyn TrustPrompt>>) -> Self {
+        self.prompt = prompt;
+        self
+    }
+
+    /// Stops turns with this.
+    pub fn cancel(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    /// Has the session seen by the server that it runs in, whatever is configured.
+    pub fn in_server(mut self, is_in_server: bool) -> Self {
+        self.is_in_server = is_in_server;
+        self
+    }
+
+    /// Builds the session.
+    ///
+    /// # Errors
+    /// If a part of the configuration cannot be used.
+    pub async fn build(self) -> Result<SessionParts> {
+        let bundles = Bundles::find(self.config, self.home)?;
+        let provider = self.config.model(&bundles.levels(), self.home.environment())?.provider()?;
+        let policy = Policy::builder(self.config, self.home)
+            .bundles(bundles)
+            .hooks(self.hooks.clone())
+            .notices(self.notices.clone());
+        let policy = match self.prompt.clone() {
+            Some(prompt) => policy.trust_prompt(prompt),
+            None => policy,
+        };
+        let policy = policy.load().await?;
+        let (tools, servers) = tools(&policy).await?;
+        policy.confirm_changes();
+        Ok(self.session(policy, provider, tools, servers))
+    }
+
+    fn session(
+        self,
+        policy: Policy,
+        provider: Arc<dyn Provider>,
+        tools: Vec<Arc<dyn Tool>>,
+        servers: Vec<McpServer>,
+    ) -> SessionParts {
+        let config = policy.config();
+        let is_served = self.is_in_server || config.approvals == Approvals::Server;
+        let plan = json!({
+            "workspace": config.workspace.to_string_lossy(),
+            "approvals": config.approvals.as_str(),
+            "served": is_served,
+            "sandbox": policy.sandbox().level.as_str(),
+            "audit": audit_word(config.audit),
+            "mcp": config.mcp.keys().collect::<Vec<_>>(),
+        });
+        let builder = Session::builder(provider)
+            .hooks(policy.hooks().clone())
+            .tools(tools)
+            .system(config.system.as_deref().unwrap_or(SYSTEM))
+            .approval_rules(policy.rules().clone())
+            .audit(policy.log().clone())
+            .config(policy.limits().clone())
+            .orchestrator(config.orchestrator)
+            .store(self.home.sessions())
+            .cancel(self.cancel)
+            .mount_plan(plan.as_object().cloned().unwrap_or_default());
+        let builder = match &config.only {
+            Some(only) => builder.only(only.clone()),
+            None => builder,
+        };
+        SessionParts { builder, policy, servers, is_served }
+    }
+}
+
+impl SessionParts {
+    /// Sends approval requests there, unless the approval mode is `deny`.
+    #[must_use]
+    pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
+        self.builder = match self.policy.config().approvals {
+            Approvals::Deny => self.builder.approvals(DenyAllApprovals),
+            Approvals::Ask | Approvals::Server => self.builder.approvals(approvals),
+        };
+        self
+    }
+}
+
+/// Returns the tools of a workspace and of the MCP servers, which are started.
+async fn tools(policy: &Policy) -> Result<(Vec<Arc<dyn Tool>>, Vec<McpServer>)> {
+    let mut tools = standard(policy.workspace());
+    let mut servers = Vec::new();
+    for (name, server) in &policy.config().mcp {
+        let McpProgram { command, args, env } = server;
+        let server = McpServer::start_in(&policy.sandbox().sandbox, name, command, args, env).await;
+        let server = server.map_err(Error::other)?;
+        Definitions::new(policy.home()).follow(&server, policy.notices())?;
+        tools.extend(server.tools());
+        servers.push(server);
+    }
+    Ok((tools, servers))
+}
+
+/// Returns the names of the tools of a session without MCP servers.
+pub fn tool_names(workspace: &Workspace) -> Vec<String> {
+    standard(workspace).iter().map(|tool| tool.spec().name).chain([TASK.to_owned()]).collect()
+}
