@@ -1,6 +1,7 @@
 //! A question to a person, as Python sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use amplifier_core::text::{self, Reading};
 use amplifier_core::{ApprovalOption, DefaultDecision};
@@ -13,7 +14,7 @@ use crate::encode;
 
 /// A question that is open.
 #[pyclass(module = "amplifier_core.approval", frozen)]
-pub(crate) struct ApprovalRequest(pub(crate) Arc<amplifier_core::ApprovalRequest>);
+pub(crate) struct ApprovalRequest(pub(crate) Arc<amplifier_core::ApprovalRequest>, pub(crate) Duration);
 
 #[pymethods]
 impl ApprovalRequest {
@@ -73,10 +74,10 @@ impl ApprovalRequest {
         self.0.options.iter().map(|option| effect_word(option.effect)).collect()
     }
 
-    /// How many seconds the kernel waits.
+    /// How many seconds there are for an answer.
     #[getter]
     fn timeout(&self) -> f64 {
-        self.0.timeout.as_secs_f64()
+        self.1.as_secs_f64()
     }
 
     /// What counts when nobody answered in time: `allow` or `deny`.

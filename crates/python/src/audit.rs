@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use amplifier_audit::{
     AuditError, Bodies, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
 };
+use amplifier_core::text::counted;
+use amplifier_host::audit_word;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -22,6 +24,7 @@ pub(crate) struct AuditLog {
     #[pyo3(get)]
     folder: PathBuf,
     key_file: PathBuf,
+    durability: Durability,
 }
 
 /// What went wrong, as an exception of Python.
@@ -47,6 +50,23 @@ impl AuditLog {
         log.ok_or_else(|| PyRuntimeError::new_err("the audit log is closed"))
     }
 
+    /// Raises if it is kept less safely than a bundle says.
+    pub(crate) fn check_durability(&self, wanted: Durability) -> PyResult<()> {
+        let (wanted, kept) = (wanted.max(self.durability), self.durability);
+        if wanted == kept {
+            return Ok(());
+        }
+        let (wanted, kept) = (audit_word(wanted), audit_word(kept));
+        Err(PyValueError::new_err(format!(
+            "the bundle wants the audit log kept `{wanted}`, and it is kept `{kept}`: open it with `durability=\"{wanted}\"`"
+        )))
+    }
+
+    /// The paths that whoever changed them could keep the log from being opened with, and the key, which nobody else reads.
+    pub(crate) fn paths(&self) -> ([PathBuf; 2], PathBuf) {
+        ([self.folder.clone(), binding_file(&self.key_file)], self.key_file.clone())
+    }
+
     fn do_with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(Log) -> Result<T, AuditError> + Send) -> PyResult<T> {
         let log = self.log()?;
         // It waits for the disk.
@@ -65,21 +85,16 @@ impl AuditLog {
         // As the log itself has them: whoever protects them asks later, when another folder may be current.
         let folder = std::path::absolute(folder)?;
         let key_file = std::path::absolute(key_file)?;
-        let options = Log::at(&folder, &key_file).durability(self::durability(durability)?);
+        let durability = self::durability(durability)?;
+        let options = Log::at(&folder, &key_file).durability(durability);
         let log = py.detach(|| options.open()).map_err(failed)?;
-        Ok(Self { log: Mutex::new(Some(log)), folder, key_file })
+        Ok(Self { log: Mutex::new(Some(log)), folder, key_file, durability })
     }
 
     /// The file with its key.
     #[getter]
     fn key_file(&self) -> PathBuf {
         self.key_file.clone()
-    }
-
-    /// The file beside the key that says which log the key belongs to.
-    #[getter]
-    fn binding_file(&self) -> PathBuf {
-        binding_file(&self.key_file)
     }
 
     /// Records that the rules changed, in the words of whoever changed them.
@@ -173,8 +188,7 @@ impl AuditReport {
     }
 
     fn __repr__(&self) -> String {
-        let plural = if self.0.records == 1 { "" } else { "s" };
-        format!("<AuditReport: {:?}, {} record{plural}>", self.0.verdict(), self.0.records)
+        format!("<AuditReport: {:?}, {}>", self.0.verdict(), counted(self.0.records, "record"))
     }
 }
 

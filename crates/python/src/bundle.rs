@@ -3,21 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::{HookRole, Registration};
-use amplifier_modules::bundle::{BundleError, Loaded, Made, Source, load_hosted};
-use amplifier_modules::{Host, MODULES, Module, SandboxRequest, Scope};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use amplifier_core::{HookRole, Registration, SessionConfig};
+use amplifier_host::bundles::rename_reserved;
+use amplifier_host::{Config, Environment, Home, ModelChoice, Overrides, Source as SettingSource, reasons};
+use amplifier_modules::bundle::{BundleError, BundleLevel, Levels, Loaded, Made, Source, load_hosted};
+use amplifier_modules::{Host, MODULES, Module};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
+use crate::audit::AuditLog;
 use crate::bridge::Driven;
+use crate::provider::{self, RemoteProvider, ScriptedProvider};
 use crate::registry::HookRegistry;
 use crate::{confine, encode, threads};
 
 /// A mistake in a bundle, as an exception of Python: with the file, the line, the column, and a caret below.
-fn mistake(error: &BundleError) -> PyErr {
+pub(crate) fn mistake(error: &BundleError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
@@ -46,8 +50,29 @@ impl From {
 
 impl Bundle {
     fn read(from: From) -> PyResult<Self> {
-        let loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
+        let mut loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
+        rename_reserved(&mut loaded);
         Ok(Self { loaded, from })
+    }
+
+    /// The settings of the bundle, laid over what is usual: the user's configuration file is the command's.
+    fn config(&self) -> PyResult<(Config, Levels)> {
+        let levels = Levels::new([(BundleLevel::Named, self.loaded.clone())], &[]);
+        let overrides = Overrides { workspace: Some("/".into()), ..Overrides::default() };
+        let usual =
+            Config::load(&overrides, &Home::nowhere()).map_err(|error| PyValueError::new_err(reasons(&error)))?;
+        Ok((usual.under(&levels), levels))
+    }
+
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The modules of the bundle that do not come with the package, each with the folder that it is looked for from if it is a file.
+    pub(crate) fn foreign_modules(&self) -> Vec<(&str, &Path)> {
+        let modules =
+            self.loaded.hooks.iter().filter_map(|placed| Some((placed.entry.module.as_deref()?, placed.folder())));
+        modules.filter(|(name, _)| Module::named(name).is_err()).collect()
     }
 }
 
@@ -68,7 +93,8 @@ impl Bundle {
 
     /// Reads it anew from where it was. A file that has been emptied since is a mistake.
     fn renew(&self) -> PyResult<Self> {
-        let loaded = self.loaded.renew(self.from.source()).map_err(|error| mistake(&error))?;
+        let mut loaded = self.loaded.renew(self.from.source()).map_err(|error| mistake(&error))?;
+        rename_reserved(&mut loaded);
         loaded.refuse_emptied(&self.loaded).map_err(|error| mistake(&error))?;
         Ok(Self { loaded, from: self.from.clone() })
     }
@@ -90,15 +116,6 @@ impl Bundle {
         self.loaded.files.clone()
     }
 
-    /// The files that were read, and those that its hooks name, seen from the workspace in which modules run programs.
-    fn named_files(&self, workspace: PathBuf) -> PyResult<Vec<PathBuf>> {
-        // If the current folder is gone, nothing is in it.
-        let here = std::env::current_dir().unwrap_or_default();
-        let files =
-            self.loaded.named_files(&workspace, &here).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(files.into_iter().filter(|file| file.exists()).collect())
-    }
-
     /// What the hooks are called, in order.
     #[getter]
     fn hooks(&self) -> Vec<String> {
@@ -116,17 +133,15 @@ impl Bundle {
         self.foreign_modules().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The same, each with the folder that it is looked for from if it is a file.
-    fn foreign_modules(&self) -> Vec<(&str, &Path)> {
-        let modules =
-            self.loaded.hooks.iter().filter_map(|placed| Some((placed.entry.module.as_deref()?, placed.folder())));
-        modules.filter(|(name, _)| Module::named(name).is_err()).collect()
-    }
-
-    /// What the bundle says about a session: its settings, tools and models.
+    /// The settings and tools of a session with the bundle.
     fn session<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Loaded { session, tools, providers, .. } = &self.loaded;
-        let servers: Map<String, Value> = tools
+        let (config, levels) = self.config()?;
+        let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
+        levels.apply(&mut limits);
+        let is_said = |name: &str| {
+            config.settings.iter().any(|setting| setting.name == name && setting.source == SettingSource::Bundle)
+        };
+        let servers: Map<String, Value> = config
             .mcp
             .iter()
             .map(|(name, server)| {
@@ -134,38 +149,39 @@ impl Bundle {
                 (name.clone(), server)
             })
             .collect();
-        let providers: Vec<Value> = providers
-            .iter()
-            .map(|entry| {
-                json!({
-                    "name": entry.shown_name(), "provider": entry.provider.as_str(), "model": entry.model,
-                    "base_url": entry.base_url, "script": entry.script,
-                })
-            })
-            .collect();
-        let config = json!({
-            "injection_size_limit": session.injection_size_limit,
-            "injection_budget_per_turn": session.injection_budget_per_turn,
-            "over_budget": session.over_budget,
-        });
-        let is_set = |(_, value): &(String, Value)| !value.is_null();
-        let config: Map<String, Value> = match config {
-            Value::Object(config) => config.into_iter().filter(is_set).collect(),
-            _ => Map::new(),
-        };
         let settings = json!({
-            "config": config,
-            "orchestrator": session.orchestrator.map(|orchestrator| match orchestrator {
-                amplifier_modules::bundle::Loop::Basic => "loop-basic",
-                amplifier_modules::bundle::Loop::Streaming => "loop-streaming",
-            }),
-            "asks": session.approvals != Some(amplifier_modules::bundle::Questions::Deny),
-            "system": session.system,
-            "only": tools.only,
+            "config": limits,
+            "orchestrator": config.orchestrator.as_str(),
+            "approvals": config.approvals.as_str(),
+            "approval_timeout": is_said("approval_timeout").then_some(config.approval_timeout.as_secs_f64()),
+            "system": config.system,
+            "only": config.only,
             "mcp": servers,
-            "providers": providers,
         });
         encode::to_python(py, &settings)
+    }
+
+    /// Raises if an audit log is kept less safely than the bundle says.
+    fn check_log(&self, log: &AuditLog) -> PyResult<()> {
+        self.loaded.session.audit.map_or(Ok(()), |wanted| log.check_durability(wanted))
+    }
+
+    /// The first model of the bundle; nothing if it has none.
+    fn provider<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(entry) = self.loaded.providers.first() else { return Ok(None) };
+        if entry.provider.as_str() == "scripted" && entry.script.is_none() {
+            return Err(PyValueError::new_err("the provider `scripted` of the bundle needs a `script`"));
+        }
+        let (config, levels) = self.config()?;
+        let model = config.model(&levels, &Environment::from_process());
+        Ok(match model.map_err(|error| PyValueError::new_err(reasons(&error)))? {
+            ModelChoice::Nobody => None,
+            ModelChoice::Script(file) => Some(ScriptedProvider::load(file)?.into_pyobject(py)?.into_any()),
+            ModelChoice::Remote { kind, model, base_url, key } => {
+                let remote = provider::remote(py, kind.as_str(), &model, key, base_url, None)?;
+                Some(RemoteProvider(Arc::new(remote)).into_pyobject(py)?.into_any())
+            }
+        })
     }
 
     fn __repr__(&self) -> String {
@@ -180,24 +196,11 @@ pub(crate) struct BundleHost(Host);
 
 #[pymethods]
 impl BundleHost {
-    /// `name_session` is called with the id of a session and the name that a hook gives to it. Hooks that are confined cannot change what is `read_only`, nor
-    /// read what is `hidden`. All others run in `sandbox`.
+    /// `name_session` is called with the id of a session and the name that a hook gives to it. Programs of hooks are kept from what is protected.
     #[new]
-    #[pyo3(signature = (workspace, name_session=None, read_only=Vec::new(), hidden=Vec::new(), sandbox=None))]
-    fn new(
-        workspace: PathBuf,
-        name_session: Option<Py<PyAny>>,
-        read_only: Vec<PathBuf>,
-        hidden: Vec<PathBuf>,
-        sandbox: Option<&confine::Sandbox>,
-    ) -> PyResult<Self> {
-        let shown = workspace.display();
-        let scope = Scope::new(&workspace)
-            .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
-        let place = scope.workspace().to_owned();
-        let usual = sandbox.map(|sandbox| sandbox.0.clone()).unwrap_or_default();
-        let make = move |request: &SandboxRequest<'_>| confine::for_hook(request, &place, &read_only, &hidden, &usual);
-        let mut host = Host::new(scope).sandbox(make);
+    #[pyo3(signature = (workspace, protection, name_session=None))]
+    fn new(workspace: PathBuf, protection: &confine::Protection, name_session: Option<Py<PyAny>>) -> PyResult<Self> {
+        let mut host = protection.host(&workspace)?;
         if let Some(give) = name_session {
             // It is called on another thread, which has no loop: what Python does with it must not need one.
             host = host.name_session(move |id, name| {

@@ -3,9 +3,19 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use amplifier_modules::SandboxRequest;
-use amplifier_process::sandbox::{self, Launcher, Level, Policy, launch};
+use amplifier_agent::tool::{McpServer, Workspace};
+use amplifier_core::{ApprovalRuleSource, ApprovalRules, HookRegistry, PortError, Registration, ToolDefinition};
+use amplifier_host::{
+    ActiveSandbox, ApprovalRuleFiles, Definitions, Environment, Home, Notice, Notices, ProtectedPaths, ProtectionPlan,
+    SandboxLevel, bundles, guards, make_private, reasons,
+};
+use amplifier_modules::Host;
+use amplifier_process::sandbox::launch;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::audit::AuditLog;
+use crate::bundle::{Bundle, mistake};
 
 /// Runs the program that the arguments name, confined as they say, and gives the code to exit with.
 #[pyfunction]
@@ -13,50 +23,233 @@ pub(crate) fn become_confined(arguments: Vec<OsString>) -> u8 {
     launch(arguments)
 }
 
-/// The sandbox that programs are started in.
+/// The paths that tools of a session cannot change or read, and the sandbox that keeps programs from them.
 #[pyclass(frozen, module = "amplifier_core._native")]
-pub(crate) struct Sandbox(pub(crate) sandbox::Sandbox);
-
-/// The sandbox of commands that cannot change some places, nor read what is hidden; what confines them (`namespaces`, `landlock` or `none`); and the reason if that is not
-/// `namespaces`.
-#[pyfunction]
-pub(crate) fn find_sandbox(
-    py: Python<'_>,
-    read_only: Vec<PathBuf>,
-    hidden: Vec<PathBuf>,
-) -> PyResult<(Sandbox, &'static str, String)> {
-    let starter = starter(py)?;
-    let policy = Policy { read_only, hidden, ..Policy::default() };
-    // It starts a process, and waits for it.
-    let Launcher { sandbox, level } = py.detach(|| policy.strongest_launcher(&starter));
-    let sandbox = Sandbox(sandbox);
-    Ok(match level {
-        Level::Namespaces => (sandbox, "namespaces", String::new()),
-        Level::Landlock { no_namespaces } => (sandbox, "landlock", no_namespaces.to_string()),
-        Level::None { no_namespaces, .. } => (sandbox, "none", no_namespaces.to_string()),
-    })
+pub(crate) struct Protection {
+    plan: ProtectionPlan,
+    active: ActiveSandbox,
+    home: Home,
+    is_home_used: bool,
+    /// `true` if commands are judged by what is seen of them, because the sandbox alone does not keep them from what is protected.
+    is_guarded: bool,
+    /// `true` if programs of hooks run in the sandbox of the agent's commands.
+    is_shared: bool,
+    warnings: Vec<String>,
 }
 
-/// The sandbox of a hook: `usual`, which is that of the agent's commands, or another if the bundle wants a stricter one. Whatever that one allows, `read_only` and
-/// `hidden` hold.
-///
-/// # Errors
-/// The reason, if this system cannot do it.
-pub(crate) fn for_hook(
-    request: &SandboxRequest<'_>,
-    workspace: &Path,
-    read_only: &[PathBuf],
-    hidden: &[PathBuf],
-    usual: &sandbox::Sandbox,
-) -> Result<sandbox::Sandbox, String> {
-    let Some(confine) = request.confine else { return Ok(usual.clone()) };
-    let starter = Python::attach(|py| starter(py).map_err(|error| error.value(py).to_string()))?;
-    let policy = confine.policy(workspace, hidden);
-    let policy = policy.map(|policy| Policy { read_only: read_only.to_vec(), ..policy });
-    policy.and_then(|policy| policy.launcher(&starter)).map_err(|error| error.to_string())
+impl Protection {
+    /// Keeps file tools and commands from what is protected.
+    pub(crate) fn of(&self, workspace: Workspace) -> Workspace {
+        self.plan.of_files(workspace).sandboxed(self.active.sandbox.clone())
+    }
+
+    /// Registers the hook that denies commands which would change what is protected, where the sandbox alone cannot.
+    pub(crate) fn guard(&self, hooks: &HookRegistry, workspace: &Workspace) -> Option<Registration> {
+        let home = self.home.environment().home();
+        self.is_guarded.then(|| guards::protect(hooks, workspace.clone(), home))
+    }
+
+    /// The sandbox of commands and MCP servers.
+    pub(crate) fn sandbox(&self) -> &amplifier_process::sandbox::Sandbox {
+        &self.active.sandbox
+    }
+
+    /// The approval rules of a session: those that a program gives, and those in the user's files for this folder, as they are at each approval request.
+    pub(crate) fn rules(&self, given: ApprovalRules, workspace: &Path) -> PyResult<SessionRules> {
+        let files = self.is_home_used.then(|| ApprovalRuleFiles::at(&self.home, workspace)).transpose();
+        let files = files.map_err(|error| PyValueError::new_err(format!("approval rules: {}", reasons(&error))))?;
+        Ok(SessionRules { given, files })
+    }
+
+    /// Has rules that allow a tool of an MCP server count only for the definition that they were given for.
+    pub(crate) fn follow_definitions(&self, server: &McpServer) -> PyResult<()> {
+        if !self.is_home_used {
+            return Ok(());
+        }
+        let notices = Notices::new(|Notice { text, .. }| tracing::warn!("{text}"));
+        let followed = Definitions::new(&self.home).follow(server, &notices);
+        followed.map_err(|error| PyRuntimeError::new_err(reasons(&error)))
+    }
+
+    /// The surroundings of a bundle's hooks.
+    pub(crate) fn host(&self, workspace: &Path) -> PyResult<Host> {
+        let (plan, active) = (self.plan.clone(), self.active.clone());
+        let host = match self.is_shared {
+            true => bundles::host(workspace, plan, active),
+            false => bundles::unpinned_host(workspace, plan, active),
+        };
+        host.map_err(|error| PyOSError::new_err(format!("the workspace cannot be used: {}", reasons(&error))))
+    }
 }
 
-/// The words that start the interpreter as a launcher.
-fn starter(py: Python<'_>) -> PyResult<Vec<OsString>> {
-    py.import("amplifier_core._confine")?.call_method0("starter")?.extract()
+/// The approval rules that a program gives, and those in files.
+pub(crate) struct SessionRules {
+    given: ApprovalRules,
+    files: Option<ApprovalRuleFiles>,
+}
+
+impl ApprovalRuleSource for SessionRules {
+    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+        match &self.files {
+            Some(files) => Ok(self.given.clone().and(files.in_force().await?)),
+            None => Ok(self.given.clone()),
+        }
+    }
+
+    fn read_before(&self) -> ApprovalRules {
+        let files = self.files.as_ref().map(ApprovalRuleSource::read_before);
+        self.given.clone().and(files.unwrap_or_default())
+    }
+
+    async fn covers_definition(&self, tool: &ToolDefinition) -> Result<bool, PortError> {
+        match &self.files {
+            Some(files) => files.covers_definition(tool).await,
+            None => Ok(true),
+        }
+    }
+
+    async fn accept_definition(&self, tool: &ToolDefinition) -> Result<(), PortError> {
+        match &self.files {
+            Some(files) => files.accept_definition(tool).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[pymethods]
+impl Protection {
+    /// `bundle`, an `AuditLog` and `store` are protected, with the user's home for this program; without any of them, only with `confine` or a home whose rules count. `home` is another folder than
+    /// the usual one; the rules in it count for the session if `is_home_used`. A sandbox is looked for if the session `starts` programs.
+    #[new]
+    #[pyo3(signature = (workspace, *, bundle=None, audit=None, store=None, home=None, is_home_used=false, confine=None, starts=false))]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
+    fn new(
+        py: Python<'_>,
+        workspace: PathBuf,
+        bundle: Option<&Bound<'_, Bundle>>,
+        audit: Option<&Bound<'_, PyAny>>,
+        store: Option<PathBuf>,
+        home: Option<PathBuf>,
+        is_home_used: bool,
+        confine: Option<bool>,
+        starts: bool,
+    ) -> PyResult<Self> {
+        let log = audit.and_then(|audit| audit.cast::<AuditLog>().ok());
+        let is_confined = starts && confine != Some(false);
+        let has_something =
+            bundle.is_some() || log.is_some() || store.is_some() || is_home_used || confine == Some(true);
+        if !has_something {
+            let home = Home::nowhere();
+            let active = ActiveSandbox::none("nothing is protected", home.environment());
+            let (plan, warnings) = (ProtectionPlan::default(), Vec::new());
+            return Ok(Self { plan, active, home, is_home_used, is_guarded: false, is_shared: false, warnings });
+        }
+        let mut environment = Environment::from_process();
+        let mut own = ProtectedPaths::default();
+        let mut unavailable = None;
+        match launcher(py) {
+            Ok(Launcher { words, parts }) => {
+                environment = environment.launcher(words);
+                own.read_only = parts;
+            }
+            Err(error) => unavailable = Some(error.value(py).to_string()),
+        }
+        let home = find_home(home, is_home_used, environment)?;
+        if let Some(log) = log {
+            let (protected, key) = log.get().paths();
+            own.read_only.extend(protected);
+            own.hidden.push(key);
+        }
+        if let Some(store) = store {
+            // What is not there cannot be protected.
+            make_private(&store)
+                .map_err(|error| PyOSError::new_err(format!("the folder `{}`: {error}", store.display())))?;
+            own.read_only.push(store);
+        }
+        if let Some(bundle) = bundle {
+            let (code, names) = code_of(bundle)?;
+            own.read_only.extend(code);
+            own.reserved = names;
+        }
+        let loaded = bundle.map(|bundle| bundle.get().loaded());
+        // Files are looked for, and a process is started and waited for.
+        let (plan, active) = py.detach(|| {
+            let plan = ProtectionPlan::embedded(own, &home, is_home_used, &workspace, loaded)
+                .map_err(|error| PyValueError::new_err(reasons(&error)))?;
+            let active = match unavailable {
+                Some(reason) => ActiveSandbox::none(reason, home.environment()),
+                None if is_confined => ActiveSandbox::find(true, &plan, home.environment()),
+                None => ActiveSandbox::none("commands are not to be confined", home.environment()),
+            };
+            PyResult::Ok((plan, active))
+        })?;
+        let mut warnings = Vec::new();
+        if is_confined {
+            if let Some(reason) = active.level.reason().filter(|_| confine == Some(true)) {
+                return Err(PyRuntimeError::new_err(format!("commands cannot be confined here: {reason}")));
+            }
+            warnings.extend(active.level.warning());
+            if active.level.is_sandbox() {
+                warnings.extend(plan.link_warnings());
+            }
+            if let Some(loose) = warnings.first().filter(|_| confine == Some(true)) {
+                return Err(PyRuntimeError::new_err(loose.clone()));
+            }
+        }
+        let is_guarded = is_confined && active.level != SandboxLevel::Namespaces;
+        let is_shared = is_confined && active.level.is_sandbox();
+        Ok(Self { plan, active, home, is_home_used, is_guarded, is_shared, warnings })
+    }
+
+    /// The texts for whoever runs the session: why protection is weaker than it could be.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
+    }
+
+    /// Raises if a new version of the bundle uses a file that is not protected: what is, is settled when a session begins.
+    fn check(&self, bundle: &Bound<'_, Bundle>) -> PyResult<()> {
+        let (code, _) = code_of(bundle)?;
+        self.plan.check_bundle(bundle.get().loaded(), code).map_err(|error| mistake(&error))
+    }
+}
+
+/// The folders of this program: those in `home`, else the usual ones. Where rules in them do not count, they need not be found.
+fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> PyResult<Home> {
+    if let Some(folder) = home {
+        return Ok(Home::at(std::path::absolute(folder)?).with(environment));
+    }
+    match Home::find(environment.clone()) {
+        Ok(home) => Ok(home),
+        Err(_) if !is_used => Ok(Home::nowhere().with(environment)),
+        Err(error) => Err(PyValueError::new_err(format!("{}; or give `home`", reasons(&error)))),
+    }
+}
+
+/// What starts a program in a sandbox.
+struct Launcher {
+    words: Vec<OsString>,
+    /// Whoever can change one of these is not confined by it.
+    parts: Vec<PathBuf>,
+}
+
+fn launcher(py: Python<'_>) -> PyResult<Launcher> {
+    let module = py.import("amplifier_core._confine")?;
+    Ok(Launcher { words: module.call_method0("starter")?.extract()?, parts: module.call_method0("parts")?.extract()? })
+}
+
+/// The code of a bundle's modules that are written in Python, and the names under which other modules would be found before them.
+fn code_of(bundle: &Bound<'_, Bundle>) -> PyResult<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut code, mut names) = (Vec::new(), Vec::new());
+    let foreign = bundle.get().foreign_modules();
+    if !foreign.is_empty() {
+        let module = bundle.py().import("amplifier_core._code")?;
+        for (name, folder) in foreign {
+            code.extend(module.call_method1("code_of", (name, folder))?.extract::<Vec<PathBuf>>()?);
+            for before in module.call_method1("names_before", (name,))?.try_iter()? {
+                names.push(before?.extract()?);
+            }
+        }
+    }
+    Ok((code, names))
 }

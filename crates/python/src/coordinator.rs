@@ -126,7 +126,7 @@ impl Coordinator {
             builder = builder.context(PyContext(port(context)));
         }
         if let Some(approvals) = approvals {
-            builder = builder.approvals(PyApprovals(port(approvals)));
+            builder = builder.approvals(PyApprovals { port: port(approvals), longest: None });
         }
         if let Some(display) = display {
             builder = builder.display(PyDisplay(port(display)));

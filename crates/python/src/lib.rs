@@ -67,11 +67,9 @@ mod _native {
     #[pymodule_export]
     use bundle::no_module;
     #[pymodule_export]
-    use confine::Sandbox;
+    use confine::Protection;
     #[pymodule_export]
     use confine::become_confined;
-    #[pymodule_export]
-    use confine::find_sandbox;
     #[pymodule_export]
     use coordinator::Coordinator;
     #[pymodule_export]

@@ -1,11 +1,15 @@
 //! Parts of a session that are written in Python: they are called through their documented methods, and may be async or not.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use amplifier_core::Clock as _;
 use amplifier_core::{
     Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display,
     DisplayMessage, InjectedMessage, Placement, PortError, Receipt,
 };
+use futures::future::{Either, select};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -15,6 +19,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::approval::ApprovalRequest;
 use crate::bridge::{Pending, ask, note_interrupt};
+use crate::clock::LoopClock;
 use crate::hook::failure;
 use crate::person::holding_up;
 use crate::{encode, log, threads, trace};
@@ -114,27 +119,39 @@ impl Display for PyDisplay {
 }
 
 /// An approval system.
-pub(crate) struct PyApprovals(pub(crate) Arc<Port>);
+pub(crate) struct PyApprovals {
+    pub(crate) port: Arc<Port>,
+    /// The longest time for an answer, whatever a hook says.
+    pub(crate) longest: Option<Duration>,
+}
 
 impl ApprovalSystem for PyApprovals {
     async fn request_approval(
         &self,
         request: Arc<amplifier_core::ApprovalRequest>,
     ) -> Result<ApprovalAnswer, ApprovalError> {
+        let timeout = self.longest.map_or(request.timeout, |longest| longest.min(request.timeout));
         let asked = ask(|py| {
-            let system = self.0.object(py)?;
-            let question = ApprovalRequest(request.clone());
-            if self.0.takes_one {
+            let system = self.port.object(py)?;
+            let question = ApprovalRequest(request.clone(), timeout);
+            if self.port.takes_one {
                 return Pending::of(holding_up(|| system.call_method1("ask", (question,)))?);
             }
             let fields = PyDict::new(py);
             fields.set_item("prompt", &request.prompt)?;
             fields.set_item("options", request.options.iter().map(|option| &option.label).collect::<Vec<_>>())?;
-            fields.set_item("timeout", request.timeout.as_secs_f64())?;
+            fields.set_item("timeout", timeout.as_secs_f64())?;
             fields.set_item("default", question.default())?;
             Pending::of(holding_up(|| system.call_method("request_approval", (), Some(&fields)))?)
         });
-        let answer = asked.await;
+        let answer = if timeout < request.timeout {
+            match select(pin!(asked), LoopClock::new().sleep(timeout)).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => return Err(ApprovalError::TimedOut),
+            }
+        } else {
+            asked.await
+        };
         Python::attach(|py| match answer {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
                 Ok(label) => {

@@ -50,7 +50,7 @@ impl ScriptedProvider {
     /// Plays the script in a file.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "what Python gives is converted")]
-    fn load(file: PathBuf) -> PyResult<Self> {
+    pub(crate) fn load(file: PathBuf) -> PyResult<Self> {
         let script = Script::load(&file).map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Self(Arc::new(Scripted::new(script))))
     }
@@ -117,7 +117,8 @@ pub(crate) fn remote(
 ) -> PyResult<Remote> {
     crate::threads::start(py)?;
     let kind: Kind = kind.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-    let key = key.or_else(|| std::env::var(kind.key_variable()).ok());
+    // A variable that is set to nothing is as good as none.
+    let key = key.or_else(|| std::env::var(kind.key_variable()).ok().filter(|key| !key.is_empty()));
     if key.is_none() && base_url.is_none() {
         let variable = kind.key_variable();
         return Err(PyValueError::new_err(format!("the provider `{kind}` needs a key: set {variable}, or give `key`")));

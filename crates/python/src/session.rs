@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
 use amplifier_agent::{
     Cancel, CancelLevel, Orchestrator, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch,
 };
-use amplifier_core::{Display, DisplayMessage, Level, Map, Message};
-use amplifier_process::sandbox::Sandbox;
+use amplifier_core::{Display, DisplayMessage, Level, Map, Message, Registration};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
 use crate::bridge::Driven;
+use crate::confine::Protection;
 use crate::coordinator::{Coordinator, Part, approval_rules, in_background, session_config};
 use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
 use crate::registry::HookRegistry;
@@ -35,6 +36,8 @@ pub(crate) struct AgentSession {
     cancel: Cancel,
     /// One thing at a time, in the order in which they are asked for.
     turns: Arc<tokio::sync::Mutex<()>>,
+    /// The hook that denies commands which would change what is protected, where it is needed.
+    guard: Mutex<Option<Registration>>,
     // A std lock: nothing calls Python while it is held.
     state: Mutex<State>,
 }
@@ -51,8 +54,9 @@ enum State {
 struct Ready {
     builder: SessionBuilder,
     servers: BTreeMap<String, Server>,
-    /// That of servers.
-    sandbox: Sandbox,
+    /// The folder that commands run in.
+    workspace: Option<Workspace>,
+    protection: Py<Protection>,
 }
 
 struct Running {
@@ -85,6 +89,7 @@ impl Drop for Starting {
         let mut state = self.0.get().state();
         if matches!(&*state, State::Starting) {
             *state = State::Ended(None);
+            self.0.get().unguard();
         }
     }
 }
@@ -141,8 +146,19 @@ impl AgentSession {
         self.running()
     }
 
+    fn guard(&self) -> MutexGuard<'_, Option<Registration>> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unguard(&self) {
+        if let Some(guard) = self.guard().take() {
+            guard.unregister();
+        }
+    }
+
     /// Leaves the registry to other sessions.
     fn leave(&self, running: &Running) {
+        self.unguard();
         self.hooks.get().release(Some(running.session.id()));
     }
 
@@ -215,17 +231,19 @@ fn not_begun(error: SessionError) -> PyErr {
 #[pymethods]
 impl AgentSession {
     #[new]
-    #[pyo3(signature = (hooks, *, provider, tools, workspace, only, system, approvals, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protect, hide, sandbox))]
+    #[pyo3(signature = (hooks, *, provider, tools, place, has_workspace, only, system, approvals, approval_timeout, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protection))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
     fn new(
         py: Python<'_>,
         hooks: Py<HookRegistry>,
         provider: &Bound<'_, PyAny>,
         tools: Vec<ToolParts<'_>>,
-        workspace: Option<PathBuf>,
+        place: PathBuf,
+        has_workspace: bool,
         only: Vec<Vec<String>>,
         system: Option<String>,
         approvals: Option<Part>,
+        approval_timeout: Option<f64>,
         display: Option<Part>,
         audit: Option<Part>,
         config: &Bound<'_, PyDict>,
@@ -235,12 +253,9 @@ impl AgentSession {
         servers: BTreeMap<String, Server>,
         store: Option<PathBuf>,
         mount_plan: &Bound<'_, PyDict>,
-        protect: Vec<PathBuf>,
-        hide: Vec<PathBuf>,
-        sandbox: Option<&crate::confine::Sandbox>,
+        protection: Py<Protection>,
     ) -> PyResult<Self> {
         threads::start(py)?;
-        let sandbox = sandbox.map(|sandbox| sandbox.0.clone()).unwrap_or_default();
         // A dump of this process would contain the provider's key and that of the audit log.
         if let Err(error) = amplifier_process::forbid_core_dumps() {
             tracing::warn!(%error, "core dumps cannot be forbidden");
@@ -253,11 +268,12 @@ impl AgentSession {
             port
         };
         let mut all: Vec<Arc<dyn Tool>> = Vec::new();
-        if let Some(folder) = workspace {
-            let shown = folder.display();
-            let workspace = Workspace::new(&folder)
+        let mut protected = None;
+        if has_workspace {
+            let shown = place.display();
+            let workspace = Workspace::new(&place)
                 .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
-            all.extend(standard(&workspace.protect(protect).hide(hide).sandboxed(sandbox.clone())));
+            all.extend(standard(protected.insert(protection.get().of(workspace))));
         }
         for (function, name, description, schema) in tools {
             // Its own tools come later, and of two with the same name the later counts.
@@ -268,7 +284,7 @@ impl AgentSession {
             .hooks(hooks.get().kernel.clone())
             .tools(all)
             .config(session_config(config)?)
-            .approval_rules(approval_rules(rules)?)
+            .approval_rules(protection.get().rules(approval_rules(rules)?, &place)?)
             .options(options::read(options)?)
             .orchestrator(match orchestrator {
                 "loop-basic" => Orchestrator::Basic,
@@ -288,7 +304,8 @@ impl AgentSession {
             builder = builder.system(system);
         }
         if let Some(approvals) = approvals {
-            builder = builder.approvals(PyApprovals(port(approvals)));
+            builder = builder
+                .approvals(PyApprovals { port: port(approvals), longest: approval_timeout.map(seconds).transpose()? });
         }
         if let Some(display) = display {
             let display = port(display);
@@ -303,8 +320,8 @@ impl AgentSession {
         if let Some(folder) = store {
             builder = builder.store(Store::new(folder));
         }
-        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers, sandbox })));
-        Ok(Self { hooks, ports, cancel, turns: Arc::default(), state })
+        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers, workspace: protected, protection })));
+        Ok(Self { hooks, ports, cancel, turns: Arc::default(), guard: Mutex::default(), state })
     }
 
     /// Starts the session, or goes on with a stored one, or branches off one.
@@ -327,12 +344,17 @@ impl AgentSession {
         };
         let this = slf.clone().unbind();
         let begin = async move {
-            let Ready { mut builder, servers, sandbox } = *ready;
+            let Ready { mut builder, servers, workspace, protection } = *ready;
+            let protection = protection.get();
+            *this.get().guard() =
+                workspace.and_then(|workspace| protection.guard(&this.get().hooks.get().kernel, &workspace));
+            let sandbox = protection.sandbox();
             sandbox.prepare();
             let mut started = Vec::new();
             for (name, Server { command, args, env }) in servers {
-                let server = McpServer::start_in(&sandbox, &name, &command, &args, &env).await;
+                let server = McpServer::start_in(sandbox, &name, &command, &args, &env).await;
                 let server = server.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+                protection.follow_definitions(&server)?;
                 builder = builder.tools(server.tools());
                 started.push(server);
             }
@@ -484,6 +506,10 @@ impl AgentSession {
     fn __clear__(&self) {
         self.ports.iter().for_each(|port| port.clear());
     }
+}
+
+fn seconds(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// What nobody can forge in an event of the session.

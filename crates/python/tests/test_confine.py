@@ -209,7 +209,7 @@ def test_where_the_system_allows_no_namespaces_a_confined_hook_is_not_loaded_and
     hook, session, command = [line for line in ended.stdout.splitlines() if "|" not in line]
     assert hook.startswith("bundle:1:9: it cannot be confined: this system allows no user namespaces: ")
     assert session.startswith("commands cannot be confined here: this system allows no user namespaces: ")
-    has_landlock = ended.stderr.startswith("commands are confined by Landlock alone here (this system allows no user namespaces: ")
+    has_landlock = ended.stderr.startswith("commands and hooks are confined by Landlock, because namespaces cannot be had here (this system allows no user namespaces: ")
     assert has_landlock or ended.stderr.startswith("commands are not confined here (this system allows no user namespaces: ")
     assert command.split() == ["NoNewPrivs:", "1" if has_landlock else "0"]
 
@@ -460,6 +460,71 @@ def test_commands_are_confined_unless_there_is_nothing_to_protect_or_that_is_swi
     assert warning.getMessage().startswith(f"commands are not confined here ({why}): ")
 
 
+@pytest.mark.parametrize("attack", ["echo x >> hooks/bundle.yaml", "rm -r hooks", "cp made ../audit/more", "cat made > ../store/made"])
+def test_without_a_sandbox_commands_that_would_change_what_is_protected_are_denied(
+    governed: tuple[pathlib.Path, AuditLog], monkeypatch: pytest.MonkeyPatch, attack: str
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    place, _ = governed
+    before = {path: path.read_bytes() for path in (place / "workspace").rglob("*") if path.is_file()}
+    hooks = HookRegistry()
+
+    async def main() -> None:
+        async with session(governed, hooks=hooks) as running:
+            tried = await running.execute_tool("Bash", {"command": attack})
+            assert "Denied by hook protect: tools cannot change `" in tried.output
+            assert (await running.execute_tool("Bash", {"command": "echo fine > made; cat made"})).output == "fine"
+
+    run(main())
+    assert {path: path.read_bytes() for path in before} == before
+    # It belongs to the session, and not to whoever uses the registry afterwards.
+    assert hooks.list_handlers() == {}
+
+
+def test_a_session_that_leaves_commands_free_does_not_judge_them(governed: tuple[pathlib.Path, AuditLog]) -> None:
+    async def main() -> None:
+        async with session(governed, confine=False) as running:
+            assert (await running.execute_tool("Bash", {"command": "echo >> hooks/check.sh"})).success
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_command", [False, pytest.param(True, marks=needs_namespaces)])
+def test_tools_cannot_answer_for_the_person_or_change_what_the_person_has_configured(
+    governed: tuple[pathlib.Path, AuditLog], home: pathlib.Path, monkeypatch: pytest.MonkeyPatch, is_command: bool
+) -> None:
+    place, _ = governed
+    (home / "server").mkdir()
+    (home / "server" / "token").write_text("secret")
+    monkeypatch.setenv("HOME", str(place / "user"))
+    (place / "user").mkdir()
+    (place / "user" / ".bashrc").write_text("")
+    (place / "user" / "more").write_text("")
+    (home / "config.toml").write_text(f"[sandbox]\nread_only = ['{place}/user/more']\n")
+    (place / "workspace" / "token").symlink_to(home / "server" / "token")
+
+    async def main() -> None:
+        async with session(governed, confine=is_command) as running:
+            for file in (home / "approvals.json", place / "user" / ".bashrc", place / "user" / "more"):
+                write = ("Bash", {"command": f"echo '{{}}' > {file}"}) if is_command else ("Write", {"file_path": str(file), "content": "{}"})
+                assert not (await running.execute_tool(*write)).success, file
+            read = ("Bash", {"command": "cat token"}) if is_command else ("Read", {"file_path": "token"})
+            assert not (await running.execute_tool(*read)).success
+
+    run(main())
+
+
+def test_a_session_without_a_home_makes_none(place: pathlib.Path, home: pathlib.Path) -> None:
+    home.rmdir()
+    Session(ScriptedProvider([]), workspace=place / "workspace", store=place / "store")
+    Session(ScriptedProvider([]), workspace=place / "workspace", bundle=parse("hooks: []"), home=False, config=UNRECORDED)
+    assert not home.exists()
+    Session(ScriptedProvider([]), workspace=place / "workspace", bundle=parse("hooks: []"), home=place / "home", config=UNRECORDED)
+    assert (place / "home" / "server").is_dir()
+    Session(ScriptedProvider([]), workspace=place / "workspace", bundle=parse("hooks: []"), config=UNRECORDED)
+    assert (home / "server").is_dir()
+
+
 def test_a_workspace_within_what_is_protected_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "store" / "workspace").mkdir(parents=True)
     with pytest.raises(ValueError, match="which tools cannot change; choose another workspace"):
@@ -472,12 +537,15 @@ def test_a_new_version_cannot_name_a_program_that_tools_could_have_written(gover
 
     async def main() -> None:
         async with session(governed, confine=False) as running:
-            (hooks / "late.sh").write_text("#!/bin/sh\n")
-            (hooks / "bundle.yaml").write_text("hooks: [{command: ./late.sh, on: 'my:event'}]\n")
+            (place / "workspace" / "late.sh").write_text("#!/bin/sh\n")
+            (hooks / "bundle.yaml").write_text("hooks: [{command: ../late.sh, on: 'my:event'}]\n")
             came = await running.reload()
             assert (came.error or "").endswith("late.sh` is not protected from the tools of this session; start a new one")
             assert came.kept == ["./check.sh", "./guard.py"]
-        assert os.path.exists(hooks / "late.sh")
+            # In the folder of the bundle, tools could not have written it.
+            (hooks / "late.sh").write_text("#!/bin/sh\n")
+            (hooks / "bundle.yaml").write_text("hooks: [{command: ./late.sh, on: 'my:event'}]\n")
+            assert (await running.reload()).began == ["./late.sh"]
 
     run(main())
 

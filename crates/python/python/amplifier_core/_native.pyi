@@ -23,15 +23,14 @@ __all__ = [
     "HookRegistry",
     "HookResult",
     "Outcome",
+    "Protection",
     "RemoteProvider",
-    "Sandbox",
     "ScriptedProvider",
     "Unregister",
     "Withdraw",
     "__version__",
     "become_confined",
     "builtin_modules",
-    "find_sandbox",
     "meant",
     "no_module",
     "records",
@@ -352,10 +351,12 @@ class AgentSession:
         *,
         provider: Any,
         tools: list[tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]],
-        workspace: _Path | None,
+        place: _Path,
+        has_workspace: bool,
         only: list[list[str]],
         system: str | None,
         approvals: _Part | None,
+        approval_timeout: float | None,
         display: _Part | None,
         audit: _Part | None,
         config: dict[str, Any],
@@ -365,9 +366,7 @@ class AgentSession:
         servers: dict[str, dict[str, Any]],
         store: _Path | None,
         mount_plan: dict[str, Any],
-        protect: list[str],
-        hide: list[str],
-        sandbox: Sandbox | None,
+        protection: Protection,
     ) -> Self: ...
     def start(
         self, resume: str | None = None, fork: str | None = None, turn: int | None = None
@@ -426,8 +425,6 @@ class AuditLog:
     @property
     def key_file(self) -> Path: ...
     @property
-    def binding_file(self) -> Path: ...
-    @property
     def closed(self) -> bool: ...
     def policy_change(self, change: dict[str, Any]) -> None: ...
     def seal(self, session_id: str, reason: str = "complete") -> None: ...
@@ -464,13 +461,13 @@ class Bundle:
     def hooks(self) -> list[str]: ...
     @property
     def foreign(self) -> list[str]: ...
-    def foreign_modules(self) -> list[tuple[str, Path]]: ...
     def doubts(self) -> list[str]: ...
     def session(self) -> dict[str, Any]: ...
+    def check_log(self, log: AuditLog) -> None: ...
+    def provider(self) -> ScriptedProvider | RemoteProvider | None: ...
     @property
     def has_files(self) -> bool: ...
     def is_current(self) -> bool: ...
-    def named_files(self, workspace: _Path) -> list[Path]: ...
     def renew(self) -> Bundle: ...
 
 @final
@@ -478,10 +475,8 @@ class BundleHost:
     def __new__(
         cls,
         workspace: _Path,
+        protection: Protection,
         name_session: Callable[[str, str], object] | None = None,
-        read_only: Sequence[_Path] = ...,
-        hidden: Sequence[_Path] = ...,
-        sandbox: Sandbox | None = None,
     ) -> Self: ...
     def make(self, bundle: Bundle, before: Sequence[BundleHook] = ...) -> list[BundleHook]: ...
     def outlast(self, hooks: HookRegistry) -> Withdraw | None: ...
@@ -512,8 +507,22 @@ def meant(labels: list[str], typed: str) -> str | None: ...
 def visible(text: str, *, lines: bool = False) -> str: ...
 def become_confined(arguments: list[str]) -> int: ...
 @final
-class Sandbox: ...
+class Protection:
+    def __new__(
+        cls,
+        workspace: _Path,
+        *,
+        bundle: Bundle | None = None,
+        audit: Any = None,
+        store: _Path | None = None,
+        home: _Path | None = None,
+        is_home_used: bool = False,
+        confine: bool | None = None,
+        starts: bool = False,
+    ) -> Self: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    def check(self, bundle: Bundle) -> None: ...
 
-def find_sandbox(read_only: Sequence[_Path], hidden: Sequence[_Path]) -> tuple[Sandbox, str, str]: ...
 def builtin_modules() -> list[dict[str, Any]]: ...
 def no_module(name: str) -> str: ...

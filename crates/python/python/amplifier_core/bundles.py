@@ -18,12 +18,11 @@ from amplifier_core._native import (
     BundleHost,
     HookRegistry,
     HookResult,
-    Sandbox,
+    Protection,
     Withdraw,
     builtin_modules,
     no_module,
 )
-from amplifier_core._protection import Protection
 from amplifier_core.modules import ModuleError, Mounted
 from amplifier_core.modules import load as _load_module
 
@@ -133,7 +132,7 @@ class MountedBundle(Unmountable):
         if self._followers or not self.bundle.has_files:
             return
         for event in ("execution:start", "provider:request"):
-            self._followers.append(self._coordinator.hooks.register(event, self._look, name="bundle", role="observer"))
+            self._followers.append(self._coordinator.hooks.register(event, self._look, name="session-bundles", role="observer"))
 
     async def unmount(self) -> None:
         """Takes all hooks of the bundle away, has its modules clean up, and waits for what hooks do beside the agent, such as notifications, for
@@ -312,7 +311,6 @@ async def _mount(
     name_session: Callable[[str, str], object] | None,
     follow: bool,
     protection: Protection | None = None,
-    sandbox: Sandbox | None = None,
 ) -> MountedBundle:
     bundle = bundle if isinstance(bundle, Bundle) else load(bundle)
     coordinator = _Bare(target) if isinstance(target, HookRegistry) else target
@@ -326,8 +324,8 @@ async def _mount(
         )
     check = None if protection is None else protection.check
     if protection is None:
-        protection = Protection(bundle, getattr(coordinator, "audit", None), None, os.fspath(workspace))
-    host = BundleHost(workspace, name_session, protection.read_only(), protection.hidden, sandbox)
+        protection = Protection(os.path.realpath(workspace), bundle=bundle, audit=getattr(coordinator, "audit", None))
+    host = BundleHost(workspace, protection, name_session)
     mounted = MountedBundle(bundle, coordinator, host, check)
     await mounted._take(bundle)
     if follow:

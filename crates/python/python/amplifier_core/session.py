@@ -23,8 +23,16 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from amplifier_core._given import Given, give
-from amplifier_core._native import AgentSession, Bundle, Coordinator, HookRegistry, RemoteProvider, ScriptedProvider
-from amplifier_core._protection import Protection
+from amplifier_core._native import (
+    AgentSession,
+    AuditLog,
+    Bundle,
+    Coordinator,
+    HookRegistry,
+    Protection,
+    RemoteProvider,
+    ScriptedProvider,
+)
 from amplifier_core._settings import settings_of
 from amplifier_core.bundles import MountedBundle, Reload, _mount
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
@@ -222,8 +230,13 @@ class Session:
     with a stored one, by its id or ``"last"``; ``fork`` begins a new one as that one was, at its end or after a ``turn`` of it.
     Relative paths are those of the folder that is current when the session is made.
 
-    No tool can change the bundle, the programs that it names, an ``AuditLog`` or the store. Commands and MCP servers are confined for that; where
-    the system cannot do it, a warning says so. ``confine=True`` makes that an error, and ``confine=False`` leaves them free.
+    No tool can change the bundle, the programs that it names, an ``AuditLog``, the store, or what the command ``amplifier`` protects. Commands and
+    MCP servers are confined for that; where the system cannot do it, a warning says so, and commands that would change it are denied by what is
+    seen of them. ``confine=True`` makes that an error, and ``confine=False`` leaves them free.
+
+    ``home`` is the folder of the user's configuration for sessions with a bundle: as for the command, ``AMPLIFIER_HOME`` or the usual folders
+    unless given, and made if it is missing. Its approval rules count as they are whenever a hook asks, beside ``approval_rules``, and so does
+    ``[sandbox]`` of its ``config.toml``. ``False`` uses none.
 
     It starts at the beginning of an ``async with`` block, or when it is first used, and ends with the block or with :meth:`end`.
     """
@@ -256,6 +269,7 @@ class Session:
         turn: int | None = None,
         follow: bool = True,
         confine: bool | None = None,
+        home: str | os.PathLike[str] | Literal[False] | None = None,
     ) -> None:
         hooks = HookRegistry() if hooks is None else hooks
         if type(hooks).emit is not HookRegistry.emit:
@@ -288,27 +302,40 @@ class Session:
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
         # A session that is built from configuration is strict unless the program says otherwise.
-        strict = {} if bundle is None else {"forbid_default_allow": True, "audit_required": True}
-        limits = {**strict, **settings.get("config", {}), **settings_of(config)}
+        limits = {**settings.get("config", {}), **settings_of(config)}
         if bundle is not None and audit is None and limits["audit_required"]:
             raise ValueError('a session with a bundle needs an audit log: give `audit`, or `config={"audit_required": False}` to keep no record')
+        if bundle is not None and isinstance(audit, AuditLog):
+            bundle.check_log(audit)
         approvals = _approvals(approval_system)
-        self._protection = Protection(bundle, audit, store, self._place)
-        self._protection.check_workspace()
-        can_start = workspace is not None or bool(settings.get("mcp"))
-        #: Commands run in it, and the programs of hooks: these could run what commands have written.
-        self._sandbox = self._protection.sandbox(confine) if can_start else None
+        if settings.get("approvals") == "server":
+            logger.warning("the bundle has `approvals: server`: sessions of Python cannot be answered at a server, so `approval_system` is asked alone")
+        #: What tools cannot change or read. Commands run in its sandbox, and the programs of hooks: these could run what commands have written.
+        self._protection = Protection(
+            self._place,
+            bundle=bundle,
+            audit=audit,
+            store=store,
+            home=None if home is None or home is False else _settled("home", home),
+            is_home_used=home is not False and (bundle is not None or home is not None),
+            confine=confine,
+            starts=workspace is not None or bool(settings.get("mcp")),
+        )
+        for warning in self._protection.warnings:
+            logger.warning("%s", warning)
         self.context = SessionContext(self)
         #: Emits events of the session, and routes what hooks say.
         self.coordinator: SessionCoordinator = _Coordinator(self, config)
         self._kernel = AgentSession(
             self.hooks,
-            provider=_provider(provider, settings),
+            provider=_provider(provider, bundle),
             tools=_tools(tools),
-            workspace=None if workspace is None else self._place,
+            place=self._place,
+            has_workspace=workspace is not None,
             only=[list(names) for names in (only, settings.get("only")) if names is not None],
             system=settings.get("system") if system is None else system,
-            approvals=approvals if settings.get("asks", True) else None,
+            approvals=None if settings.get("approvals") == "deny" else approvals,
+            approval_timeout=settings.get("approval_timeout"),
             display=_display(display_system),
             audit=_audit(audit),
             config=limits,
@@ -318,9 +345,7 @@ class Session:
             servers=settings.get("mcp", {}),
             store=store,
             mount_plan={} if workspace is None else {"workspace": self._place},
-            protect=[*self._protection.places, *self._protection.names],
-            hide=self._protection.hidden,
-            sandbox=self._sandbox,
+            protection=self._protection,
         )
 
     async def start(self) -> None:
@@ -357,7 +382,7 @@ class Session:
                         session.name = name
 
                 self._mounted = await _mount(
-                    self.coordinator, self._bundle, self._place, name_session, self._follow, self._protection, self._sandbox
+                    self.coordinator, self._bundle, self._place, name_session, self._follow, self._protection
                 )
             await self._kernel.start(*self._from)
             self._state = "running"
@@ -536,21 +561,12 @@ def _settled(name: str, path: str | os.PathLike[str]) -> str:
     return os.path.realpath(path)
 
 
-def _provider(given: Any, settings: dict[str, Any]) -> Any:
+def _provider(given: Any, bundle: Bundle | None) -> Any:
     """The model that was given, or the first one of the bundle."""
-    if given is not None:
-        return given
-    providers = settings.get("providers") or []
-    if not providers:
+    found = bundle.provider() if given is None and bundle is not None else given
+    if found is None:
         raise ValueError("a session needs a model: give a `provider`, or a `bundle` that has some under `providers`")
-    first = providers[0]
-    if first["provider"] == "scripted":
-        if first["script"] is None:
-            raise ValueError("the provider `scripted` of the bundle needs a `script`")
-        return ScriptedProvider.load(first["script"])
-    if first["model"] is None:
-        raise ValueError(f"the provider `{first['name']}` of the bundle needs a `model`")
-    return RemoteProvider(first["provider"], first["model"], base_url=first["base_url"])
+    return found
 
 
 def _tools(tools: Iterable[Any]) -> list[tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]]:
