@@ -116,7 +116,7 @@ impl Hosting {
         let cancel = Cancel::default();
         // Nobody looks: what happens is in the audit log, and questions go to the server.
         let screen = Screen::to(std::io::sink(), std::io::sink(), Look::plain());
-        let reach = Reach::Within(hub);
+        let reach = Reach::Within(hub.pipes());
         let prepared = agent::prepare(&config, &self.home, HookRegistry::new(), &screen, &cancel, &reach).await?;
         let Prepared { parts, watcher, serving } = prepared;
         let SessionParts { builder, policy, servers, .. } = parts;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use amplifier_agent::{Cancel, Session};
 use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem};
 use amplifier_host::{ApprovalRuleStore, Policy, ReloadResult, ReloadStatus};
-use amplifier_server::Hub;
+use amplifier_link::{Link, Participant, ParticipantOptions, PipeConnector, SOCKET, is_open};
 use amplifier_server::hub::Command;
-use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET, is_open};
 use amplifier_server::wire;
 use tokio::sync::mpsc;
 
@@ -23,7 +22,7 @@ pub enum Reach {
         takes_prompts: bool,
     },
     /// It runs within the server.
-    Within(Hub),
+    Within(PipeConnector),
 }
 
 /// What a session that a server sees has to keep.
@@ -62,7 +61,7 @@ impl Serving {
             })),
         });
         let link = match reach {
-            Reach::Within(hub) => participant.join(hub),
+            Reach::Within(server) => participant.join(server),
             Reach::Socket { .. } => {
                 let folder = home.server_folder();
                 if !is_open(&folder) {

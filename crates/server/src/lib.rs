@@ -6,7 +6,7 @@ pub mod client;
 pub mod feed;
 pub mod hub;
 mod late;
-pub mod link;
+mod listener;
 mod masked;
 mod server;
 pub mod trial;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use amplifier_audit::Log;
 pub use api::description;
 pub use hub::{Answering, Change, Command, Connected, Hub, Refused};
+pub use listener::{Door, DoorError};
 pub use server::{Running, ServeError, Server, ServerOptions, TlsFiles};
 
 /// What every part of the server works with. A handle: clones share the same state.

@@ -1,16 +1,14 @@
 //! The JSON forms of the API, the stream and the link.
 
-mod approval;
-
 use amplifier_core::{Actor, ApprovalRule};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-pub(crate) use self::approval::{ALLOW_ALWAYS, question_id};
-pub use self::approval::{Approval, Busy, Choice, Decided};
 pub use crate::access::Browser;
+pub(crate) use amplifier_link::question_id;
+pub use amplifier_link::{Approval, Choice, Decided, Reload, Reloaded, Unreadable};
 
 /// A session, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -143,41 +141,6 @@ pub struct Rules {
     pub rules: Vec<Rule>,
     /// The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
     pub unreadable: Vec<Unreadable>,
-}
-
-/// A file with standing answers that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Unreadable {
-    /// The file, or the folder that it should be in.
-    pub file: String,
-    /// Why.
-    pub why: String,
-}
-
-/// What came of a look at the bundles of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Reloaded {
-    /// In a word.
-    pub result: Reload,
-    /// What is wrong, or what to do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-}
-
-/// The same in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Reload {
-    /// Nothing has changed.
-    Unchanged,
-    /// There is a new version, and its hooks are in force.
-    Changed,
-    /// There is a mistake in the new version, so the old one stays in force.
-    Refused,
-    /// The bundle of the project is not what the person has trusted, so it is not used, or not as it is now.
-    NotTrusted,
-    /// The session has not said in time what came of it, or is not connected any more.
-    NoAnswer,
 }
 
 /// What a hook has done so far.
@@ -332,4 +295,17 @@ pub struct Explained {
     /// Who was faster, if somebody else has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
+}
+
+/// Too many questions in a short time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Busy {
+    /// How many were asked.
+    pub asked: u64,
+    /// In how many seconds.
+    pub seconds: u64,
+    /// By which hook.
+    pub hook: String,
+    /// A rule that would answer them.
+    pub pattern: String,
 }

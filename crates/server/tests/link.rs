@@ -12,10 +12,11 @@ use amplifier_core::{
     ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry, Coordinator, DecisionBasis, DefaultDecision,
     HookRegistry, HookResult, LateAnswerEntry, MemoryAudit, PortError, RuleScope, TOOL_PRE, Verdict, data,
 };
+use amplifier_link::{Link, Participant, ParticipantOptions, SOCKET};
 use amplifier_server::Hub;
 use amplifier_server::hub::{Answering, Change, Command, Kept, Refused, RuleBook};
-use amplifier_server::link::{Door, DoorError, Link, Participant, ParticipantOptions, SOCKET};
 use amplifier_server::wire::Approval;
+use amplifier_server::{Door, DoorError};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -369,7 +370,7 @@ async fn a_cancelled_operation_takes_its_question_away() {
 /// Whatever a server says, a session takes an answer to what it has asked, for as long as was offered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_takes_no_answer_to_something_else_and_none_that_lasts_longer_than_was_offered() {
-    use amplifier_server::link::protocol::{Reception, ToServer, ToSession, VERSION};
+    use amplifier_link::{Reception, ToServer, ToSession, VERSION};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
@@ -423,7 +424,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     let hub = Hub::new();
     let session = Session::new("one", LIMIT);
     hub.keep_rules(session.book.clone());
-    let _link = session.participant.join(&hub);
+    let _link = session.participant.join(&hub.pipes());
     let operation = session.run("ls");
     let question = asked(&hub).await;
     let answer = Answering { scope: Some(RuleScope::Project), ..answering("Allow once", &question.nonce, "ann") };
@@ -494,7 +495,7 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
 async fn commands_reach_the_session_and_its_end_reaches_the_server() {
     let hub = Hub::new();
     let mut session = Session::new("one", LIMIT);
-    let link = session.participant.join(&hub);
+    let link = session.participant.join(&hub.pipes());
     session.participant.set_idle(true);
     until(|| hub.is_idle("one").filter(|idle| *idle)).await;
     hub.tell("one", Command::Prompt("Hello".to_owned())).unwrap();
@@ -523,9 +524,9 @@ async fn only_one_server_has_the_door_and_that_of_a_dead_one_is_replaced() {
     assert_eq!((mode(&place), mode(door.socket())), (0o700, 0o600));
     let second = Door::open(&place, Hub::new());
     assert!(matches!(second, Err(DoorError::Running(_))), "{second:?}");
-    assert!(amplifier_server::link::is_open(&place));
+    assert!(amplifier_link::is_open(&place));
     drop(door);
-    assert!(!amplifier_server::link::is_open(&place));
+    assert!(!amplifier_link::is_open(&place));
     Door::open(&place, Hub::new()).unwrap();
 }
 
@@ -543,7 +544,7 @@ async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
     let hooks = HookRegistry::new();
     hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("x".repeat(100_000)));
     let session = Coordinator::builder(hooks).session_id("big").approvals(participant.clone()).build();
-    let _link = participant.join(&hub);
+    let _link = participant.join(&hub.pipes());
     let data = data! { "tool_name": "Write", "tool_input": { "content": "\u{1}".repeat(2_000_000) } };
     let operation = tokio::spawn(async move { session.emit(TOOL_PRE, data).await });
     let question = asked(&hub).await;
@@ -582,7 +583,7 @@ async fn while_rules_cannot_be_read_what_they_allowed_is_asked_and_what_they_den
     let hub = Hub::new();
     let session = Session::new("one", LIMIT);
     hub.keep_rules(session.book.clone());
-    let _link = session.participant.join(&hub);
+    let _link = session.participant.join(&hub.pipes());
     until(|| hub.session("one")).await;
     hub.add_rule(ApprovalRule::new("guard", "Run `ls`?", DefaultDecision::Allow)).await.unwrap();
     hub.add_rule(ApprovalRule::new("guard", "Run `rm *`?", DefaultDecision::Deny)).await.unwrap();

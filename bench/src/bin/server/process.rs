@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use amplifier_audit::Log;
+use amplifier_server::Door;
 use amplifier_server::access::{Access, AccessOptions};
 use amplifier_server::client::Address;
 use amplifier_server::feed::Feed;
-use amplifier_server::link::Door;
 use amplifier_server::trial::{Trial, Tried};
 use amplifier_server::{App, BoxFuture, Host, Hub, Server, ServerOptions};
 use serde_json::Value;

@@ -10,7 +10,7 @@ use amplifier_core::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Coordinator, DecisionBasis, HookRegistry,
     HookResult, TOOL_PRE, data,
 };
-use amplifier_server::link::{Link, Participant, ParticipantOptions, SOCKET};
+use amplifier_link::{Link, Participant, ParticipantOptions, SOCKET};
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;

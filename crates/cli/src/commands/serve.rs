@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use amplifier_core::text::counted;
 use amplifier_host::{Home, anchors, open_log};
+use amplifier_server::Door;
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
-use amplifier_server::link::Door;
 use amplifier_server::{App, Running, ServeError, Server, ServerOptions, TlsFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use amplifier_core::Actor;
+use amplifier_server::Door;
 use amplifier_server::Hub;
 use amplifier_server::hub::{Answering, Command};
-use amplifier_server::link::Door;
 use amplifier_server::wire::Approval;
 use serde_json::json;
 

@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::{Actor, RuleScope};
+pub use amplifier_link::{Command, Kept, RuleBook};
+use amplifier_link::{Hello, ToServer, ToSession};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::join_all;
@@ -27,10 +29,8 @@ use tokio::sync::{broadcast, mpsc};
 use self::presence::Presence;
 pub use self::refused::Refused;
 use self::replies::{Replies, Silence};
-pub use self::rules::{Kept, RuleBook};
 use self::state::{Delivery, Spoken, State};
 use crate::access::Role;
-use crate::link::protocol::{Hello, ToServer, ToSession};
 use crate::masked::Masks;
 use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded};
 
@@ -93,17 +93,6 @@ pub struct Answering {
     pub by: Actor,
     /// For what the answer holds beside this question: nothing, or the project.
     pub scope: Option<RuleScope>,
-}
-
-/// What a session can be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// To work on this.
-    Prompt(String),
-    /// To stop the running turn: the first time when the running tool has finished, then at once.
-    Interrupt,
-    /// To end.
-    End,
 }
 
 /// What has changed.

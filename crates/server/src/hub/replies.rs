@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::link::protocol::ToSession;
+use amplifier_link::ToSession;
 
 /// How long a session may take to say it.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@ use subtle::ConstantTimeEq;
 
 use super::busy::Flood;
 use super::{Answering, Change, Connected, Refused};
-use crate::link::protocol::{Hello, Reception, is_id};
 use crate::wire::{Approval, Busy, Decided, Place, Rule, question_id};
+use amplifier_link::{Hello, Reception, is_id};
 
 /// How many closed questions are remembered, so that who answers them learns what became of them.
 const REMEMBERED: usize = 10_000;

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use super::state::{Spoken, State};
 use super::{Answering, Change, Hub, Refused};
-use crate::link::protocol::{Hello, Reception, ToServer, ToSession, VERSION};
 use crate::wire::{Approval, Choice, Place, Reload, Reloaded};
+use amplifier_link::{Hello, Reception, ToServer, ToSession, VERSION};
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -12,8 +12,8 @@ use amplifier_core::{
     MessageEntry, PROMPT_SUBMIT, PortError, PreviewSource, PromptSubmit, SESSION_START, SessionStart, TOOL_POST,
     TOOL_PRE, ToolPost, ToolPre, Verdict,
 };
+use amplifier_link::{Link, Participant, ParticipantOptions};
 use amplifier_server::feed::{Feed, Page};
-use amplifier_server::link::{Link, Participant, ParticipantOptions};
 use amplifier_server::wire::Approval;
 use amplifier_server::{Change, Hub};
 use serde_json::json;
@@ -133,7 +133,7 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
         Some(log) => session.audit(log.clone()).build(),
         None => session.build(),
     };
-    let link = participant.join(hub);
+    let link = participant.join(&hub.pipes());
     participant.begin(id, session.clone());
     // Its hooks are the last of what it says when it connects.
     until("the connection", || hub.hooks_of(id).filter(|hooks| !hooks.is_empty()));

@@ -4,10 +4,10 @@ use amplifier_core::text::truncate_bytes;
 use amplifier_core::{ActionPreview, Actor, DecisionBasis, PreviewField, RuleScope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// A question that waits for an answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Approval {
     /// The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
     pub id: String,
@@ -33,10 +33,10 @@ pub struct Approval {
     /// What can be answered.
     pub options: Vec<Choice>,
     /// When it was asked.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub asked_at: Timestamp,
     /// When the kernel stops waiting.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub deadline: Timestamp,
     /// How long the kernel waits in all, in seconds.
     pub timeout_s: f64,
@@ -64,7 +64,7 @@ fn beginning(text: &str, most: usize) -> String {
 }
 
 /// The id of a question: of a session, of one run of it, by its number.
-pub(crate) fn question_id(session: &str, run: &str, number: u64) -> String {
+pub fn question_id(session: &str, run: &str, number: u64) -> String {
     format!("{session}.{run}.{number}")
 }
 
@@ -74,18 +74,18 @@ const DENY_ALWAYS: &str = "deny_always";
 
 impl Approval {
     /// The session over whose connection it came, and its answer goes.
-    pub(crate) fn connected(&self) -> &str {
+    pub fn connected(&self) -> &str {
         self.within.as_deref().unwrap_or(&self.session)
     }
 
     /// Whether the question can be answered for longer than once: with a yes, or with a no. One that stands for more than it shows offers none.
-    pub(crate) fn lasts(&self, allows: bool) -> bool {
+    pub fn lasts(&self, allows: bool) -> bool {
         let lasting = if allows { ALLOW_ALWAYS } else { DENY_ALWAYS };
         self.options.iter().any(|option| option.effect == lasting)
     }
 
     /// How much room it takes, about, in bytes.
-    pub(crate) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         let ActionPreview { title, target, summary, warnings, body, fields, .. } = &self.action;
         let texts = [&self.prompt, &self.hook, &self.workspace, title].into_iter().chain(&self.reason).chain(target);
         let texts: usize = texts.chain(summary).chain(warnings).map(|text| text.len() + 32).sum();
@@ -95,7 +95,7 @@ impl Approval {
     }
 
     /// As it is listed and told: one that is long without the lines of its action.
-    pub(crate) fn brief(&self) -> Self {
+    pub fn brief(&self) -> Self {
         if self.weight() <= BRIEF {
             return self.clone();
         }
@@ -118,7 +118,7 @@ impl Approval {
     }
 
     /// All but what will run.
-    pub(crate) fn without_action(&self) -> Self {
+    pub fn without_action(&self) -> Self {
         Self {
             id: self.id.clone(),
             session: self.session.clone(),
@@ -139,7 +139,7 @@ impl Approval {
     }
 
     /// As it is kept where there is no room for all of it. It can be denied, and is allowed where all of it is seen.
-    pub(crate) fn withheld(&self) -> Self {
+    pub fn withheld(&self) -> Self {
         let warning =
             "there is no room for all of this question here: it can be denied here, or answered at its terminal";
         let ActionPreview { title, target, summary, .. } = &self.action;
@@ -158,13 +158,13 @@ impl Approval {
     }
 
     /// Whether it is the same question, asked once.
-    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+    pub fn is_same_as(&self, other: &Self) -> bool {
         let parts = |one: &Self| (one.hook.clone(), one.event.clone(), one.digest.clone(), one.asked_at);
         parts(self) == parts(other) && self.prompt == other.prompt && self.options == other.options
     }
 
     /// Why an answer is none that was offered.
-    pub(crate) fn refuses(&self, label: &str, scope: Option<RuleScope>) -> Option<String> {
+    pub fn refuses(&self, label: &str, scope: Option<RuleScope>) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
             let offered =
                 self.options.iter().map(|option| format!("`{}`", option.label)).collect::<Vec<_>>().join(", ");
@@ -185,7 +185,8 @@ impl Approval {
 }
 
 /// One possible answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Choice {
     /// Its label, which is what is answered.
     pub label: String,
@@ -194,7 +195,8 @@ pub struct Choice {
 }
 
 /// A question that was decided.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Decided {
     /// `SESSION.RUN.N`; none if nobody had to be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,17 +226,4 @@ pub struct Decided {
     /// The number of the record that says so; 0 if that is not read yet.
     #[serde(default)]
     pub seq: u64,
-}
-
-/// Too many questions in a short time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Busy {
-    /// How many were asked.
-    pub asked: u64,
-    /// In how many seconds.
-    pub seconds: u64,
-    /// By which hook.
-    pub hook: String,
-    /// A rule that would answer them.
-    pub pattern: String,
 }

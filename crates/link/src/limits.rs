@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use amplifier_core::ActionPreview;
 use amplifier_core::text::truncate_bytes;
 
-use super::protocol::LONGEST;
-use crate::wire::{ALLOW_ALWAYS, Approval};
+use crate::approval::{ALLOW_ALWAYS, Approval};
+use crate::transport::LONGEST;
 
 /// The longest prompt and reason, in bytes.
 const TEXT: usize = ActionPreview::LARGEST_TEXT;
 
 /// Cuts what is too large for people and lines, and says so where it is seen.
-pub(super) fn fit(mut approval: Approval) -> Approval {
+pub(crate) fn fit(mut approval: Approval) -> Approval {
     let mut is_cut = false;
     let mut cut = |text: &mut String| {
         if let Cow::Owned(short) = truncate_bytes(text, TEXT) {

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use crate::link::fit::fit;
-use crate::link::protocol::{Reception, ToServer};
-use crate::wire::{Approval, Choice};
+use crate::approval::{Approval, Choice};
+use crate::limits::fit;
+use crate::message::{Reception, ToServer};
 
 /// How many closed questions are kept, and for how long. A late answer to one of these the session records itself; beyond that, the
 /// server finds in the record what became of it.

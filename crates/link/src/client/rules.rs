@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Shared, State};
-use crate::link::protocol::ToServer;
+use crate::message::ToServer;
 
 impl Shared {
     /// Keeps an answer for the project. What keeps it from being kept is given back: the answer counts all the same, for once.

@@ -1,25 +1,17 @@
 //! What a session and the server say to each other: one JSON object a line.
 
-use std::io;
-
 use amplifier_core::{Actor, ApprovalDecision, ApprovalRule, RuleScope};
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::wire::{Approval, Reloaded};
+use crate::approval::Approval;
 
 /// The version of the messages. Both ends say theirs; a server refuses a session with another one.
 pub const VERSION: u32 = 3;
-/// The longest line, in bytes.
-pub const LONGEST: usize = 4 << 20;
-
 /// What a session says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ToServer {
     /// Who it is. The first line.
     Hello(Hello),
@@ -99,7 +91,7 @@ pub enum ToServer {
 }
 
 /// Whether this can be the id of a session, or of a run.
-pub(crate) fn is_id(text: &str) -> bool {
+pub fn is_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
@@ -148,7 +140,6 @@ pub enum Reception {
 /// What the server says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ToSession {
     /// The session is known now. The first line.
     Welcome {
@@ -207,39 +198,30 @@ pub enum ToSession {
     },
 }
 
-/// Writes a line.
-pub(super) async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    to.write_all(&line).await?;
-    to.flush().await
+/// What came of a look at the bundles of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Reloaded {
+    /// In a word.
+    pub result: Reload,
+    /// What is wrong, or what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
-/// Lines as they come. Reading one is safe to cancel: what was read of it stays.
-pub(super) struct Lines<R> {
-    from: R,
-    line: Vec<u8>,
-}
-
-impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(super) fn new(from: R) -> Self {
-        Self { from, line: Vec::new() }
-    }
-
-    /// The next line; none when there are no more.
-    ///
-    /// # Errors
-    /// If it cannot be read, is too long, or is no message.
-    pub(super) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let left = (LONGEST + 1).saturating_sub(self.line.len()) as u64;
-        (&mut self.from).take(left).read_until(b'\n', &mut self.line).await?;
-        let line = std::mem::take(&mut self.line);
-        match line.strip_suffix(b"\n") {
-            Some(line) => Ok(Some(serde_json::from_slice(line)?)),
-            None if line.is_empty() => Ok(None),
-            None if line.len() > LONGEST => Err(io::Error::other("a line is too long")),
-            // The other end went away in the middle of it.
-            None => Ok(None),
-        }
-    }
+/// The same in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Reload {
+    /// Nothing has changed.
+    Unchanged,
+    /// There is a new version, and its hooks are in force.
+    Changed,
+    /// There is a mistake in the new version, so the old one stays in force.
+    Refused,
+    /// The bundle of the project is not what the person has trusted, so it is not used, or not as it is now.
+    NotTrusted,
+    /// The session has not said in time what came of it, or is not connected any more.
+    NoAnswer,
 }

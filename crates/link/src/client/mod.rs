@@ -1,10 +1,10 @@
 //! The session's end: puts questions to the server, and takes answers and commands.
 //!
-//! `connection.rs` keeps up the connection, `questions.rs` takes answers to the kernel, `standing.rs` keeps the answers that last.
+//! `connection.rs` keeps up the connection, `approvals.rs` takes answers to the kernel, `rules.rs` keeps the answers that last.
 
+mod approvals;
 mod connection;
-mod questions;
-mod standing;
+mod rules;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -16,11 +16,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::approvals::{Closed, Question};
 pub use self::connection::Link;
-use self::questions::{Closed, Question};
-use super::protocol::ToServer;
-use crate::hub::{Command, RuleBook};
-use crate::wire::Reloaded;
+use crate::book::RuleBook;
+use crate::message::{Reloaded, ToServer};
 
 /// How many commands wait for the session.
 const COMMANDS: usize = 64;
@@ -40,6 +39,17 @@ pub struct ParticipantOptions {
     pub book: Option<Arc<dyn RuleBook>>,
     /// Looks at the bundles of the session at once, and says what came of it. It may block. Without, there are none that could change.
     pub reload: Option<Arc<dyn Fn() -> Reloaded + Send + Sync>>,
+}
+
+/// What a session can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// To work on this.
+    Prompt(String),
+    /// To stop the running turn: the first time when the running tool has finished, then at once.
+    Interrupt,
+    /// To end.
+    End,
 }
 
 /// The part of a session that talks to a server: an approval system, and a source of commands. A handle: clones share the same state.

@@ -7,18 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_link::{Hello, Lines, PipeConnector, SOCKET, ToServer, ToSession, VERSION, is_id, write};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use super::protocol::{Hello, Lines, ToServer, ToSession, VERSION, is_id, write};
 use crate::hub::Hub;
 use crate::wire::Place;
 
-/// The name of the socket in the folder of the server.
-pub const SOCKET: &str = "socket";
 /// The file that is locked while the door is open. The server itself has another one.
 const LOCK: &str = "socket.lock";
 /// How long a connection may take to say who it is, and to take a line.
@@ -52,11 +50,6 @@ pub enum DoorError {
         /// Why.
         source: io::Error,
     },
-}
-
-/// Whether a server runs with that folder.
-pub fn is_open(folder: &Path) -> bool {
-    std::os::unix::net::UnixStream::connect(folder.join(SOCKET)).is_ok()
 }
 
 impl Door {
@@ -147,17 +140,22 @@ async fn let_in(stream: UnixStream, hub: Hub) -> io::Result<()> {
     attend(hub, from, to, Place::Process, peer.pid()).await
 }
 
-/// Lets a session in that runs in the server: gives its end of a pipe.
-pub fn join(hub: &Hub) -> tokio::io::DuplexStream {
-    let (own, theirs) = tokio::io::duplex(64 << 10);
-    let hub = hub.clone();
-    let (from, to) = tokio::io::split(own);
-    tokio::spawn(async move {
-        if let Err(error) = attend(hub, from, to, Place::Server, None).await {
-            tracing::debug!(%error, "a session in the server has gone");
-        }
-    });
-    theirs
+impl Hub {
+    /// Returns the way for sessions that run in the server's own process.
+    pub fn pipes(&self) -> PipeConnector {
+        let hub = self.clone();
+        PipeConnector::new(move || {
+            let (own, theirs) = tokio::io::duplex(64 << 10);
+            let hub = hub.clone();
+            let (from, to) = tokio::io::split(own);
+            tokio::spawn(async move {
+                if let Err(error) = attend(hub, from, to, Place::Server, None).await {
+                    tracing::debug!(%error, "a session in the server has gone");
+                }
+            });
+            theirs
+        })
+    }
 }
 
 /// Hears a session until it is gone.

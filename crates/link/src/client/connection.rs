@@ -12,11 +12,9 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Participant, Shared, State};
-use crate::hub::{Command, Hub};
-use crate::link::door;
-use crate::link::protocol::{Hello, Lines, ToServer, ToSession, VERSION, write};
-use crate::wire::{Reload, Reloaded};
+use super::{Command, Participant, Shared, State};
+use crate::message::{Hello, Reload, Reloaded, ToServer, ToSession, VERSION};
+use crate::transport::{Lines, PipeConnector, write};
 
 /// How long is waited before the first attempt to connect again; twice as long before each further one, up to the last.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
@@ -60,11 +58,11 @@ impl Participant {
     }
 
     /// Talks to the server that the session runs in.
-    pub fn join(&self, hub: &Hub) -> Link {
-        let (shared, hub) = (self.shared.clone(), hub.clone());
+    pub fn join(&self, server: &PipeConnector) -> Link {
+        let (shared, server) = (self.shared.clone(), server.clone());
         self.link(async move {
             while !shared.state().is_over {
-                let (from, to) = tokio::io::split(door::join(&hub));
+                let (from, to) = tokio::io::split(server.open());
                 let ended = shared.converse(from, to, &mut false).await;
                 tracing::debug!(?ended, "the connection to the server has ended");
                 if !shared.state().is_over {

@@ -1,0 +1,82 @@
+//! Ways between the two ends of the link: a socket, or a pipe within one process. Messages are lines of JSON.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
+
+/// The name of the socket in the folder of the server.
+pub const SOCKET: &str = "socket";
+/// The longest line, in bytes.
+pub const LONGEST: usize = 4 << 20;
+
+/// Returns `true` if a server listens in that folder.
+pub fn is_open(folder: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(folder.join(SOCKET)).is_ok()
+}
+
+/// Opens pipes to a server that runs in the same process.
+#[derive(Clone)]
+pub struct PipeConnector(Arc<dyn Fn() -> DuplexStream + Send + Sync>);
+
+impl PipeConnector {
+    /// A connector that opens each pipe with this function.
+    pub fn new(open: impl Fn() -> DuplexStream + Send + Sync + 'static) -> Self {
+        Self(Arc::new(open))
+    }
+
+    /// Opens a pipe, and returns the end that is not the server's.
+    pub fn open(&self) -> DuplexStream {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for PipeConnector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PipeConnector")
+    }
+}
+
+/// Writes a line.
+///
+/// # Errors
+/// If it cannot be written.
+pub async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line).await?;
+    to.flush().await
+}
+
+/// Lines as they come. Reading one is safe to cancel: what was read of it stays.
+pub struct Lines<R> {
+    from: R,
+    line: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    /// Reads lines from there.
+    pub fn new(from: R) -> Self {
+        Self { from, line: Vec::new() }
+    }
+
+    /// The next line; none when there are no more.
+    ///
+    /// # Errors
+    /// If it cannot be read, is too long, or is no message.
+    pub async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let left = (LONGEST + 1).saturating_sub(self.line.len()) as u64;
+        (&mut self.from).take(left).read_until(b'\n', &mut self.line).await?;
+        let line = std::mem::take(&mut self.line);
+        match line.strip_suffix(b"\n") {
+            Some(line) => Ok(Some(serde_json::from_slice(line)?)),
+            None if line.is_empty() => Ok(None),
+            None if line.len() > LONGEST => Err(io::Error::other("a line is too long")),
+            // The other end went away in the middle of it.
+            None => Ok(None),
+        }
+    }
+}
