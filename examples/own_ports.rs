@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::{
-    Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditLog, AuditRecord, Coordinator,
-    HookRegistry, HookResult, PortError, Receipt, TOOL_PRE, ToolPre, data,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, Coordinator, HookRegistry,
+    HookResult, OpenRequest, PortError, Receipt, TOOL_PRE, ToolPre, data,
 };
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
@@ -33,7 +33,7 @@ impl Terminal {
 }
 
 impl ApprovalSystem for Terminal {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         if !std::io::stdin().is_terminal() {
             return Err(ApprovalError::Closed);
         }

@@ -91,7 +91,7 @@ class Client:
 
     def events(self, **query: Any) -> Page:
         """Records after a cursor: ``after``, ``session``, ``event``, ``kind``, ``hook``, ``text``, ``limit``, ``wait`` (seconds)."""
-        return cast("Page", self._get("/api/events", query))
+        return cast("Page", self._get("/api/audit/records", query))
 
     def stream(self, **query: Any) -> Iterator[StreamMessage]:
         """Messages as they come, the first one ``hello``. Ends when the server does; go on from the last ``cursor`` with ``after``."""

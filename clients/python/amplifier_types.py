@@ -58,48 +58,61 @@ class Answered(TypedDict):
     reason: str
 
 
-class _Approval(TypedDict):
-    #: What will run.
-    action: ActionPreview
-    #: When it was asked.
-    asked_at: str
-    #: When the kernel stops waiting.
-    deadline: str
-    #: What counts when nobody answers: `allow` or `deny`.
-    default: str
-    #: The digest of what will run.
+class _ApprovalDecision(TypedDict):
+    #: The basis of the decision.
+    basis: DecisionBasis
+    #: `true` if the operation may run.
+    granted: bool
+    #: The reason, in words.
+    reason: str
+
+
+class ApprovalDecision(_ApprovalDecision, total=False):
+    """The decision on an approval request."""
+
+    #: The approver, where known.
+    by: Union[Actor, None]
+
+
+class ApprovalOption(TypedDict):
+    """An answer that is offered, and what it does."""
+
+    #: What it does. The kernel decides by this, never by the label.
+    effect: Effect
+    #: What the person reads and answers.
+    label: str
+
+
+class _ApprovalRequest(TypedDict):
+    #: The time of the request.
+    created_at: str
+    #: The decision when the time is up.
+    default: DefaultDecision
+    #: The digest of the data that will run.
     digest: str
     #: The event at which it asks.
     event: str
     #: The hook that asks.
     hook: str
-    #: The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
-    id: str
-    #: What can be answered.
-    options: List[Choice]
-    #: The question.
+    #: The number of the request in its session. Sub-agents count with the session that they work for.
+    number: int
+    #: The possible answers.
+    options: List[ApprovalOption]
+    #: The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then.
+    preview: ActionPreview
+    #: The text of the request.
     prompt: str
-    #: The session that asks.
-    session: str
-    #: How long the kernel waits in all, in seconds.
+    #: The time that the kernel waits for an answer, in seconds.
     timeout_s: float
-    #: The folder that it works in.
-    workspace: str
 
 
-class Approval(_Approval, total=False):
-    """A question that waits for an answer."""
+class ApprovalRequest(_ApprovalRequest, total=False):
+    """A hook's request to a user to allow an operation."""
 
-    #: Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
-    cut: bool
-    #: To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the server makes it.
-    nonce: str
     #: The reason that the hook gives.
     reason: Union[str, None]
-    #: The name of the session that asks.
-    session_name: Union[str, None]
-    #: If that is a sub-agent: the session that it works for, which is the one that is connected.
-    within: Union[str, None]
+    #: The kernel's own warning to the approver.
+    warning: Union[str, None]
 
 
 class _ApprovalRule(TypedDict):
@@ -198,15 +211,6 @@ class CheckpointSeen(TypedDict):
     size: int
 
 
-class Choice(TypedDict):
-    """One possible answer."""
-
-    #: What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
-    effect: str
-    #: Its label, which is what is answered.
-    label: str
-
-
 class ComparedWith(TypedDict):
     """The file that a preview was compared with."""
 
@@ -216,35 +220,35 @@ class ComparedWith(TypedDict):
     version: str
 
 
-class _Decided(TypedDict):
-    #: What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
+class _DecidedApproval(TypedDict):
+    #: The basis of the decision.
     basis: DecisionBasis
-    #: When it was decided.
+    #: The time of the decision.
     decided_at: str
     #: The event at which it asked.
     event: str
-    #: Whether the operation may run.
+    #: `true` if the operation may run.
     granted: bool
     #: The hook that asked.
     hook: str
-    #: The question.
+    #: The text of the request.
     prompt: str
-    #: The same in words.
+    #: The reason, in words.
     reason: str
     #: The session.
     session: str
 
 
-class Decided(_Decided, total=False):
-    """A question that was decided."""
+class DecidedApproval(_DecidedApproval, total=False):
+    """An approval request that was decided."""
 
-    #: When it was asked.
-    asked_at: Union[str, None]
-    #: Who answered, where somebody did and that is known.
+    #: The approver, where known.
     by: Union[Actor, None]
-    #: `SESSION.RUN.N`; none if nobody had to be asked.
+    #: The time of the request.
+    created_at: Union[str, None]
+    #: `SESSION.RUN.NUMBER`; missing if no approver had to be asked.
     id: Union[str, None]
-    #: The number of the record that says so; 0 if that is not read yet.
+    #: The number of the record of the decision; 0 if it is not read yet.
     seq: int
 
 
@@ -252,7 +256,23 @@ class Decisions(TypedDict):
     """Decisions."""
 
     #: They, the newest first.
-    decisions: List[Decided]
+    decisions: List[DecidedApproval]
+
+
+class _DryRun(TypedDict):
+    #: The event.
+    event: str
+
+
+class DryRun(_DryRun, total=False):
+    """An event whose outcome is to be tried. Approvals are not requested, and nothing runs but the hooks."""
+
+    #: A bundle as text, whose hooks alone are tried.
+    bundle: Union[str, None]
+    #: Its data.
+    data: Dict[str, Any]
+    #: The folder whose hooks are tried, as a session there would have them; the server's own if missing.
+    workspace: Union[str, None]
 
 
 class Ended(TypedDict, total=False):
@@ -296,7 +316,7 @@ class Given(_Given, total=False):
     """An answer."""
 
     #: For what it holds.
-    scope: Holds
+    scope: AnswerScope
 
 
 class Health(TypedDict):
@@ -450,6 +470,54 @@ class NewSession(TypedDict, total=False):
     workspace: Union[str, None]
 
 
+class _OpenApproval(TypedDict):
+    #: The time of the request.
+    created_at: str
+    #: The time at which the kernel stops waiting.
+    deadline: str
+    #: The decision when the time is up.
+    default: DefaultDecision
+    #: The digest of the data that will run.
+    digest: str
+    #: The event at which it asks.
+    event: str
+    #: The hook that asks.
+    hook: str
+    #: `SESSION.RUN.NUMBER`.
+    id: str
+    #: The number of the request in its session. Sub-agents count with the session that they work for.
+    number: int
+    #: The possible answers.
+    options: List[ApprovalOption]
+    #: The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then.
+    preview: ActionPreview
+    #: The text of the request.
+    prompt: str
+    #: The session that asks.
+    session: str
+    #: The time that the kernel waits for an answer, in seconds.
+    timeout_s: float
+    #: The folder that the session works in.
+    workspace: str
+
+
+class OpenApproval(_OpenApproval, total=False):
+    """An approval request that waits for an answer, and the session that made it."""
+
+    #: Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server makes it.
+    nonce: str
+    #: If the session is a sub-agent: the connected session that it works for.
+    parent_session: Union[str, None]
+    #: The reason that the hook gives.
+    reason: Union[str, None]
+    #: The name of the session.
+    session_name: Union[str, None]
+    #: `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    truncated: bool
+    #: The kernel's own warning to the approver.
+    warning: Union[str, None]
+
+
 class _OpenQuestion(TypedDict):
     #: The hook that asks.
     hook: str
@@ -459,7 +527,7 @@ class OpenQuestion(_OpenQuestion, total=False):
     """A question that is not decided."""
 
     #: When it was asked.
-    asked_at: Union[str, None]
+    created_at: Union[str, None]
     #: `SESSION.RUN.N`.
     id: Union[str, None]
     #: The question.
@@ -471,15 +539,15 @@ class Page(TypedDict):
 
     #: What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for.
     cursor: int
-    #: The records, the oldest first.
-    events: List[LogRecord]
     #: The number of the first record that is still there.
     first: int
+    #: The records, the oldest first.
+    records: List[LogRecord]
 
 
 class _Pending(TypedDict):
     #: The questions, the oldest first, and long ones without the lines of their actions.
-    approvals: List[Approval]
+    approvals: List[OpenApproval]
     #: How many there are, listed or not.
     pending: int
 
@@ -542,15 +610,15 @@ class Proof(TypedDict):
     proof: str
 
 
-class _Reloaded(TypedDict):
-    #: In a word.
-    result: Reload
+class _ReloadResult(TypedDict):
+    #: The outcome.
+    result: ReloadStatus
 
 
-class Reloaded(_Reloaded, total=False):
-    """What came of a look at the bundles of a session."""
+class ReloadResult(_ReloadResult, total=False):
+    """The result of a reload of the bundles of a session."""
 
-    #: What is wrong, or what to do.
+    #: The problem, or what to do about it.
     message: Union[str, None]
 
 
@@ -590,12 +658,10 @@ class Rules(TypedDict):
     #: They.
     rules: List[Rule]
     #: The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
-    unreadable: List[Unreadable]
+    unreadable: List[UnreadableFile]
 
 
 class _Session(TypedDict):
-    #: When it was first heard of.
-    begun_at: str
     #: Whether it is connected, so that it can be answered, stopped and prompted from here.
     connected: bool
     #: How many operations were denied.
@@ -604,10 +670,10 @@ class _Session(TypedDict):
     errors: int
     #: Its id.
     id: str
-    #: When it was last heard of.
-    last_at: str
     #: How many questions are open.
     pending: int
+    #: When it was first heard of.
+    started_at: str
     #: What it does at the moment.
     state: State
     #: Whether it takes prompts from here.
@@ -618,6 +684,8 @@ class _Session(TypedDict):
     tool_calls: int
     #: How many turns it has had.
     turns: int
+    #: When it was last heard of.
+    updated_at: str
 
 
 class Session(_Session, total=False):
@@ -631,17 +699,17 @@ class Session(_Session, total=False):
     parent: Union[str, None]
     #: The process that it runs in, if it is connected.
     pid: Union[int, None]
-    #: Where it runs, if it is connected.
-    place: Union[Place, None]
     #: The last prompt, or its beginning.
     prompt: Union[str, None]
+    #: Where it runs, if it is connected.
+    runs_in: Union[Place, None]
     #: The folder that it works in.
     workspace: Union[str, None]
 
 
 class _SessionReloaded(TypedDict):
-    #: In a word.
-    result: Reload
+    #: The outcome.
+    result: ReloadStatus
     #: Which.
     session: str
 
@@ -649,7 +717,7 @@ class _SessionReloaded(TypedDict):
 class SessionReloaded(_SessionReloaded, total=False):
     """What came of it in one session."""
 
-    #: What is wrong, or what to do.
+    #: The problem, or what to do about it.
     message: Union[str, None]
 
 
@@ -678,7 +746,7 @@ class Timeline(TypedDict):
 
 class _TimelineItem(TypedDict):
     #: What was asked and decided.
-    approvals: List[Decided]
+    approvals: List[DecidedApproval]
     #: When.
     at: str
     #: The event; for other kinds, the kind.
@@ -729,22 +797,6 @@ class Told(TypedDict):
     source: str
     #: What it says.
     text: str
-
-
-class _Trial(TypedDict):
-    #: The event.
-    event: str
-
-
-class Trial(_Trial, total=False):
-    """An event to try out."""
-
-    #: A bundle as text: its hooks alone are tried then.
-    bundle: Union[str, None]
-    #: Its data.
-    data: Dict[str, Any]
-    #: The folder whose hooks are tried, as a session there would have them; the server's own if none is given.
-    workspace: Union[str, None]
 
 
 class _Tried(TypedDict):
@@ -837,13 +889,13 @@ class TriedOutput(TypedDict):
     text: str
 
 
-class Unreadable(TypedDict):
-    """A file with standing answers that cannot be read."""
+class UnreadableFile(TypedDict):
+    """A file of approval rules that cannot be read."""
 
     #: The file, or the folder that it should be in.
     file: str
-    #: Why.
-    why: str
+    #: The reason.
+    reason: str
 
 
 class _Wanted(TypedDict):
@@ -866,6 +918,10 @@ class Wanted(_Wanted, total=False):
     session: Union[str, None]
 
 
+#: The requests that an answer is for.
+AnswerScope = Literal["once", "project"]
+
+
 #: The basis of a decision.
 DecisionBasis = Literal["answer", "rule", "remembered", "timeout", "not_offered", "no_system", "failed", "cancelled", "disconnected"]
 
@@ -874,8 +930,8 @@ DecisionBasis = Literal["answer", "rule", "remembered", "timeout", "not_offered"
 DefaultDecision = Literal["allow", "deny"]
 
 
-#: For what an answer holds.
-Holds = Literal["once", "project"]
+#: The effect of an option.
+Effect = Literal["allow_once", "allow_always", "deny", "deny_always"]
 
 
 #: Nothing.
@@ -891,15 +947,15 @@ PreviewRowKind = Literal["plain", "context", "added", "removed", "gap", "note"]
 
 
 #: A question: open, or decided.
-Question = Union[Approval, Decided]
-
-
-#: The same in a word.
-Reload = Literal["unchanged", "changed", "refused", "not_trusted", "no_answer"]
+Question = Union[OpenApproval, DecidedApproval]
 
 
 #: Nothing has to be said.
 ReloadBody = Dict[str, Any]
+
+
+#: The outcome of a reload.
+ReloadStatus = Literal["unchanged", "changed", "refused", "not_trusted", "no_answer"]
 
 
 #: What somebody may do. Each role may do what those before it may.
@@ -916,7 +972,7 @@ State = Literal["running", "waiting", "idle", "away", "ended", "gone"]
 
 class _StreamMessageHello(TypedDict):
     #: The questions that are open, the oldest first; not all if there are very many.
-    approvals: List[Approval]
+    approvals: List[OpenApproval]
     #: What is proven about the audit log.
     audit: AuditStatus
     #: The number of the first record that will come.
@@ -949,30 +1005,30 @@ class StreamMessageSession(TypedDict):
     type: Literal["session"]
 
 
-class StreamMessageAsked(TypedDict):
-    """There is a question."""
+class StreamMessageApprovalrequested(TypedDict):
+    """An approval request is open."""
 
-    #: The question.
-    approval: Approval
-    type: Literal["asked"]
+    #: The request.
+    approval: OpenApproval
+    type: Literal["approval_requested"]
 
 
-class StreamMessageClosed(TypedDict):
-    """A question is no longer open."""
+class StreamMessageApprovalclosed(TypedDict):
+    """An approval request is closed."""
 
-    #: What became of it.
-    decided: Decided
-    #: Which.
+    #: The decision.
+    decided: DecidedApproval
+    #: Its id.
     id: str
-    type: Literal["closed"]
+    type: Literal["approval_closed"]
 
 
-class _StreamMessageBusy(TypedDict):
-    type: Literal["busy"]
+class _StreamMessageApprovalflood(TypedDict):
+    type: Literal["approval_flood"]
 
 
-class StreamMessageBusy(_StreamMessageBusy, total=False):
-    """There are too many questions, or no longer."""
+class StreamMessageApprovalflood(_StreamMessageApprovalflood, total=False):
+    """There are too many approval requests, or no longer."""
 
     #: How many; none if there are not too many any more.
     busy: Union[Busy, None]
@@ -1007,18 +1063,18 @@ class StreamMessageAnswered(_StreamMessageAnswered, total=False):
     error: Union[Explained, None]
 
 
-class StreamMessageEvents(TypedDict):
+class StreamMessageRecords(TypedDict):
     """New records of the audit log."""
 
     #: The number of the next record.
     cursor: int
     #: The records, the oldest first.
-    events: List[LogRecord]
-    type: Literal["events"]
+    records: List[LogRecord]
+    type: Literal["records"]
 
 
 #: What the server sends.
-StreamMessage = Union[StreamMessageHello, StreamMessageSession, StreamMessageAsked, StreamMessageClosed, StreamMessageBusy, StreamMessageRules, StreamMessageAudit, StreamMessageAnswered, StreamMessageEvents]
+StreamMessage = Union[StreamMessageHello, StreamMessageSession, StreamMessageApprovalrequested, StreamMessageApprovalclosed, StreamMessageApprovalflood, StreamMessageRules, StreamMessageAudit, StreamMessageAnswered, StreamMessageRecords]
 
 
 #: Nothing has to be said.

@@ -67,7 +67,7 @@ export class Client {
 
     /** Records after a cursor: `after`, `session`, `event`, `kind`, `hook`, `text`, `limit`, `wait` (seconds). */
     events(query: Query = {}): Promise<Page> {
-        return this.#get("/api/events", query);
+        return this.#get("/api/audit/records", query);
     }
     /** Messages as they come, the first one `hello`. Ends when the server does; go on from the last `cursor` with `after`. */
     async *stream(query: Query = {}, signal?: AbortSignal): AsyncGenerator<StreamMessage, void, undefined> {

@@ -44,44 +44,52 @@ export interface Answered {
     reason: string;
 }
 
-/** A question that waits for an answer. */
-export interface Approval {
-    /** What will run. */
-    action: ActionPreview;
-    /** When it was asked. */
-    asked_at: string;
-    /** Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them. */
-    cut?: boolean;
-    /** When the kernel stops waiting. */
-    deadline: string;
-    /** What counts when nobody answers: `allow` or `deny`. */
-    default: string;
-    /** The digest of what will run. */
+/** The decision on an approval request. */
+export interface ApprovalDecision {
+    /** The basis of the decision. */
+    basis: DecisionBasis;
+    /** The approver, where known. */
+    by?: Actor | null;
+    /** `true` if the operation may run. */
+    granted: boolean;
+    /** The reason, in words. */
+    reason: string;
+}
+
+/** An answer that is offered, and what it does. */
+export interface ApprovalOption {
+    /** What it does. The kernel decides by this, never by the label. */
+    effect: Effect;
+    /** What the person reads and answers. */
+    label: string;
+}
+
+/** A hook's request to a user to allow an operation. */
+export interface ApprovalRequest {
+    /** The time of the request. */
+    created_at: string;
+    /** The decision when the time is up. */
+    default: DefaultDecision;
+    /** The digest of the data that will run. */
     digest: string;
     /** The event at which it asks. */
     event: string;
     /** The hook that asks. */
     hook: string;
-    /** The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again. */
-    id: string;
-    /** To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the server makes it. */
-    nonce?: string;
-    /** What can be answered. */
-    options: Choice[];
-    /** The question. */
+    /** The number of the request in its session. Sub-agents count with the session that they work for. */
+    number: number;
+    /** The possible answers. */
+    options: ApprovalOption[];
+    /** The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then. */
+    preview: ActionPreview;
+    /** The text of the request. */
     prompt: string;
     /** The reason that the hook gives. */
     reason?: string | null;
-    /** The session that asks. */
-    session: string;
-    /** The name of the session that asks. */
-    session_name?: string | null;
-    /** How long the kernel waits in all, in seconds. */
+    /** The time that the kernel waits for an answer, in seconds. */
     timeout_s: number;
-    /** If that is a sub-agent: the session that it works for, which is the one that is connected. */
-    within?: string | null;
-    /** The folder that it works in. */
-    workspace: string;
+    /** The kernel's own warning to the approver. */
+    warning?: string | null;
 }
 
 /** An answer given in advance: for a session, a project or a user. */
@@ -168,14 +176,6 @@ export interface CheckpointSeen {
     size: number;
 }
 
-/** One possible answer. */
-export interface Choice {
-    /** What it does: `allow_once`, `allow_always`, `deny`, `deny_always`. */
-    effect: string;
-    /** Its label, which is what is answered. */
-    label: string;
-}
-
 /** The file that a preview was compared with. */
 export interface ComparedWith {
     /** The path, with links followed. */
@@ -184,29 +184,29 @@ export interface ComparedWith {
     version: string;
 }
 
-/** A question that was decided. */
-export interface Decided {
-    /** When it was asked. */
-    asked_at?: string | null;
-    /** What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, … */
+/** An approval request that was decided. */
+export interface DecidedApproval {
+    /** The basis of the decision. */
     basis: DecisionBasis;
-    /** Who answered, where somebody did and that is known. */
+    /** The approver, where known. */
     by?: Actor | null;
-    /** When it was decided. */
+    /** The time of the request. */
+    created_at?: string | null;
+    /** The time of the decision. */
     decided_at: string;
     /** The event at which it asked. */
     event: string;
-    /** Whether the operation may run. */
+    /** `true` if the operation may run. */
     granted: boolean;
     /** The hook that asked. */
     hook: string;
-    /** `SESSION.RUN.N`; none if nobody had to be asked. */
+    /** `SESSION.RUN.NUMBER`; missing if no approver had to be asked. */
     id?: string | null;
-    /** The question. */
+    /** The text of the request. */
     prompt: string;
-    /** The same in words. */
+    /** The reason, in words. */
     reason: string;
-    /** The number of the record that says so; 0 if that is not read yet. */
+    /** The number of the record of the decision; 0 if it is not read yet. */
     seq?: number;
     /** The session. */
     session: string;
@@ -215,7 +215,19 @@ export interface Decided {
 /** Decisions. */
 export interface Decisions {
     /** They, the newest first. */
-    decisions: Decided[];
+    decisions: DecidedApproval[];
+}
+
+/** An event whose outcome is to be tried. Approvals are not requested, and nothing runs but the hooks. */
+export interface DryRun {
+    /** A bundle as text, whose hooks alone are tried. */
+    bundle?: string | null;
+    /** Its data. */
+    data?: { [key: string]: unknown };
+    /** The event. */
+    event: string;
+    /** The folder whose hooks are tried, as a session there would have them; the server's own if missing. */
+    workspace?: string | null;
 }
 
 /** How an operation ended. */
@@ -249,7 +261,7 @@ export interface Given {
     /** The label of an option. */
     option: string;
     /** For what it holds. */
-    scope?: Holds;
+    scope?: AnswerScope;
 }
 
 /** That the server works. */
@@ -386,10 +398,54 @@ export interface NewSession {
     workspace?: string | null;
 }
 
+/** An approval request that waits for an answer, and the session that made it. */
+export interface OpenApproval {
+    /** The time of the request. */
+    created_at: string;
+    /** The time at which the kernel stops waiting. */
+    deadline: string;
+    /** The decision when the time is up. */
+    default: DefaultDecision;
+    /** The digest of the data that will run. */
+    digest: string;
+    /** The event at which it asks. */
+    event: string;
+    /** The hook that asks. */
+    hook: string;
+    /** `SESSION.RUN.NUMBER`. */
+    id: string;
+    /** Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server makes it. */
+    nonce?: string;
+    /** The number of the request in its session. Sub-agents count with the session that they work for. */
+    number: number;
+    /** The possible answers. */
+    options: ApprovalOption[];
+    /** If the session is a sub-agent: the connected session that it works for. */
+    parent_session?: string | null;
+    /** The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then. */
+    preview: ActionPreview;
+    /** The text of the request. */
+    prompt: string;
+    /** The reason that the hook gives. */
+    reason?: string | null;
+    /** The session that asks. */
+    session: string;
+    /** The name of the session. */
+    session_name?: string | null;
+    /** The time that the kernel waits for an answer, in seconds. */
+    timeout_s: number;
+    /** `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them. */
+    truncated?: boolean;
+    /** The kernel's own warning to the approver. */
+    warning?: string | null;
+    /** The folder that the session works in. */
+    workspace: string;
+}
+
 /** A question that is not decided. */
 export interface OpenQuestion {
     /** When it was asked. */
-    asked_at?: string | null;
+    created_at?: string | null;
     /** The hook that asks. */
     hook: string;
     /** `SESSION.RUN.N`. */
@@ -402,16 +458,16 @@ export interface OpenQuestion {
 export interface Page {
     /** What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for. */
     cursor: number;
-    /** The records, the oldest first. */
-    events: LogRecord[];
     /** The number of the first record that is still there. */
     first: number;
+    /** The records, the oldest first. */
+    records: LogRecord[];
 }
 
 /** What waits for an answer. */
 export interface Pending {
     /** The questions, the oldest first, and long ones without the lines of their actions. */
-    approvals: Approval[];
+    approvals: OpenApproval[];
     /** Whether there are too many in a short time. */
     busy?: Busy | null;
     /** How many there are, listed or not. */
@@ -458,12 +514,12 @@ export interface Proof {
     proof: string;
 }
 
-/** What came of a look at the bundles of a session. */
-export interface Reloaded {
-    /** What is wrong, or what to do. */
+/** The result of a reload of the bundles of a session. */
+export interface ReloadResult {
+    /** The problem, or what to do about it. */
     message?: string | null;
-    /** In a word. */
-    result: Reload;
+    /** The outcome. */
+    result: ReloadStatus;
 }
 
 /** An approval rule as the API lists it. */
@@ -497,13 +553,11 @@ export interface Rules {
     /** They. */
     rules: Rule[];
     /** The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything. */
-    unreadable: Unreadable[];
+    unreadable: UnreadableFile[];
 }
 
 /** A session, as far as it is known. */
 export interface Session {
-    /** When it was first heard of. */
-    begun_at: string;
     /** Whether it is connected, so that it can be answered, stopped and prompted from here. */
     connected: boolean;
     /** How many operations were denied. */
@@ -514,8 +568,6 @@ export interface Session {
     errors: number;
     /** Its id. */
     id: string;
-    /** When it was last heard of. */
-    last_at: string;
     /** The name that a hook or a person gave it. */
     name?: string | null;
     /** The session that delegated to it. */
@@ -524,10 +576,12 @@ export interface Session {
     pending: number;
     /** The process that it runs in, if it is connected. */
     pid?: number | null;
-    /** Where it runs, if it is connected. */
-    place?: Place | null;
     /** The last prompt, or its beginning. */
     prompt?: string | null;
+    /** Where it runs, if it is connected. */
+    runs_in?: Place | null;
+    /** When it was first heard of. */
+    started_at: string;
     /** What it does at the moment. */
     state: State;
     /** Whether it takes prompts from here. */
@@ -538,16 +592,18 @@ export interface Session {
     tool_calls: number;
     /** How many turns it has had. */
     turns: number;
+    /** When it was last heard of. */
+    updated_at: string;
     /** The folder that it works in. */
     workspace?: string | null;
 }
 
 /** What came of it in one session. */
 export interface SessionReloaded {
-    /** What is wrong, or what to do. */
+    /** The problem, or what to do about it. */
     message?: string | null;
-    /** In a word. */
-    result: Reload;
+    /** The outcome. */
+    result: ReloadStatus;
     /** Which. */
     session: string;
 }
@@ -575,7 +631,7 @@ export interface Timeline {
 /** One event of a session, with all that the hooks made of it; or a record that belongs to none. */
 export interface TimelineItem {
     /** What was asked and decided. */
-    approvals: Decided[];
+    approvals: DecidedApproval[];
     /** When. */
     at: string;
     /** Whether something in it was cut. */
@@ -620,18 +676,6 @@ export interface Told {
     source: string;
     /** What it says. */
     text: string;
-}
-
-/** An event to try out. */
-export interface Trial {
-    /** A bundle as text: its hooks alone are tried then. */
-    bundle?: string | null;
-    /** Its data. */
-    data?: { [key: string]: unknown };
-    /** The event. */
-    event: string;
-    /** The folder whose hooks are tried, as a session there would have them; the server's own if none is given. */
-    workspace?: string | null;
 }
 
 /** What would come of it. Nobody is asked, and nothing runs but the hooks. */
@@ -712,12 +756,12 @@ export interface TriedOutput {
     text: string;
 }
 
-/** A file with standing answers that cannot be read. */
-export interface Unreadable {
+/** A file of approval rules that cannot be read. */
+export interface UnreadableFile {
     /** The file, or the folder that it should be in. */
     file: string;
-    /** Why. */
-    why: string;
+    /** The reason. */
+    reason: string;
 }
 
 /** A standing answer that is to be. */
@@ -736,14 +780,17 @@ export interface Wanted {
     session?: string | null;
 }
 
+/** The requests that an answer is for. */
+export type AnswerScope = "once" | "project";
+
 /** The basis of a decision. */
 export type DecisionBasis = "answer" | "rule" | "remembered" | "timeout" | "not_offered" | "no_system" | "failed" | "cancelled" | "disconnected";
 
 /** An answer that counts without an approver: after the time limit, or by a rule. */
 export type DefaultDecision = "allow" | "deny";
 
-/** For what an answer holds. */
-export type Holds = "once" | "project";
+/** The effect of an option. */
+export type Effect = "allow_once" | "allow_always" | "deny" | "deny_always";
 
 /** Nothing. */
 export type Nothing = { [key: string]: unknown };
@@ -755,13 +802,13 @@ export type Place = "server" | "process";
 export type PreviewRowKind = "plain" | "context" | "added" | "removed" | "gap" | "note";
 
 /** A question: open, or decided. */
-export type Question = Approval | Decided;
-
-/** The same in a word. */
-export type Reload = "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer";
+export type Question = OpenApproval | DecidedApproval;
 
 /** Nothing has to be said. */
 export type ReloadBody = { [key: string]: unknown };
+
+/** The outcome of a reload. */
+export type ReloadStatus = "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer";
 
 /** What somebody may do. Each role may do what those before it may. */
 export type Role = "viewer" | "approver" | "admin";
@@ -773,7 +820,7 @@ export type RuleScope = "session" | "project" | "user";
 export type State = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
 
 /** What the server sends. */
-export type StreamMessage = { approvals: Approval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: "hello" } | { session: Session; type: "session" } | { approval: Approval; type: "asked" } | { decided: Decided; id: string; type: "closed" } | { busy?: Busy | null; type: "busy" } | { type: "rules" } | { audit: AuditStatus; type: "audit" } | { error?: Explained | null; id: string; ok: boolean; type: "answered" } | { cursor: number; events: LogRecord[]; type: "events" };
+export type StreamMessage = { approvals: OpenApproval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: "hello" } | { session: Session; type: "session" } | { approval: OpenApproval; type: "approval_requested" } | { decided: DecidedApproval; id: string; type: "approval_closed" } | { busy?: Busy | null; type: "approval_flood" } | { type: "rules" } | { audit: AuditStatus; type: "audit" } | { error?: Explained | null; id: string; ok: boolean; type: "answered" } | { cursor: number; records: LogRecord[]; type: "records" };
 
 /** Nothing has to be said. */
 export type VerifyBody = { [key: string]: unknown };

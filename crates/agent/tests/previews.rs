@@ -10,8 +10,8 @@ use amplifier_agent::Session;
 use amplifier_agent::provider::{Answer, Script, Scripted};
 use amplifier_agent::tool::{self, Workspace};
 use amplifier_core::{
-    ApprovalAnswer as Given, ApprovalError, ApprovalRequest, ApprovalRequestEntry, ApprovalRules, ApprovalSystem,
-    AuditEntry, COMPARED_WITH, EventData, EventEntry, HookRegistry, HookResult, IntentEntry, MemoryAudit, TOOL_PRE,
+    ApprovalAnswer as Given, ApprovalError, ApprovalRequestEntry, ApprovalRules, ApprovalSystem, AuditEntry,
+    COMPARED_WITH, EventData, EventEntry, HookRegistry, HookResult, IntentEntry, MemoryAudit, OpenRequest, TOOL_PRE,
 };
 use serde_json::{Value, json};
 
@@ -22,11 +22,11 @@ type Act = Arc<dyn Fn(&Path) + Send + Sync>;
 struct Person {
     folder: PathBuf,
     act: Act,
-    asked: Arc<Mutex<Vec<Arc<ApprovalRequest>>>>,
+    asked: Arc<Mutex<Vec<Arc<OpenRequest>>>>,
 }
 
 impl ApprovalSystem for Person {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<Given, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<Given, ApprovalError> {
         self.asked.lock().unwrap().push(request);
         (self.act)(&self.folder);
         Ok("Allow".into())
@@ -38,7 +38,7 @@ struct Came {
     folder: tempfile::TempDir,
     /// What the model read as results.
     results: Vec<String>,
-    asked: Vec<Arc<ApprovalRequest>>,
+    asked: Vec<Arc<OpenRequest>>,
     audit: MemoryAudit,
 }
 

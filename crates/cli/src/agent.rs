@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use amplifier_agent::provider::Usage;
 use amplifier_agent::{Cancel, Watch};
 use amplifier_core::{Display, HookRegistry, ToolCall};
-use amplifier_host::{Config, Home, SessionBuilder, SessionParts, TrustPrompt};
+use amplifier_host::{ApprovalFanOut, Config, Home, LinkTarget, ServerLink, SessionBuilder, SessionParts, TrustPrompt};
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::serving::{Reach, Serving, Several};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, TrustDialog, Working};
 
 /// A session at a terminal or in a server, to be started, and what has to live as long as it.
@@ -21,7 +20,7 @@ pub struct Prepared {
     /// What the person sees of it.
     pub watcher: Watcher,
     /// The connection to a server that sees the session, if one is configured.
-    pub serving: Option<Serving>,
+    pub server: Option<ServerLink>,
 }
 
 impl Prepared {
@@ -42,7 +41,7 @@ pub async fn prepare(
     hooks: HookRegistry,
     screen: &Screen,
     cancel: &Cancel,
-    reach: &Reach,
+    target: &LinkTarget,
 ) -> Result<Prepared> {
     let dialog = TrustDialog { screen: screen.clone(), cancel: cancel.clone() };
     let prompt = screen.can_ask().then(|| Arc::new(dialog) as Arc<dyn TrustPrompt>);
@@ -51,24 +50,24 @@ pub async fn prepare(
         .notices(screen.notices())
         .trust_prompt(prompt)
         .cancel(cancel)
-        .in_server(matches!(reach, Reach::Within(_)))
+        .in_server(matches!(target, LinkTarget::Pipe(_)))
         .build()
         .await?;
     let watcher = Watcher::new(screen.clone());
     parts.builder = parts.builder.display(TerminalDisplay::new(screen.clone())).watch(watcher.clone());
-    let serving = parts.is_served.then(|| Serving::begin(&parts.policy, screen, reach));
+    let server = parts.is_served.then(|| ServerLink::open(&parts.policy, target, screen.can_ask()));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
         TerminalApprovals::new(screen.clone()).stopping(move || _ = cancel.request())
     });
-    let participant = serving.as_ref().map(|serving| serving.participant.clone());
-    let parts = match (participant, terminal) {
-        (Some(participant), Some(terminal)) => parts.approvals(Several::new(terminal, participant)),
-        (Some(participant), None) => parts.approvals(participant),
+    let client = server.as_ref().map(|server| server.client.clone());
+    let parts = match (client, terminal) {
+        (Some(client), Some(terminal)) => parts.approvals(ApprovalFanOut::new(terminal, client)),
+        (Some(client), None) => parts.approvals(client),
         (None, Some(terminal)) => parts.approvals(terminal),
         (None, None) => parts.approvals(HeadlessApprovals),
     };
-    Ok(Prepared { parts, watcher, serving })
+    Ok(Prepared { parts, watcher, server })
 }
 
 /// Shows on a screen what a session does. A handle: clones share the same state.

@@ -7,6 +7,5 @@ pub mod errors;
 pub mod flags;
 pub mod hosting;
 pub mod rules;
-pub mod serving;
 pub mod signals;
 pub mod terminal;

@@ -1,36 +1,6 @@
-//! The rules in files, for the server.
+//! The user at the terminal.
 
-use amplifier_core::{Actor, ApprovalRule};
-use amplifier_host::{ApprovalRuleStore, RuleList, UnreadableFile, reasons};
-use amplifier_server::hub::{Kept, RuleBook};
-use amplifier_server::wire::Unreadable;
-use serde_json::Value;
-
-/// The rules of the user.
-pub struct RuleFiles(pub ApprovalRuleStore);
-
-impl RuleBook for RuleFiles {
-    fn list(&self) -> Kept {
-        let RuleList { rules, unreadable } = self.0.list();
-        let unreadable = unreadable.into_iter().map(|UnreadableFile { file, reason }| Unreadable {
-            file: file.to_string_lossy().into_owned(),
-            why: reason,
-        });
-        Kept { rules, unreadable: unreadable.collect() }
-    }
-
-    fn add(&self, rule: &ApprovalRule) -> Result<(), String> {
-        self.0.add(rule).map(drop).map_err(|error| reasons(&error))
-    }
-
-    fn revoke(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool, String> {
-        self.0.revoke(rule, by).map_err(|error| reasons(&error))
-    }
-
-    fn record(&self, change: &Value) -> Result<(), String> {
-        self.0.record(change).map_err(|error| reasons(&error))
-    }
-}
+use amplifier_core::Actor;
 
 /// Who sits at the terminal, as the system knows.
 pub fn person() -> Actor {

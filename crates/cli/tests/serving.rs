@@ -7,15 +7,14 @@ mod common;
 use std::time::Duration;
 
 use amplifier::flags::Flags;
-use amplifier::hosting::Hosting;
+use amplifier::hosting;
 use amplifier_audit::Log;
-use amplifier_core::{Actor, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
-use amplifier_host::{Home, open_log};
-use amplifier_server::Door;
-use amplifier_server::hub::{Answering, Command};
-use amplifier_server::trial::{Trial, Tried};
-use amplifier_server::wire::{Approval, Place as Where, Reload, Reloaded};
-use amplifier_server::{Host, Hub};
+use amplifier_core::{Actor, ApprovalAnswer, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
+use amplifier_host::{Home, MachineHandle, open_log};
+use amplifier_link::{AnswerScope, DryRun, OpenApproval, ReloadResult, ReloadStatus};
+use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
+use amplifier_server::wire::Place as Where;
+use amplifier_server::{Door, Hub};
 use serde_json::{Value, json};
 
 use crate::common::{LIMIT, Place, Ran, Running};
@@ -32,7 +31,7 @@ async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     tokio::time::timeout(LIMIT, looking).await.unwrap()
 }
 
-async fn asked(hub: &Hub) -> Approval {
+async fn asked(hub: &Hub) -> OpenApproval {
     until(|| hub.pending().pop()).await
 }
 
@@ -40,8 +39,9 @@ fn ann() -> Actor {
     Actor { name: "ann".to_owned(), via: "console".to_owned() }
 }
 
-fn answering(question: &Approval, option: &str, scope: Option<RuleScope>) -> Answering {
-    Answering { option: option.to_owned(), nonce: question.nonce.clone(), by: ann(), scope }
+fn answering(question: &OpenApproval, option: &str, scope: AnswerScope) -> SubmittedAnswer {
+    let answer = ApprovalAnswer { label: option.to_owned(), by: Some(ann()) };
+    SubmittedAnswer { answer, nonce: question.nonce.clone(), scope }
 }
 
 fn touch() -> Place {
@@ -62,19 +62,37 @@ fn kept_rules(place: &Place) -> Vec<Value> {
     listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// A server's hub with the machine that it runs on, and the log that sessions share.
+async fn hosted(place: &Place) -> (MachineHandle, Hub, Log) {
+    let home = Home::at(place.at("home"));
+    let flags =
+        Flags { script: Some(place.at("script.json")), workspace: Some(place.at("workspace")), ..Flags::default() };
+    let log = open_log(&flags.load(&home).unwrap(), &home).unwrap();
+    let hub = Hub::new();
+    let machine = hosting::machine(&flags, &home, &log).connect(hub.machine_pipes(), hub.pipes());
+    let connecting = async {
+        let is_offline = |code| code == HubErrorCode::Offline;
+        while hub.test_bundle(Some("hooks: []".to_owned())).await.is_err_and(|error| is_offline(error.code)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, connecting).await.unwrap();
+    (machine, hub, log)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_back() {
     let place = touch();
     let home = Home::at(place.at("home"));
-    let hub = Hub::new();
+    let (_machine, hub, _log) = hosted(&place).await;
     let door = Door::open(&home.server_folder(), hub.clone()).unwrap();
     let ran = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
-    assert_eq!((question.prompt.as_str(), question.action.title.as_str()), ("Run `touch made`?", "Bash"));
-    assert_eq!(question.action.body[0].text, "touch made");
+    assert_eq!((question.prompt.as_str(), question.preview.title.as_str()), ("Run `touch made`?", "Bash"));
+    assert_eq!(question.preview.body[0].text, "touch made");
     let hooks = until(|| hub.hooks_of(&question.session).filter(|hooks| !hooks.is_empty())).await;
     assert!(hooks.iter().any(|hook| hook["name"] == "confirm"), "{hooks:?}");
-    let decided = hub.answer(&question.id, answering(&question, "Allow once", Some(RuleScope::Project))).await.unwrap();
+    let decided = hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Project)).await.unwrap();
     assert!(decided.granted && !decided.reason.contains("because"), "{}", decided.reason);
     let Ran { code, out, error } = ran.await.unwrap();
     assert_eq!((code, out.as_str()), (0, "Done.\n"), "{error}");
@@ -132,12 +150,12 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     let given = hub.add_rule(rule(DefaultDecision::Allow)).await.unwrap();
     std::fs::write(home.approval_rules(), "{ \"x\": ").unwrap();
     hub.revoke(&given.id, ann()).await.unwrap();
-    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
     // The next one is asked, because the rule is gone.
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
     hub.add_rule(rule(DefaultDecision::Deny)).await.unwrap();
-    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
     let Ran { code, error, .. } = ran.await.unwrap();
     assert_eq!(code, 0, "{error}");
     assert!(error.contains("Denied by rule: Run `touch three`?"), "{error}");
@@ -156,10 +174,10 @@ async fn a_rule_that_is_taken_back_on_the_command_line_does_not_count_in_a_runni
     let ran = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
     place.amplifier(&["approvals", "revoke", "1"]).fine();
-    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
-    hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
     assert_eq!(ran.await.unwrap().code, 0);
 }
 
@@ -180,11 +198,11 @@ async fn a_session_without_a_server_goes_by_the_rules_as_they_are_when_a_hook_as
 
     // In another session, somebody allows it for the project.
     place.answers(json!([touch(), { "text": "Done." }]));
-    let hub = Hub::new();
+    let (_machine, hub, _log) = hosted(&place).await;
     let door = Door::open(&Home::at(place.at("home")).server_folder(), hub.clone()).unwrap();
     let other = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
-    hub.answer(&question.id, answering(&question, "Allow once", Some(RuleScope::Project))).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Project)).await.unwrap();
     assert_eq!(other.await.unwrap().code, 0);
     drop(door);
     std::fs::remove_file(place.at("workspace/made")).unwrap();
@@ -222,8 +240,8 @@ async fn a_question_about_a_write_shows_nothing_of_files_that_are_protected_or_e
         let told = serde_json::to_string(&question).unwrap();
         assert!(!told.contains("secret") && told.contains("will be refused: "), "{path}: {told}");
         let shows_file = |row: &PreviewRow| matches!(row.kind, PreviewRowKind::Removed | PreviewRowKind::Context);
-        assert!(!question.action.body.iter().any(shows_file), "{told}");
-        hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+        assert!(!question.preview.body.iter().any(shows_file), "{told}");
+        hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
         ran.await.unwrap();
     }
 }
@@ -252,31 +270,21 @@ async fn a_server_that_is_started_later_gets_the_question() {
     let _door = Door::open(&place.at("home/server"), hub.clone()).unwrap();
     let question = asked(&hub).await;
     // It looks at its bundles in the middle of a turn, and answers from its own process.
-    let unchanged = Reloaded { result: Reload::Unchanged, message: None };
+    let unchanged = ReloadResult { result: ReloadStatus::Unchanged, message: None };
     assert_eq!(hub.reload().await, [(question.session.clone(), unchanged)]);
-    hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
     let Ran { code, error, .. } = tokio::task::spawn_blocking(move || running.end()).await.unwrap();
     assert!(code == 0 && error.contains("User denied: Run `touch made`?"), "{error}");
-}
-
-/// What runs sessions within a server, and the log that they share.
-fn hosted(place: &Place) -> (Hosting, Hub, Log) {
-    let home = Home::at(place.at("home"));
-    let flags = Flags { script: Some(place.at("script.json")), ..Flags::default() };
-    let log = open_log(&flags.load(&home).unwrap(), &home).unwrap();
-    let hosting = Hosting::new(flags, home);
-    let hub = hosting.hub(&log);
-    (hosting, hub, log)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_runs_within_the_server() {
     let place = touch();
-    let (hosting, hub, log) = hosted(&place);
+    let (_machine, hub, log) = hosted(&place).await;
     let workspace = place.at("workspace").display().to_string();
-    let nowhere = hosting.start_session(hub.clone(), Some("nowhere".to_owned()), None).await.unwrap_err();
-    assert_eq!(nowhere, "the workspace `nowhere` is no folder; please give its whole path");
-    let id = hosting.start_session(hub.clone(), Some(workspace.clone()), None).await.unwrap();
+    let nowhere = hub.start_session(Some("nowhere".to_owned()), None).await.unwrap_err();
+    assert_eq!(nowhere.message, "the workspace `nowhere` is no folder; please give its whole path");
+    let id = hub.start_session(Some(workspace.clone()), None).await.unwrap();
     let about = until(|| hub.session(&id)).await;
     assert_eq!((about.place, about.takes_prompts), (Where::Server, true));
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
@@ -287,7 +295,7 @@ async fn a_session_runs_within_the_server() {
     hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.session, id);
-    hub.answer(&question.id, answering(&question, "Allow once", None)).await.unwrap();
+    hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     assert!(place.at("workspace/made").exists());
     hub.revoke(&added.id, ann()).await.unwrap();
@@ -302,9 +310,9 @@ async fn a_session_runs_within_the_server() {
 async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and_other_questions_say_so() {
     let place = touches(&["one", "two"]);
     place.rules(json!({ "confirm:Run `touch one`?": "deny" }));
-    let (hosting, hub, _log) = hosted(&place);
+    let (_machine, hub, _log) = hosted(&place).await;
     let workspace = place.at("workspace").display().to_string();
-    let id = hosting.start_session(hub.clone(), Some(workspace), None).await.unwrap();
+    let id = hub.start_session(Some(workspace), None).await.unwrap();
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     // Whoever breaks the file may have written another no into it, which nobody has read.
     place.write(
@@ -320,8 +328,8 @@ async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and
     hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
-    assert_eq!(question.action.warnings, ["standing answers cannot be read, and one may deny this"]);
-    hub.answer(&question.id, answering(&question, "Deny", None)).await.unwrap();
+    assert_eq!(question.preview.warnings, ["standing answers cannot be read, and one may deny this"]);
+    hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     let made = ["one", "two"].map(|name| place.at("workspace").join(name).exists());
     assert_eq!(made, [false, false]);
@@ -332,33 +340,36 @@ async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reload_takes_over_what_has_changed_at_once_and_says_so() {
     let place = touch();
-    let (hosting, hub, _log) = hosted(&place);
+    let (_machine, hub, _log) = hosted(&place).await;
     let workspace = place.at("workspace").display().to_string();
-    let id = hosting.start_session(hub.clone(), Some(workspace), None).await.unwrap();
+    let id = hub.start_session(Some(workspace), None).await.unwrap();
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     let reload = async || {
-        let [(session, Reloaded { result, message })] = &hub.reload().await[..] else { panic!("one session") };
+        let [(session, ReloadResult { result, message })] = &hub.reload().await[..] else { panic!("one session") };
         assert_eq!(*session, id);
         (*result, message.clone().unwrap_or_default())
     };
     let has = |name: &str| hub.hooks_of(&id).unwrap().iter().any(|hook| hook["name"] == name);
-    assert_eq!(reload().await, (Reload::Unchanged, String::new()));
+    assert_eq!(reload().await, (ReloadStatus::Unchanged, String::new()));
     place.write("home/bundle.yaml", "hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n");
-    assert_eq!(reload().await, (Reload::Changed, String::new()));
+    assert_eq!(reload().await, (ReloadStatus::Changed, String::new()));
     assert!(has("never"), "what has changed is in force, and listed");
-    assert_eq!(reload().await, (Reload::Unchanged, String::new()));
+    assert_eq!(reload().await, (ReloadStatus::Unchanged, String::new()));
     place.write("home/bundle.yaml", "hooks:\n  - rule: never\n    on: tool:pre\n    dny: never\n");
     for _ in 0..2 {
         let (result, mistake) = reload().await;
-        assert!(result == Reload::Refused && mistake.contains("bundle.yaml") && mistake.contains("dny"), "{mistake}");
+        assert!(
+            result == ReloadStatus::Refused && mistake.contains("bundle.yaml") && mistake.contains("dny"),
+            "{mistake}"
+        );
         assert!(has("never"), "the old version stays in force");
     }
     place.write("home/bundle.yaml", "hooks: []\n");
-    assert_eq!(reload().await, (Reload::Changed, String::new()));
+    assert_eq!(reload().await, (ReloadStatus::Changed, String::new()));
     assert!(!has("never"));
     place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - rule: mine\n    on: tool:pre\n    deny: never\n");
     let (result, why) = reload().await;
-    assert!(result == Reload::NotTrusted && why.contains("amplifier hooks trust") && !has("mine"), "{why}");
+    assert!(result == ReloadStatus::NotTrusted && why.contains("amplifier hooks trust") && !has("mine"), "{why}");
     hub.tell(&id, Command::End).unwrap();
     until(|| hub.connected().is_empty().then_some(())).await;
 }
@@ -366,31 +377,31 @@ async fn a_reload_takes_over_what_has_changed_at_once_and_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tests_of_a_bundle_run_for_the_server() {
     let place = touch();
-    let flags = Flags { workspace: Some(place.at("workspace")), ..Flags::default() };
-    let hosting = Hosting::new(flags, Home::at(place.at("home")));
+    let (_machine, hub, _log) = hosted(&place).await;
     let bundle = "hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n\
                   tests:\n  - name: it denies\n    event: tool:pre\n    data: { tool_name: Bash, tool_input: {} }\n    expect: { decision: deny }\n";
-    let tested = hosting.test_bundle(Some(bundle.to_owned())).await.unwrap();
+    let tested = hub.test_bundle(Some(bundle.to_owned())).await.unwrap();
     assert_eq!(
         (&tested["passed"], &tested["failed"], &tested["tests"][0]["test"]),
         (&json!(1), &json!(0), &json!("it denies"))
     );
-    assert!(hosting.test_bundle(Some("hooks: 7".to_owned())).await.is_err());
+    assert!(hub.test_bundle(Some("hooks: 7".to_owned())).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_is_tried_out_for_the_server() {
     let place = touch();
-    let hosting = Hosting::new(Flags::default(), Home::at(place.at("home")));
+    let (_machine, hub, _log) = hosted(&place).await;
     let trial = |bundle: Option<&str>| {
         let data = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } });
         let workspace = place.at("workspace").display().to_string();
         let trial = json!({ "event": "tool:pre", "data": data, "workspace": workspace, "bundle": bundle });
-        serde_json::from_value::<Trial>(trial).unwrap()
+        serde_json::from_value::<DryRun>(trial).unwrap()
     };
-    let called = |tried: &Tried| {
-        let hooks = tried.hooks.iter().map(|hook| (hook.hook.clone(), hook.answer.clone()));
-        (tried.decision.clone(), hooks.collect::<Vec<_>>())
+    let called = |tried: &Value| {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let hooks = tried["hooks"].as_array().unwrap().iter().map(|hook| (text(&hook["hook"]), text(&hook["answer"])));
+        (text(&tried["decision"]), hooks.collect::<Vec<_>>())
     };
     let says = |decision: &str, hooks: &[(&str, &str)]| {
         let hooks = hooks.iter().map(|(hook, answer)| ((*hook).to_owned(), (*answer).to_owned()));
@@ -399,29 +410,32 @@ async fn an_event_is_tried_out_for_the_server() {
 
     // Those that a session would have, and nobody is asked.
     place.write("home/bundle.yaml", "hooks:\n  - rule: notice\n    on: tool:pre\n    message: \"I saw it\"\n");
-    let tried = hosting.try_event(trial(None)).await.unwrap();
+    let tried = hub.dry_run(trial(None)).await.unwrap();
     assert_eq!(called(&tried), says("ask_user", &[("notice", "continue"), ("confirm", "ask_user")]));
-    assert_eq!((tried.approvals[0].prompt.as_str(), tried.messages[0].text.as_str()), ("Run `ls`?", "I saw it"));
-    assert_eq!(tried.warning, None);
+    assert_eq!(
+        (&tried["approvals"][0]["prompt"], &tried["messages"][0]["text"]),
+        (&json!("Run `ls`?"), &json!("I saw it"))
+    );
+    assert_eq!(tried.get("warning"), None);
     std::fs::create_dir(place.at("workspace/.amplifier")).unwrap();
     place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - rule: mine\n    on: tool:pre\n    deny: never\n");
-    let tried = hosting.try_event(trial(None)).await.unwrap();
+    let tried = hub.dry_run(trial(None)).await.unwrap();
     assert_eq!(called(&tried).0, "ask_user", "the project is not trusted");
-    assert!(tried.warning.unwrap().contains("amplifier hooks trust"));
+    assert!(tried["warning"].as_str().unwrap().contains("amplifier hooks trust"));
 
     // Those of a bundle alone.
     let bundle = "hooks:\n  - command: [sleep, '0.02']\n    on: tool:pre\n    name: slow\n  - rule: never\n    on: tool:pre\n    deny: never\n";
-    let tried = hosting.try_event(trial(Some(bundle))).await.unwrap();
+    let tried = hub.dry_run(trial(Some(bundle))).await.unwrap();
     assert_eq!(called(&tried), says("deny", &[("slow", "continue"), ("never", "deny")]));
-    assert!(tried.hooks[0].took_us >= 20_000, "{tried:?}");
-    assert_eq!((tried.by.as_str(), tried.says.as_str()), ("never", "never"));
+    assert!(tried["hooks"][0]["took_us"].as_u64().unwrap() >= 20_000, "{tried}");
+    assert_eq!((&tried["by"], &tried["says"]), (&json!("never"), &json!("never")));
 
     for (wrong, why) in [
-        (Trial { event: "tool".to_owned(), ..trial(None) }, "`amplifier events` lists all events"),
-        (Trial { workspace: Some("nowhere".to_owned()), ..trial(None) }, "please give its whole path"),
+        (DryRun { event: "tool".to_owned(), ..trial(None) }, "`amplifier events` lists all events"),
+        (DryRun { workspace: Some("nowhere".to_owned()), ..trial(None) }, "please give its whole path"),
         (trial(Some("hooks: 7")), "bundle.yaml"),
     ] {
-        let told = hosting.try_event(wrong).await.unwrap_err();
+        let told = hub.dry_run(wrong).await.unwrap_err().message;
         assert!(told.contains(why), "{told}");
     }
 }

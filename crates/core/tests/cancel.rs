@@ -384,7 +384,7 @@ async fn a_late_answer_is_recorded_and_changes_nothing() {
     );
 
     let (_operation, question) = asking.ask();
-    assert_eq!(question.request.id, 2, "asked again: nothing was remembered");
+    assert_eq!(question.request.number, 2, "asked again: nothing was remembered");
 }
 
 #[tokio::test]

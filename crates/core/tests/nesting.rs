@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use amplifier_core::{
-    ActionKind, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry,
-    Coordinator, Display, DisplayMessage, EventData, HookRegistry, HookReportEntry, HookResult, Map, MemoryAudit,
-    OnError, Outcome, PortError, TOOL_PRE, ToolPre, Verdict,
+    ActionKind, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalSystem, AuditEntry, Coordinator, Display,
+    DisplayMessage, EventData, HookRegistry, HookReportEntry, HookResult, Map, MemoryAudit, OnError, OpenRequest,
+    Outcome, PortError, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
 
@@ -112,7 +112,7 @@ impl Display for Inside {
 }
 
 impl ApprovalSystem for Inside {
-    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, _: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let inner = self.emit().await;
         Ok(if inner.is_proceed() { "Allow" } else { "Deny" }.into())
     }

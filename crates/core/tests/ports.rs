@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, ScriptedApprovals};
 use amplifier_core::{
-    ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry,
-    AuditLog, AuditRecord, ContextManager, Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData,
-    FailureEntry, HookRegistry, HookResult, InjectedMessage, Level, Map, MemoryAudit, PortError, Receipt, SESSION_END,
+    ApprovalAnswer, ApprovalError, ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry, AuditLog,
+    AuditRecord, ContextManager, Coordinator, CoordinatorBuilder, Display, DisplayMessage, EventData, FailureEntry,
+    HookRegistry, HookResult, InjectedMessage, Level, Map, MemoryAudit, OpenRequest, PortError, Receipt, SESSION_END,
     SessionConfig, TOOL_PRE, ToolPre, Verdict,
 };
 use futures::FutureExt;
@@ -97,7 +97,7 @@ impl AuditLog for Broken {
 impl ApprovalSystem for Broken {
     fn request_approval(
         &self,
-        _: Arc<ApprovalRequest>,
+        _: Arc<OpenRequest>,
     ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send {
         let acting = self.act();
         async {

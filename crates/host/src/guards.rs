@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Event, HookRegistry, HookResult, OnError,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, Event, HookRegistry, HookResult, OnError, OpenRequest,
     Registration, TOOL_PRE, ToolPre,
 };
 use amplifier_modules::shell::{Analysis, analyse};
@@ -88,7 +88,7 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
 pub struct DenyAllApprovals;
 
 impl ApprovalSystem for DenyAllApprovals {
-    async fn request_approval(&self, _request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, _request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         Err(ApprovalError::Failed("nobody is asked, because `approvals` is `deny`".into()))
     }
 }

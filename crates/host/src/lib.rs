@@ -4,6 +4,7 @@
 //! [`TrustPrompt`].
 
 pub mod anchors;
+mod approvals;
 mod audit;
 pub mod bundles;
 mod config;
@@ -12,16 +13,19 @@ mod environment;
 mod error;
 pub mod guards;
 mod home;
+mod machine;
 mod model;
 mod notices;
 mod policy;
 mod protection;
 mod reload;
 mod rule_store;
+mod server_link;
 mod session;
 mod trust;
 
 pub use anchors::AnchorConfig;
+pub use approvals::ApprovalFanOut;
 pub use audit::{close_log, open_log};
 pub use bundles::{Bundles, PROJECT_BUNDLE, Project, ProjectTrust, project_bundle};
 pub use config::{Approvals, Config, Overrides, Setting, Source, audit_word};
@@ -30,12 +34,14 @@ pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
 pub use guards::DenyAllApprovals;
 pub use home::{Home, make_private};
+pub use machine::{Machine, MachineHandle};
 pub use model::{ModelChoice, NO_MODEL};
 pub use notices::{Notice, Notices};
 pub use policy::{Policy, PolicyBuilder};
 pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel, SandboxSettings};
-pub use reload::{BundleReloader, ReloadResult, ReloadStatus};
-pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, RuleList, UnreadableFile, named, stored};
+pub use reload::BundleReloader;
+pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, named, stored};
+pub use server_link::{LinkTarget, RemoteControl, ServerLink};
 pub use session::{SessionBuilder, SessionParts, tool_names};
 pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, record as record_trust, settle as settle_trust};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalSystem, Coordinator, CoordinatorBuilder, HookRegistry, Level, SessionConfig};
+use amplifier_link::ReloadResult;
 use amplifier_modules::bundle::Levels;
 
 use crate::audit::{close_log, open_log};
@@ -15,7 +16,7 @@ use crate::guards::{self, DenyAllApprovals};
 use crate::home::Home;
 use crate::notices::Notices;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
-use crate::reload::{BundleReloader, ReloadResult};
+use crate::reload::BundleReloader;
 use crate::rule_store::ApprovalRuleFiles;
 use crate::trust::{self, TrustPrompt};
 
@@ -202,7 +203,7 @@ impl Policy {
 
     /// Reads the bundles again, and takes over what has changed. It blocks for as long as small files take.
     pub fn reload(&self) -> ReloadResult {
-        self.reloader.reload()
+        self.reloader.reload().0
     }
 
     /// Returns a handle that reloads.

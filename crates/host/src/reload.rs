@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
+use amplifier_link::{ReloadResult, ReloadStatus};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::{BundleError, Following, Levels, Live, Loaded, Looked};
 use amplifier_modules::trust::Pinned;
@@ -22,30 +23,6 @@ pub struct BundleReloader {
     following: Following,
     config: Config,
     home: Home,
-}
-
-/// The result of a reload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReloadResult {
-    /// The outcome.
-    pub status: ReloadStatus,
-    /// The text for the user of the session, if something has changed.
-    pub news: Option<String>,
-    /// The problem, or what to do about it.
-    pub message: Option<String>,
-}
-
-/// The outcome of a reload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReloadStatus {
-    /// The files are as they were.
-    Unchanged,
-    /// The hooks of the new version are active.
-    Changed,
-    /// The new version has a mistake; the old one stays active.
-    Refused,
-    /// The project's bundle is not the one that the user has trusted.
-    NotTrusted,
 }
 
 impl BundleReloader {
@@ -80,8 +57,9 @@ impl BundleReloader {
         Ok(Self { following, config, home })
     }
 
-    /// Reads the files now, and takes over what has changed. It blocks for as long as small files take.
-    pub fn reload(&self) -> ReloadResult {
+    /// Reads the files now, and takes over what has changed. Returns the result, and a text for the user of the session if something has changed. It
+    /// blocks for as long as small files take.
+    pub fn reload(&self) -> (ReloadResult, Option<String>) {
         let looked = self.following.look();
         let news = looked.news().map(|(_, text)| text);
         let project = Bundles::find(&self.config, &self.home).ok().and_then(|bundles| bundles.project);
@@ -90,14 +68,14 @@ impl BundleReloader {
             ProjectTrust::Untrusted(..) => ReloadStatus::NotTrusted,
             ProjectTrust::Trusted(..) | ProjectTrust::Unusable(_) => ReloadStatus::Refused,
         };
-        let (status, message) = match (looked, unused) {
+        let (result, message) = match (looked, unused) {
             (Looked::Changed(levels), _) => (ReloadStatus::Changed, levels.withheld().map(ToString::to_string)),
             (Looked::Refused(error), Some(project)) => (not_used(&project), Some(error.to_string())),
             (Looked::Refused(error), None) => (ReloadStatus::Refused, Some(error.to_string())),
             (Looked::Unchanged, Some(project)) => (not_used(&project), project.warning()),
             (Looked::Unchanged, None) => (ReloadStatus::Unchanged, None),
         };
-        ReloadResult { status, news, message }
+        (ReloadResult { result, message }, news)
     }
 }
 

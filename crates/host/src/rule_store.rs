@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalRule, ApprovalRuleSource, ApprovalRules, PortError, RuleScope, ToolDefinition};
+use amplifier_link::{RuleList, UnreadableFile};
 use amplifier_process::files::{read_regular, read_regular_text};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -162,25 +163,8 @@ impl RuleFile {
     }
 }
 
-/// The rules in all files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RuleList {
-    /// Those of the files that can be read.
-    pub rules: Vec<ApprovalRule>,
-    /// The files that cannot be read, which may hold others.
-    pub unreadable: Vec<UnreadableFile>,
-}
-
-/// A rule file that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadableFile {
-    /// Its path.
-    pub file: PathBuf,
-    /// The cause.
-    pub reason: String,
-}
-
 /// The standing answers in files, to be changed. Every change is recorded before it counts.
+#[derive(Clone)]
 pub struct ApprovalRuleStore {
     home: Home,
     log: Log,
@@ -201,7 +185,9 @@ impl ApprovalRuleStore {
                     let rules = rules.iter();
                     all.rules.extend(rules.filter_map(|(rule, decision)| stored(project.as_deref(), rule, decision)));
                 }
-                Err(error) => all.unreadable.push(UnreadableFile { file, reason: reasons(&error) }),
+                Err(error) => all
+                    .unreadable
+                    .push(UnreadableFile { file: file.to_string_lossy().into_owned(), reason: reasons(&error) }),
             }
         }
         all

@@ -5,8 +5,9 @@
 use std::fs;
 use std::sync::Arc;
 
-use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Map, TOOL_PRE, ToolPre, Verdict};
-use amplifier_host::{Config, DenyAllApprovals, Home, Overrides, Policy, ReloadResult, ReloadStatus};
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, Map, OpenRequest, TOOL_PRE, ToolPre, Verdict};
+use amplifier_host::{Config, DenyAllApprovals, Home, Overrides, Policy};
+use amplifier_link::{ReloadResult, ReloadStatus};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
@@ -47,10 +48,10 @@ impl Machine {
 }
 
 /// Sends every request, with a way to answer it, to whoever holds the other end.
-struct Channel(mpsc::Sender<(Arc<ApprovalRequest>, oneshot::Sender<ApprovalAnswer>)>);
+struct Channel(mpsc::Sender<(Arc<OpenRequest>, oneshot::Sender<ApprovalAnswer>)>);
 
 impl ApprovalSystem for Channel {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let (answer, answered) = oneshot::channel();
         self.0.send((request, answer)).await.map_err(|error| ApprovalError::Failed(error.to_string()))?;
         answered.await.map_err(|error| ApprovalError::Failed(error.to_string()))
@@ -82,11 +83,11 @@ async fn two_workspaces_have_policies_of_their_own_without_an_agent() {
 
     // A reload of one leaves the other as it is.
     machine.write("strict", "hooks: []\n# nothing is denied any more\n");
-    assert_eq!(asking.reload().status, ReloadStatus::Unchanged);
-    assert_eq!(strict.reload().status, ReloadStatus::Changed);
+    assert_eq!(asking.reload().result, ReloadStatus::Unchanged);
+    assert_eq!(strict.reload().result, ReloadStatus::Changed);
     assert!(first.emit(TOOL_PRE, deploy()).await.is_proceed());
     machine.write("strict", "hooks: [");
-    let ReloadResult { status, message, .. } = strict.reload();
+    let ReloadResult { result: status, message } = strict.reload();
     assert_eq!((status, message.is_some()), (ReloadStatus::Refused, true));
     assert!(first.emit(TOOL_PRE, deploy()).await.is_proceed());
 

@@ -1,92 +1,145 @@
-//! Questions: what is asked, what it is about, and what became of it.
+//! Approval requests as a server knows them: open, or decided.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::str::FromStr;
 
 use amplifier_core::text::truncate_bytes;
-use amplifier_core::{ActionPreview, Actor, DecisionBasis, PreviewField, RuleScope};
+use amplifier_core::{ActionPreview, ApprovalDecision, ApprovalRequest, Effect, PreviewField, RuleScope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A question that waits for an answer.
+/// Identifies an approval request among all sessions: `SESSION.RUN.NUMBER`. It is never used again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApprovalId {
+    /// The session that asks, which may be a sub-agent.
+    pub session: String,
+    /// The run of the session: one that is resumed counts its requests again.
+    pub run: String,
+    /// The number of the request in the run.
+    pub number: u64,
+}
+
+/// A text that is no id of an approval request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid approval id `{0}`; expected SESSION.RUN.NUMBER")]
+pub struct InvalidApprovalId(String);
+
+impl ApprovalId {
+    /// The id of a request of a session.
+    pub fn new(session: impl Into<String>, run: impl Into<String>, number: u64) -> Self {
+        Self { session: session.into(), run: run.into(), number }
+    }
+}
+
+impl fmt::Display for ApprovalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.session, self.run, self.number)
+    }
+}
+
+impl FromStr for ApprovalId {
+    type Err = InvalidApprovalId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidApprovalId> {
+        let parts: Vec<&str> = text.split('.').collect();
+        match parts[..] {
+            [session, run, number] if is_id(session) && is_id(run) => match number.parse() {
+                // Another spelling of the number would be another text for the same request.
+                Ok(parsed) if format!("{parsed}") == number => Ok(Self::new(session, run, parsed)),
+                _ => Err(InvalidApprovalId(text.to_owned())),
+            },
+            _ => Err(InvalidApprovalId(text.to_owned())),
+        }
+    }
+}
+
+impl Serialize for ApprovalId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ApprovalId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Returns `true` if the text can be the id of a session or of a run.
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+}
+
+/// An approval request that waits for an answer, and the session that made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Approval {
-    /// The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
-    pub id: String,
+pub struct OpenApproval {
+    /// `SESSION.RUN.NUMBER`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub id: ApprovalId,
     /// The session that asks.
     pub session: String,
-    /// If that is a sub-agent: the session that it works for, which is the one that is connected.
+    /// If the session is a sub-agent: the connected session that it works for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within: Option<String>,
-    /// The name of the session that asks.
+    pub parent_session: Option<String>,
+    /// The name of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
-    /// The folder that it works in.
+    /// The folder that the session works in.
     pub workspace: String,
-    /// The hook that asks.
-    pub hook: String,
-    /// The event at which it asks.
-    pub event: String,
-    /// The question.
-    pub prompt: String,
-    /// The reason that the hook gives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// What can be answered.
-    pub options: Vec<Choice>,
-    /// When it was asked.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub asked_at: Timestamp,
-    /// When the kernel stops waiting.
+    /// The request.
+    #[serde(flatten)]
+    pub request: ApprovalRequest,
+    /// The time at which the kernel stops waiting.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub deadline: Timestamp,
-    /// How long the kernel waits in all, in seconds.
-    pub timeout_s: f64,
-    /// What counts when nobody answers: `allow` or `deny`.
-    pub default: String,
-    /// The digest of what will run.
-    pub digest: String,
-    /// What will run.
-    pub action: ActionPreview,
-    /// Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    /// `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-    /// To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the
-    /// server makes it.
+    pub truncated: bool,
+    /// Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server
+    /// makes it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nonce: String,
 }
 
-/// A longer question is listed without the lines of its action.
+/// A longer request is listed without the lines of its preview.
 const BRIEF: usize = 16 << 10;
 
-/// Up to so many bytes of a text.
-fn beginning(text: &str, most: usize) -> String {
+fn truncated(text: &str, most: usize) -> String {
     truncate_bytes(text, most).into_owned()
 }
 
-/// The id of a question: of a session, of one run of it, by its number.
-pub fn question_id(session: &str, run: &str, number: u64) -> String {
-    format!("{session}.{run}.{number}")
+impl Deref for OpenApproval {
+    type Target = ApprovalRequest;
+
+    fn deref(&self) -> &ApprovalRequest {
+        &self.request
+    }
 }
 
-/// The effects of options that last.
-pub(crate) const ALLOW_ALWAYS: &str = "allow_always";
-const DENY_ALWAYS: &str = "deny_always";
+impl DerefMut for OpenApproval {
+    fn deref_mut(&mut self) -> &mut ApprovalRequest {
+        &mut self.request
+    }
+}
 
-impl Approval {
-    /// The session over whose connection it came, and its answer goes.
-    pub fn connected(&self) -> &str {
-        self.within.as_deref().unwrap_or(&self.session)
+impl OpenApproval {
+    /// Returns the session whose connection carries the request and its answer.
+    pub fn connected_session(&self) -> &str {
+        self.parent_session.as_deref().unwrap_or(&self.session)
     }
 
-    /// Whether the question can be answered for longer than once: with a yes, or with a no. One that stands for more than it shows offers none.
-    pub fn lasts(&self, allows: bool) -> bool {
-        let lasting = if allows { ALLOW_ALWAYS } else { DENY_ALWAYS };
+    /// Returns `true` if the request offers an answer that lasts and allows, or that lasts and denies. A request that stands for more than it
+    /// shows offers neither.
+    pub fn offers_lasting(&self, allows: bool) -> bool {
+        let lasting = if allows { Effect::AllowAlways } else { Effect::DenyAlways };
         self.options.iter().any(|option| option.effect == lasting)
     }
 
-    /// How much room it takes, about, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
-        let ActionPreview { title, target, summary, warnings, body, fields, .. } = &self.action;
+        let ActionPreview { title, target, summary, warnings, body, fields, .. } = &self.preview;
         let texts = [&self.prompt, &self.hook, &self.workspace, title].into_iter().chain(&self.reason).chain(target);
         let texts: usize = texts.chain(summary).chain(warnings).map(|text| text.len() + 32).sum();
         let options: usize = self.options.iter().map(|option| option.label.len() + 64).sum();
@@ -94,136 +147,181 @@ impl Approval {
         body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + fields + 512
     }
 
-    /// As it is listed and told: one that is long without the lines of its action.
+    /// Returns the request as lists have it: a long one without the lines of its preview.
     pub fn brief(&self) -> Self {
         if self.weight() <= BRIEF {
             return self.clone();
         }
-        let ActionPreview { title, target, summary, warnings, fields, .. } = &self.action;
-        let mut warnings: Vec<String> = warnings.iter().take(10).map(|warning| beginning(warning, 500)).collect();
+        let ActionPreview { title, target, summary, warnings, fields, .. } = &self.preview;
+        let mut warnings: Vec<String> = warnings.iter().take(10).map(|warning| truncated(warning, 500)).collect();
         warnings.push("it is too long for a list: look at the whole question before you answer it".to_owned());
         let fields = fields.iter().take(10);
         let fields =
-            fields.map(|field| PreviewField { name: beginning(&field.name, 100), value: beginning(&field.value, 500) });
-        let action = ActionPreview {
+            fields.map(|field| PreviewField { name: truncated(&field.name, 100), value: truncated(&field.value, 500) });
+        let preview = ActionPreview {
             title: title.clone(),
             target: target.clone(),
             summary: summary.clone(),
             warnings,
             fields: fields.collect(),
-            truncated: self.action.truncated,
+            truncated: self.preview.truncated,
             ..ActionPreview::default()
         };
-        Self { action, cut: true, ..self.without_action() }
+        Self { truncated: true, ..self.with_preview(preview) }
     }
 
-    /// All but what will run.
-    pub fn without_action(&self) -> Self {
+    /// Returns the request without its preview.
+    pub fn without_preview(&self) -> Self {
+        self.with_preview(ActionPreview::default())
+    }
+
+    /// Copies all but the preview, which may be large.
+    fn with_preview(&self, preview: ActionPreview) -> Self {
+        let ApprovalRequest { hook, event, prompt, reason, warning, options, .. } = &self.request;
+        let request = ApprovalRequest {
+            hook: hook.clone(),
+            event: event.clone(),
+            prompt: prompt.clone(),
+            reason: reason.clone(),
+            warning: warning.clone(),
+            options: options.clone(),
+            preview,
+            ..self.request
+        };
         Self {
             id: self.id.clone(),
             session: self.session.clone(),
-            within: self.within.clone(),
+            parent_session: self.parent_session.clone(),
             session_name: self.session_name.clone(),
             workspace: self.workspace.clone(),
-            hook: self.hook.clone(),
-            event: self.event.clone(),
-            prompt: self.prompt.clone(),
-            reason: self.reason.clone(),
-            options: self.options.clone(),
-            default: self.default.clone(),
-            digest: self.digest.clone(),
-            action: ActionPreview::default(),
+            request,
             nonce: self.nonce.clone(),
             ..*self
         }
     }
 
-    /// As it is kept where there is no room for all of it. It can be denied, and is allowed where all of it is seen.
+    /// Returns the request as a server without room for all of it keeps it. It can be denied there, and allowed where all of it is shown.
     pub fn withheld(&self) -> Self {
         let warning =
             "there is no room for all of this question here: it can be denied here, or answered at its terminal";
-        let ActionPreview { title, target, summary, .. } = &self.action;
-        let action = ActionPreview {
-            title: beginning(title, 500),
-            target: target.as_ref().map(|target| beginning(target, 500)),
+        let ActionPreview { title, target, summary, .. } = &self.preview;
+        let preview = ActionPreview {
+            title: truncated(title, 500),
+            target: target.as_ref().map(|target| truncated(target, 500)),
             summary: summary.clone(),
             warnings: vec![warning.to_owned()],
             truncated: true,
             ..ActionPreview::default()
         };
-        let mut withheld = Self { action, prompt: beginning(&self.prompt, 500), ..self.without_action() };
-        withheld.reason = self.reason.as_ref().map(|reason| beginning(reason, 500));
-        withheld.options.retain(|option| !option.effect.starts_with("allow"));
+        let mut withheld = self.with_preview(preview);
+        withheld.prompt = truncated(&self.prompt, 500);
+        withheld.reason = self.reason.as_ref().map(|reason| truncated(reason, 500));
+        withheld.options.retain(|option| !option.effect.allows());
         withheld
     }
 
-    /// Whether it is the same question, asked once.
-    pub fn is_same_as(&self, other: &Self) -> bool {
-        let parts = |one: &Self| (one.hook.clone(), one.event.clone(), one.digest.clone(), one.asked_at);
+    /// Returns `true` if both are the same request, made once.
+    pub fn is_same_request(&self, other: &Self) -> bool {
+        let parts = |one: &Self| (one.hook.clone(), one.event.clone(), one.digest, one.created_at);
         parts(self) == parts(other) && self.prompt == other.prompt && self.options == other.options
     }
 
-    /// Why an answer is none that was offered.
-    pub fn refuses(&self, label: &str, scope: Option<RuleScope>) -> Option<String> {
+    /// Returns the reason why an answer cannot be given, if there is one.
+    pub fn rejects(&self, label: &str, scope: AnswerScope) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
             let offered =
                 self.options.iter().map(|option| format!("`{}`", option.label)).collect::<Vec<_>>().join(", ");
             return Some(format!("`{label}` is none of {offered}"));
         };
         match scope {
-            None => None,
-            Some(RuleScope::Session | RuleScope::User) => Some("an answer holds once, or for the project".to_owned()),
-            Some(RuleScope::Project) if !self.lasts(option.effect.starts_with("allow")) => {
+            AnswerScope::Once => None,
+            AnswerScope::Project if !self.offers_lasting(option.effect.allows()) => {
                 Some("the question offers no such answer that lasts; answer for once".to_owned())
             }
-            Some(RuleScope::Project) if self.prompt.contains('*') => Some(
+            AnswerScope::Project if self.prompt.contains('*') => Some(
                 "the question has a `*` in it, which would stand for any text in a rule; answer for once".to_owned(),
             ),
-            Some(RuleScope::Project) => None,
+            AnswerScope::Project => None,
         }
     }
 }
 
-/// One possible answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The requests that an answer is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Choice {
-    /// Its label, which is what is answered.
-    pub label: String,
-    /// What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
-    pub effect: String,
+#[serde(rename_all = "snake_case")]
+pub enum AnswerScope {
+    /// This request, and what the option says.
+    #[default]
+    Once,
+    /// The same request in every session in the same folder, too.
+    Project,
 }
 
-/// A question that was decided.
+impl AnswerScope {
+    /// Returns the scope of the rule that the answer becomes, if it becomes one.
+    pub fn rule_scope(self) -> Option<RuleScope> {
+        match self {
+            Self::Once => None,
+            Self::Project => Some(RuleScope::Project),
+        }
+    }
+}
+
+/// An approval request that was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Decided {
-    /// `SESSION.RUN.N`; none if nobody had to be asked.
+pub struct DecidedApproval {
+    /// `SESSION.RUN.NUMBER`; missing if no approver had to be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub id: Option<ApprovalId>,
     /// The session.
     pub session: String,
     /// The hook that asked.
     pub hook: String,
     /// The event at which it asked.
     pub event: String,
-    /// The question.
+    /// The text of the request.
     pub prompt: String,
-    /// Whether the operation may run.
-    pub granted: bool,
-    /// What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
-    pub basis: DecisionBasis,
-    /// The same in words.
-    pub reason: String,
-    /// Who answered, where somebody did and that is known.
+    /// The decision.
+    #[serde(flatten)]
+    pub decision: ApprovalDecision,
+    /// The time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Actor>,
-    /// When it was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_at: Option<String>,
-    /// When it was decided.
+    pub created_at: Option<String>,
+    /// The time of the decision.
     pub decided_at: String,
-    /// The number of the record that says so; 0 if that is not read yet.
+    /// The number of the record of the decision; 0 if it is not read yet.
     #[serde(default)]
     pub seq: u64,
+}
+
+impl Deref for DecidedApproval {
+    type Target = ApprovalDecision;
+
+    fn deref(&self) -> &ApprovalDecision {
+        &self.decision
+    }
+}
+
+impl DerefMut for DecidedApproval {
+    fn deref_mut(&mut self) -> &mut ApprovalDecision {
+        &mut self.decision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_id_has_one_spelling() {
+        let id = ApprovalId::new("s-1", "run_2", 7);
+        assert_eq!(id.to_string(), "s-1.run_2.7");
+        assert_eq!("s-1.run_2.7".parse(), Ok(id));
+        for bad in ["", "7", "s.7", "s.r.", "s.r.+7", "s.r.07", "s.r.7.8", "../x.r.7", "s..7", "s.r.-1"] {
+            assert!(bad.parse::<ApprovalId>().is_err(), "{bad}");
+        }
+    }
 }

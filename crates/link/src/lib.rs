@@ -1,17 +1,20 @@
-//! The link between sessions and a server.
+//! The link between a server and the sessions and machines that it sees.
 //!
-//! A session puts its approval requests to a server with a [`Participant`], which is an approval system like a terminal. It reaches the server
-//! by a socket in the user's own folder, or by a pipe if it runs in the server's process.
+//! A session sends its approval requests to a server with a [`LinkClient`], which is an approval system like a terminal. A machine starts sessions and
+//! keeps approval rules for the server: [`serve_machine`]. Both reach the server by a socket in the user's own folder, or by a pipe if they run in the
+//! server's process.
 
 mod approval;
-mod book;
 mod client;
 mod limits;
+mod machine;
 mod message;
 mod transport;
 
-pub use approval::{Approval, Choice, Decided, question_id};
-pub use book::{Kept, RuleBook, Unreadable};
-pub use client::{Command, Link, Participant, ParticipantOptions};
-pub use message::{Hello, Reception, Reload, Reloaded, ToServer, ToSession, VERSION, is_id};
+pub use approval::{AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, is_id};
+pub use client::{Command, LinkClient, LinkClientOptions, LinkHandle, RecordChange};
+pub use machine::{
+    DryRun, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile, serve_machine,
+};
+pub use message::{AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
 pub use transport::{LONGEST, Lines, PipeConnector, SOCKET, is_open, write};

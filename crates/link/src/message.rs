@@ -1,227 +1,210 @@
-//! What a session and the server say to each other: one JSON object a line.
+//! The messages of the link: one JSON object a line.
 
-use amplifier_core::{Actor, ApprovalDecision, ApprovalRule, RuleScope};
+use amplifier_core::{Actor, ApprovalAnswer, ApprovalDecision, ApprovalRule, Digest};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::Approval;
+use crate::approval::{ApprovalId, OpenApproval};
 
-/// The version of the messages. Both ends say theirs; a server refuses a session with another one.
-pub const VERSION: u32 = 3;
-/// What a session says.
+/// The version of the messages. Both ends send theirs; a server refuses a session with another one.
+pub const VERSION: u32 = 4;
+
+/// A message of a session to its server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ToServer {
-    /// Who it is. The first line.
-    Hello(Hello),
-    /// A question is open. The `id` of the approval is its number in the run; its `session` may be a sub-agent; the nonce is the server's.
-    Asked {
-        /// The question.
-        approval: Box<Approval>,
+pub enum SessionMessage {
+    /// The session introduces itself. The first line.
+    Hello(SessionHello),
+    /// An approval request is open. Its nonce is the server's.
+    ApprovalRequested {
+        /// The request.
+        approval: Box<OpenApproval>,
     },
-    /// A question is no longer open.
-    Closed {
-        /// Its number.
-        id: u64,
-        /// The sub-agent that asked, if it was one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        session: Option<String>,
-        /// What became of it.
+    /// An approval request is closed.
+    ApprovalClosed {
+        /// The request.
+        id: ApprovalId,
+        /// The decision.
         #[serde(flatten)]
-        outcome: ApprovalDecision,
+        decision: ApprovalDecision,
     },
-    /// What became of an answer.
+    /// The result of an answer.
     Answered {
-        /// The number of the question.
-        id: u64,
-        /// The sub-agent that asked, if it was one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        session: Option<String>,
-        /// The answer that it is about.
+        /// The reference of the answer.
         #[serde(rename = "ref")]
         reference: u64,
-        /// Whether it counts.
-        result: Reception,
-        /// What became of the question, if it is closed.
+        /// The request.
+        id: ApprovalId,
+        /// The result.
+        status: AnswerStatus,
+        /// The decision, if the request is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<ApprovalDecision>,
-        /// What the person should know about it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        note: Option<String>,
+        decision: Option<ApprovalDecision>,
     },
-    /// The standing answers of the session, all of them.
+    /// All approval rules of the session.
     Rules {
-        /// They.
+        /// The rules.
         rules: Vec<ApprovalRule>,
     },
-    /// What became of a change of a standing answer.
-    Ruled {
-        /// The change that it is about.
+    /// The result of a change of a rule.
+    RuleChanged {
+        /// The reference of the change.
         #[serde(rename = "ref")]
         reference: u64,
-        /// Why it did not happen.
+        /// The reason why the change failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The hooks of the session, all of them.
+    /// All hooks of the session.
     Hooks {
-        /// They.
+        /// The hooks, in running order.
         hooks: Vec<Value>,
     },
-    /// What came of a look at its bundles.
+    /// The result of a reload of the bundles.
     Reloaded {
-        /// The look that it is about.
+        /// The reference of the reload.
         #[serde(rename = "ref")]
         reference: u64,
-        /// What came of it.
+        /// The result.
         #[serde(flatten)]
-        reloaded: Reloaded,
+        reload: ReloadResult,
     },
-    /// Whether it waits for a prompt.
+    /// The session begins or ends to wait for a prompt.
     Idle {
-        /// Whether it does.
+        /// `true` if it waits.
         idle: bool,
     },
-    /// It ends. The last line.
+    /// The session ends. The last line.
     Bye {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Whether this can be the id of a session, or of a run.
-pub fn is_id(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-}
-
-/// Who a session is.
+/// A session's introduction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
-    /// The version of its messages.
+pub struct SessionHello {
+    /// The version of the session's messages.
     pub version: u32,
-    /// Its id.
+    /// The id of the session.
     pub session: String,
-    /// What tells this run of it from others: a session that is resumed counts its questions anew.
+    /// The run of the session: one that is resumed counts its requests again.
     pub run: String,
-    /// Its name.
+    /// The name of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its process.
+    /// The process.
     pub pid: u32,
-    /// The folder that it works in.
+    /// The folder that the session works in.
     pub workspace: String,
-    /// Whether it takes prompts.
+    /// `true` if the session takes prompts.
     #[serde(default)]
     pub takes_prompts: bool,
-    /// Whether it waits for one now.
+    /// `true` if the session waits for a prompt.
     #[serde(default)]
     pub idle: bool,
-    /// When it began.
-    pub begun_at: Timestamp,
+    /// The time at which the session began.
+    pub started_at: Timestamp,
 }
 
-/// Whether an answer counts.
+/// The result of an answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reception {
-    /// It does: the kernel has taken it.
+pub enum AnswerStatus {
+    /// The kernel has taken the answer.
     Taken,
-    /// It came after the time limit.
+    /// The answer came after the time limit.
     Late,
-    /// Somebody else was faster.
+    /// Another approver was faster.
     Answered,
-    /// The question is closed for another reason, or there is none of that number.
+    /// The request is closed for another reason, or unknown.
     Closed,
-    /// It is none of the options, or not for that long; the question is still open.
+    /// The answer is none of the options, or not for that scope; the request is still open.
     NotOffered,
 }
 
-/// What the server says.
+/// A message of the server to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ToSession {
+pub enum ServerMessage {
     /// The session is known now. The first line.
     Welcome {
         /// The version of the server's messages.
         version: u32,
     },
-    /// Somebody has answered a question.
+    /// An approver has answered a request.
     Answer {
-        /// The number of the question.
-        id: u64,
-        /// The digest of what was shown. An answer to anything else is none.
-        digest: String,
-        /// Tells this answer from others.
+        /// Identifies this answer in the reply.
         #[serde(rename = "ref")]
         reference: u64,
-        /// The label of the option.
-        option: String,
-        /// Who answered.
-        by: Actor,
-        /// For what the answer is to hold beside this question.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        scope: Option<RuleScope>,
+        /// The request.
+        id: ApprovalId,
+        /// The digest of what was shown. An answer to anything else does not count.
+        digest: Digest,
+        /// The answer.
+        #[serde(flatten)]
+        answer: ApprovalAnswer,
     },
     /// A prompt.
     Prompt {
-        /// It.
+        /// The text.
         text: String,
     },
-    /// The running turn is to stop: the first time when the running tool has finished, then at once.
+    /// Stops the running turn: the first time when the running tool has finished, then at once.
     Interrupt,
-    /// The session is to end.
+    /// Ends the session.
     End,
-    /// A standing answer for the rest of the session.
-    Rule {
-        /// Tells this change from others.
+    /// Adds a rule for the rest of the session.
+    AddRule {
+        /// Identifies this change in the reply.
         #[serde(rename = "ref")]
         reference: u64,
         /// The rule.
         rule: Box<ApprovalRule>,
     },
-    /// A standing answer of the session is taken back.
-    Revoke {
-        /// Tells this change from others.
+    /// Revokes a rule of the session.
+    RevokeRule {
+        /// Identifies this change in the reply.
         #[serde(rename = "ref")]
         reference: u64,
         /// The id of the rule.
         rule: String,
-        /// Who takes it back.
+        /// The user who revokes it.
         by: Actor,
     },
-    /// The bundles are to be looked at, at once.
+    /// Reloads the bundles.
     Reload {
-        /// Tells this look from others.
+        /// Identifies this reload in the reply.
         #[serde(rename = "ref")]
         reference: u64,
     },
 }
 
-/// What came of a look at the bundles of a session.
+/// The result of a reload of the bundles of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Reloaded {
-    /// In a word.
-    pub result: Reload,
-    /// What is wrong, or what to do.
+pub struct ReloadResult {
+    /// The outcome.
+    pub result: ReloadStatus,
+    /// The problem, or what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// The same in a word.
+/// The outcome of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Reload {
-    /// Nothing has changed.
+pub enum ReloadStatus {
+    /// The files are as they were.
     Unchanged,
-    /// There is a new version, and its hooks are in force.
+    /// The hooks of the new version are active.
     Changed,
-    /// There is a mistake in the new version, so the old one stays in force.
+    /// The new version has a mistake; the old one stays active.
     Refused,
-    /// The bundle of the project is not what the person has trusted, so it is not used, or not as it is now.
+    /// The project's bundle is not the one that the user has trusted.
     NotTrusted,
-    /// The session has not said in time what came of it, or is not connected any more.
+    /// The session has not replied in time, or is gone. A server's view; a session never sends it.
     NoAnswer,
 }

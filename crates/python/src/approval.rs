@@ -14,14 +14,14 @@ use crate::encode;
 
 /// A question that is open.
 #[pyclass(module = "amplifier_core.approval", frozen)]
-pub(crate) struct ApprovalRequest(pub(crate) Arc<amplifier_core::ApprovalRequest>, pub(crate) Duration);
+pub(crate) struct ApprovalRequest(pub(crate) Arc<amplifier_core::OpenRequest>, pub(crate) Duration);
 
 #[pymethods]
 impl ApprovalRequest {
     /// Tells this question from every other one of the session.
     #[getter]
     fn id(&self) -> u64 {
-        self.0.id
+        self.0.number
     }
 
     /// The hook that asks.
@@ -58,7 +58,7 @@ impl ApprovalRequest {
     #[getter]
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let preview =
-            serde_json::to_value(&*self.0.preview).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            serde_json::to_value(&self.0.preview).map_err(|error| PyValueError::new_err(error.to_string()))?;
         encode::to_python(py, &preview)
     }
 
@@ -107,7 +107,7 @@ impl ApprovalRequest {
     }
 
     fn __repr__(&self) -> String {
-        format!("<ApprovalRequest {} of {}: {:?}>", self.0.id, self.0.hook, self.0.prompt)
+        format!("<ApprovalRequest {} of {}: {:?}>", self.0.number, self.0.hook, self.0.prompt)
     }
 }
 

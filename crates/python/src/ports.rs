@@ -128,7 +128,7 @@ pub(crate) struct PyApprovals {
 impl ApprovalSystem for PyApprovals {
     async fn request_approval(
         &self,
-        request: Arc<amplifier_core::ApprovalRequest>,
+        request: Arc<amplifier_core::OpenRequest>,
     ) -> Result<ApprovalAnswer, ApprovalError> {
         let timeout = self.longest.map_or(request.timeout, |longest| longest.min(request.timeout));
         let asked = ask(|py| {

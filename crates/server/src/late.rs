@@ -3,12 +3,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use amplifier_core::{Actor, AuditEntry, AuditRecord, DecisionBasis, LateAnswerEntry};
+use amplifier_core::{Actor, ApprovalAnswer, AuditEntry, AuditRecord, DecisionBasis, LateAnswerEntry};
+use amplifier_link::{ApprovalId, DecidedApproval};
 
 use crate::App;
 use crate::feed::{FeedError, Past};
-use crate::hub::{Answering, Refused};
-use crate::wire::Decided;
+use crate::hub::{HubError, HubErrorCode, SubmittedAnswer};
 
 /// How long is waited for a decision, that is known of already, to be read from the log.
 const READING: Duration = Duration::from_secs(10);
@@ -18,36 +18,36 @@ impl App {
     ///
     /// # Errors
     /// As there.
-    pub async fn answer(&self, id: &str, answering: Answering) -> Result<Decided, Refused> {
-        let given = answering.clone();
-        match self.hub.answer(id, answering).await {
+    pub async fn answer(&self, id: &ApprovalId, submitted: SubmittedAnswer) -> Result<DecidedApproval, HubError> {
+        let given = submitted.answer.clone();
+        match self.hub.answer(id, submitted).await {
             Err(refused) if refused.unheard => Err(self.too_late(id, given, refused).await),
             answered => answered,
         }
     }
 
     /// What to say to an answer that no session has taken notice of. It stays what it was if there is no decision: the question may be open.
-    async fn too_late(&self, id: &str, given: Answering, refused: Refused) -> Refused {
-        let past = match self.past(id, &given.by).await {
+    async fn too_late(&self, id: &ApprovalId, given: ApprovalAnswer, refused: HubError) -> HubError {
+        let past = match self.past(id, given.by.as_ref()).await {
             Ok(Some(past)) => past,
             Ok(None) => return refused,
             Err(refused) => return refused,
         };
-        if past.options.as_ref().is_some_and(|options| !options.contains(&given.option)) {
-            return Refused::not_offered(&given.option, past.options.iter().flatten().map(String::as_str));
+        if past.options.as_ref().is_some_and(|options| !options.contains(&given.label)) {
+            return HubError::not_offered(&given.label, past.options.iter().flatten().map(String::as_str));
         }
-        let refused = Refused::over(&past.decided);
+        let refused = HubError::over(&past.decided);
         match self.record_late(past, given).await {
-            Ok(()) => Refused { message: format!("{}; the answer is recorded", refused.message), ..refused },
+            Ok(()) => HubError { message: format!("{}; the answer is recorded", refused.message), ..refused },
             Err(error) => {
                 tracing::error!(error, "a late answer is not recorded");
-                Refused { message: format!("{}; the answer cannot be recorded: {error}", refused.message), ..refused }
+                HubError { message: format!("{}; the answer cannot be recorded: {error}", refused.message), ..refused }
             }
         }
     }
 
     /// What the record says about a question that was decided.
-    async fn past(&self, id: &str, by: &Actor) -> Result<Option<Past>, Refused> {
+    async fn past(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<Past>, HubError> {
         self.feed.ready().await;
         let known = self.hub.decided(id);
         // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
@@ -67,12 +67,12 @@ impl App {
     }
 
     /// Looks for a question in the log, when it is that person's turn.
-    async fn search(&self, id: &str, by: &Actor) -> Result<Option<Past>, Refused> {
-        let Some(turn) = self.feed.searches().of(Some(by.clone())).turn().await else {
+    async fn search(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<Past>, HubError> {
+        let Some(turn) = self.feed.searches().of(by.cloned()).turn().await else {
             let message = "too many look for old questions in the audit log, so the answer is not recorded";
-            return Err(Refused::new("too_many", message));
+            return Err(HubError::new(HubErrorCode::TooMany, message));
         };
-        let (feed, wanted) = (self.feed.clone(), id.to_owned());
+        let (feed, wanted) = (self.feed.clone(), id.to_string());
         let read = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             feed.past(&wanted)
@@ -80,22 +80,23 @@ impl App {
         let read = read.await.unwrap_or_else(|error| Err(FeedError::Thread(std::io::Error::other(error))));
         read.map_err(|error| {
             tracing::error!(%error, "what became of a question cannot be read");
-            Refused::new("failed", "the audit log cannot be read, so it is not known what became of the question")
+            HubError::new(
+                HubErrorCode::Failed,
+                "the audit log cannot be read, so it is not known what became of the question",
+            )
         })
     }
 
     /// What the session said about a question whose decision is not in the log, or not yet.
-    fn as_told(&self, id: &str, decided: Decided) -> Option<Past> {
-        let number = id.rsplit_once('.')?.1.parse().ok()?;
+    fn as_told(&self, id: &ApprovalId, decided: DecidedApproval) -> Option<Past> {
         let turn = self.feed.session(&decided.session).map_or(0, |facts| facts.turns);
         let event = decided.event.parse().ok()?;
-        Some(Past { decided, number, event, turn, options: None })
+        Some(Past { decided, number: id.number, event, turn, options: None })
     }
 
-    async fn record_late(&self, past: Past, given: Answering) -> Result<(), String> {
-        let Past { decided: Decided { session, hook, .. }, number, event, turn, .. } = past;
-        let entry =
-            AuditEntry::LateAnswer(LateAnswerEntry { id: number, hook, answer: given.option, by: Some(given.by) });
+    async fn record_late(&self, past: Past, given: ApprovalAnswer) -> Result<(), String> {
+        let Past { decided: DecidedApproval { session, hook, .. }, number, event, turn, .. } = past;
+        let entry = AuditEntry::LateAnswer(LateAnswerEntry { id: number, hook, answer: given.label, by: given.by });
         let record = AuditRecord { at: SystemTime::now(), session: Some(session.clone()), turn, event, entry };
         let log = self.log.clone();
         let kept = tokio::task::spawn_blocking(move || {
@@ -118,31 +119,13 @@ impl App {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use amplifier_audit::Log;
+    use amplifier_link::AnswerScope;
 
     use super::*;
+    use crate::Hub;
     use crate::access::{Access, AccessOptions};
     use crate::feed::Feed;
-    use crate::trial::{Trial, Tried};
-    use crate::{BoxFuture, Host, Hub};
-
-    struct NoHost;
-
-    impl Host for NoHost {
-        fn start_session(&self, _: Hub, _: Option<String>, _: Option<String>) -> BoxFuture<'_, Result<String, String>> {
-            Box::pin(async { Err(String::new()) })
-        }
-
-        fn test_bundle(&self, _: Option<String>) -> BoxFuture<'_, Result<serde_json::Value, String>> {
-            Box::pin(async { Err(String::new()) })
-        }
-
-        fn try_event(&self, _: Trial) -> BoxFuture<'_, Result<Tried, String>> {
-            Box::pin(async { Err(String::new()) })
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn few_look_for_old_questions_at_a_time_and_nobody_keeps_others_from_it() {
@@ -151,19 +134,19 @@ mod tests {
         let log = Log::at(&audit, key).open().unwrap();
         let access = Access::open(&folder.path().join("server"), AccessOptions::default()).unwrap();
         let feed = Feed::open(&audit, None).unwrap();
-        let app = App { hub: Hub::new(), feed, access, log, host: Arc::new(NoHost) };
+        let app = App { hub: Hub::new(), feed, access, log };
         let person = |name: &str| Actor { name: name.to_owned(), via: "api".to_owned() };
         let answer = async |name: &str| {
-            let answering =
-                Answering { option: "Allow".to_owned(), nonce: String::new(), by: person(name), scope: None };
-            app.answer("session.run.1", answering).await.unwrap_err().code
+            let answer = ApprovalAnswer { label: "Allow".to_owned(), by: Some(person(name)) };
+            let submitted = SubmittedAnswer { answer, nonce: String::new(), scope: AnswerScope::Once };
+            app.answer(&ApprovalId::new("session", "run", 1), submitted).await.unwrap_err().code
         };
         let turn = async |name: &str| app.feed.searches().of(Some(person(name))).turn().await.unwrap();
         let eve = (turn("eve").await, turn("eve").await);
-        assert_eq!((answer("eve").await, answer("ada").await), ("too_many", "unknown"));
+        assert_eq!((answer("eve").await, answer("ada").await), (HubErrorCode::TooMany, HubErrorCode::NotFound));
         let bob = (turn("bob").await, turn("bob").await);
-        assert_eq!(answer("ada").await, "too_many");
+        assert_eq!(answer("ada").await, HubErrorCode::TooMany);
         drop((eve, bob));
-        assert_eq!(answer("ada").await, "unknown");
+        assert_eq!(answer("ada").await, HubErrorCode::NotFound);
     }
 }

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_link::{Hello, Lines, PipeConnector, SOCKET, ToServer, ToSession, VERSION, is_id, write};
+use amplifier_link::{
+    Lines, MachineCall, MachineMessage, PipeConnector, SOCKET, ServerMessage, SessionHello, SessionMessage, VERSION,
+    is_id, write,
+};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::net::{UnixListener, UnixStream};
@@ -158,6 +161,46 @@ impl Hub {
     }
 }
 
+impl Hub {
+    /// Returns the way for the machine that the server runs on. Only the server's own process has it: whoever could connect as a machine could start
+    /// sessions and write approval rules.
+    pub fn machine_pipes(&self) -> PipeConnector {
+        let hub = self.clone();
+        PipeConnector::new(move || {
+            let (own, theirs) = tokio::io::duplex(64 << 10);
+            let hub = hub.clone();
+            tokio::spawn(async move {
+                if let Err(error) = attend_machine(&hub, own).await {
+                    tracing::debug!(%error, "the connection to the machine has ended");
+                }
+            });
+            theirs
+        })
+    }
+}
+
+/// Takes the messages of the machine until it is gone.
+async fn attend_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Result<()> {
+    let (from, to) = tokio::io::split(stream);
+    let (mut lines, mut to) = (Lines::new(BufReader::new(from)), BufWriter::new(to));
+    match tokio::time::timeout(PATIENCE, lines.next()).await?? {
+        Some(MachineMessage::Hello { version: VERSION }) => {}
+        _ => return Err(io::Error::other(format!("expected a hello message of version {VERSION} first"))),
+    }
+    let (link, mut calls) = mpsc::channel::<MachineCall>(UNHEARD);
+    let connection = hub.join_machine(link);
+    let _leaving = Leaving(|| hub.leave_machine(connection));
+    loop {
+        tokio::select! {
+            message = lines.next() => match message? {
+                Some(message) => hub.receive_machine(connection, message),
+                None => return Ok(()),
+            },
+            Some(call) = calls.recv() => tokio::time::timeout(PATIENCE, write(&mut to, &call)).await??,
+        }
+    }
+}
+
 /// Hears a session until it is gone.
 async fn attend(
     hub: Hub,
@@ -169,12 +212,12 @@ async fn attend(
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from));
     let mut to = BufWriter::new(to);
     let first = tokio::time::timeout(PATIENCE, lines.next()).await?;
-    let Some(ToServer::Hello(hello)) = first? else { return Err(io::Error::other("it does not say who it is")) };
+    let Some(SessionMessage::Hello(hello)) = first? else { return Err(io::Error::other("it does not say who it is")) };
     check(&hello)?;
-    let (link, mut told) = mpsc::channel::<ToSession>(UNHEARD);
+    let (link, mut told) = mpsc::channel::<ServerMessage>(UNHEARD);
     let connection = hub.join(hello, place, peer, link).map_err(io::Error::other)?;
-    let _leaving = Leaving { hub: &hub, connection };
-    let welcome = ToSession::Welcome { version: VERSION };
+    let _leaving = Leaving(|| hub.leave(connection));
+    let welcome = ServerMessage::Welcome { version: VERSION };
     tokio::time::timeout(PATIENCE, write(&mut to, &welcome)).await??;
     // A task of its own: what is said to a session that does not listen holds up nothing that it says.
     let mut telling = tokio::task::JoinSet::new();
@@ -192,13 +235,13 @@ async fn attend(
             _ = telling.join_next() => return Err(io::Error::other("it does not listen")),
         };
         match message {
-            None | Some(ToServer::Bye { .. }) => return Ok(()),
+            None | Some(SessionMessage::Bye { .. }) => return Ok(()),
             Some(message) => hub.heard(connection, message).map_err(io::Error::other)?,
         }
     }
 }
 
-fn check(hello: &Hello) -> io::Result<()> {
+fn check(hello: &SessionHello) -> io::Result<()> {
     if hello.version != VERSION {
         return Err(io::Error::other(format!("it speaks version {}, not {VERSION}", hello.version)));
     }
@@ -208,14 +251,11 @@ fn check(hello: &Hello) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a session away when its connection ends, however it ends.
-struct Leaving<'a> {
-    hub: &'a Hub,
-    connection: u64,
-}
+/// Removes a peer when its connection ends, however it ends.
+struct Leaving<F: FnMut()>(F);
 
-impl Drop for Leaving<'_> {
+impl<F: FnMut()> Drop for Leaving<F> {
     fn drop(&mut self) {
-        self.hub.leave(self.connection);
+        (self.0)();
     }
 }

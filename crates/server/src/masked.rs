@@ -5,10 +5,11 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use amplifier_audit::Redaction;
 use amplifier_core::{ActionPreview, PreviewField, PreviewRow, PreviewRowKind};
+use amplifier_link::{DecidedApproval, OpenApproval};
 use serde_json::{Value, json};
 
 use crate::access::Role;
-use crate::wire::{Approval, Busy, Decided, Rule};
+use crate::wire::{Busy, Rule};
 
 /// What stands for a line of a secret of several lines.
 const REDACTED: &str = "[redacted]";
@@ -21,8 +22,8 @@ pub(crate) struct Masks {
 
 /// What stands for a question, for as long as that is open.
 struct Mask {
-    of: Weak<Approval>,
-    masked: Arc<Approval>,
+    of: Weak<OpenApproval>,
+    masked: Arc<OpenApproval>,
 }
 
 impl Masks {
@@ -31,7 +32,7 @@ impl Masks {
     }
 
     /// A question as somebody of that role sees it. It is made once, however many look.
-    pub(crate) fn approval(&self, approval: &Arc<Approval>, role: Role) -> Arc<Approval> {
+    pub(crate) fn approval(&self, approval: &Arc<OpenApproval>, role: Role) -> Arc<OpenApproval> {
         if sees_all(role) {
             return approval.clone();
         }
@@ -59,7 +60,7 @@ pub(crate) fn sees_all(role: Role) -> bool {
 }
 
 /// What became of a question, as somebody of that role sees it.
-pub(crate) fn decided(mut decided: Decided, role: Role) -> Decided {
+pub(crate) fn decided(mut decided: DecidedApproval, role: Role) -> DecidedApproval {
     if !sees_all(role) {
         mask(&mut decided.prompt);
         mask(&mut decided.reason);
@@ -86,12 +87,12 @@ pub(crate) fn busy(busy: Option<Busy>, role: Role) -> Option<Busy> {
     })
 }
 
-fn masked(approval: &Approval) -> Approval {
+fn masked(approval: &OpenApproval) -> OpenApproval {
     let mut approval = approval.clone();
     approval.nonce.clear();
     mask(&mut approval.prompt);
     approval.reason.iter_mut().for_each(mask);
-    let ActionPreview { target, warnings, body, fields, compared_with, .. } = &mut approval.action;
+    let ActionPreview { target, warnings, body, fields, compared_with, .. } = &mut approval.preview;
     // A digest of a file that holds a short secret gives it away.
     *compared_with = None;
     target.iter_mut().for_each(mask);

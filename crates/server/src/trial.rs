@@ -1,26 +1,8 @@
 //! Events that are tried out: what hooks would do.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
-
-/// An event to try out.
-#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Trial {
-    /// The event.
-    pub event: String,
-    /// Its data.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    pub data: Map<String, Value>,
-    /// The folder whose hooks are tried, as a session there would have them; the server's own if none is given.
-    #[serde(default)]
-    pub workspace: Option<String>,
-    /// A bundle as text: its hooks alone are tried then.
-    #[serde(default)]
-    pub bundle: Option<String>,
-}
 
 /// What would come of it. Nobody is asked, and nothing runs but the hooks.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

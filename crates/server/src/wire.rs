@@ -1,14 +1,13 @@
 //! The JSON forms of the API, the stream and the link.
 
 use amplifier_core::{Actor, ApprovalRule};
+use amplifier_link::UnreadableFile;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 pub use crate::access::Browser;
-pub(crate) use amplifier_link::question_id;
-pub use amplifier_link::{Approval, Choice, Decided, Reload, Reloaded, Unreadable};
 
 /// A session, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -29,16 +28,16 @@ pub struct Session {
     pub takes_prompts: bool,
     /// Where it runs, if it is connected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub runs_in: Option<Place>,
     /// The process that it runs in, if it is connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// When it was first heard of.
     #[schema(value_type = String, format = DateTime)]
-    pub begun_at: Timestamp,
+    pub started_at: Timestamp,
     /// When it was last heard of.
     #[schema(value_type = String, format = DateTime)]
-    pub last_at: Timestamp,
+    pub updated_at: Timestamp,
     /// How many turns it has had.
     pub turns: u64,
     /// How many tools were called.
@@ -140,7 +139,7 @@ pub struct Rules {
     /// They.
     pub rules: Vec<Rule>,
     /// The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableFile>,
 }
 
 /// What a hook has done so far.

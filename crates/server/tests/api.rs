@@ -6,7 +6,6 @@ mod common;
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::Log;
@@ -21,28 +20,24 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+use amplifier_link::{ApprovalId, DryRun, MachineReply, MachineRequest, OpenApproval};
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
-use amplifier_server::trial::{Trial, Tried};
-use amplifier_server::wire::Approval;
-use amplifier_server::{App, BoxFuture, Host, Hub, Running, Server, ServerOptions};
+use amplifier_server::{App, Hub, Running, Server, ServerOptions};
 
-use common::{LIMIT, asked, asking, call, until};
+use common::{LIMIT, asked, asking, call, machine, until};
 
-struct NoHost;
-
-impl Host for NoHost {
-    fn start_session(&self, _: Hub, _: Option<String>, _: Option<String>) -> BoxFuture<'_, Result<String, String>> {
-        Box::pin(async { Err("there is nothing to start here".to_owned()) })
-    }
-
-    fn test_bundle(&self, bundle: Option<String>) -> BoxFuture<'_, Result<Value, String>> {
-        Box::pin(async { bundle.map(|text| json!({ "tested": text })).ok_or_else(|| "there is no bundle".to_owned()) })
-    }
-
-    fn try_event(&self, trial: Trial) -> BoxFuture<'_, Result<Tried, String>> {
-        Box::pin(async move { Err(format!("nobody hears `{}` in `{:?}`", trial.event, trial.workspace)) })
-    }
+/// A machine without sessions and hooks.
+fn reply(request: MachineRequest) -> MachineReply {
+    let error = match request {
+        MachineRequest::TestBundle { bundle: Some(text) } => {
+            return MachineReply::Tested { results: json!({ "tested": text }) };
+        }
+        MachineRequest::TestBundle { bundle: None } => "there is no bundle".to_owned(),
+        MachineRequest::DryRun(DryRun { event, workspace, .. }) => format!("nobody hears `{event}` in `{workspace:?}`"),
+        _ => "there is nothing to start here".to_owned(),
+    };
+    MachineReply::Invalid { error }
 }
 
 /// A server over a real log.
@@ -70,7 +65,8 @@ impl Served {
         let feed = Feed::open(&folder.path().join("audit"), None).unwrap();
         let server = folder.path().join("server");
         let access = Access::open(&server, AccessOptions::default()).unwrap();
-        let app = App { hub: Hub::new(), feed, access, log: log.clone(), host: Arc::new(NoHost) };
+        let app = App { hub: Hub::new(), feed, access, log: log.clone() };
+        machine(&app.hub, reply).await;
         let tokens = TokenFiles::at(&server).unwrap();
         let (admin, viewer) = (tokens.admin().unwrap(), tokens.add("watcher", Role::Viewer).unwrap());
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
@@ -165,8 +161,8 @@ async fn next_of(socket: &mut Socket, kind: &str) -> Value {
 async fn seqs(socket: &mut Socket, count: usize) -> (Vec<u64>, u64) {
     let (mut seqs, mut cursor) = (Vec::new(), 0);
     while seqs.len() < count {
-        let message = next_of(socket, "events").await;
-        seqs.extend(message["events"].as_array().unwrap().iter().map(|record| record["seq"].as_u64().unwrap()));
+        let message = next_of(socket, "records").await;
+        seqs.extend(message["records"].as_array().unwrap().iter().map(|record| record["seq"].as_u64().unwrap()));
         cursor = message["cursor"].as_u64().unwrap();
     }
     (seqs, cursor)
@@ -212,7 +208,7 @@ async fn nothing_is_told_twice_when_some_of_the_log_is_cut_off_or_a_cursor_is_be
     for socket in [&mut beyond, &mut socket] {
         let told = loop {
             let message = next(socket).await.unwrap();
-            if ["hello", "events"].contains(&message["type"].as_str().unwrap()) {
+            if ["hello", "records"].contains(&message["type"].as_str().unwrap()) {
                 break message;
             }
         };
@@ -262,8 +258,8 @@ async fn the_stream_can_be_filtered_and_the_filter_changed() {
     served.flushed().await;
     let mut socket = served.watch("?after=0&session=even&kind=message").await;
     let texts = async |socket: &mut Socket| {
-        let message = next_of(socket, "events").await;
-        let events = message["events"].as_array().unwrap().clone();
+        let message = next_of(socket, "records").await;
+        let events = message["records"].as_array().unwrap().clone();
         events.iter().map(|record| record["body"]["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(texts(&mut socket).await, ["0", "2", "4", "6", "8"]);
@@ -282,9 +278,9 @@ async fn questions_are_told_and_answered_on_the_stream() {
     next_of(&mut two, "hello").await;
     let (session, _link) = asking(&served.app.hub, None, "s-1");
     let operation = call(&session, LIMIT);
-    let asked = next_of(&mut one, "asked").await;
+    let asked = next_of(&mut one, "approval_requested").await;
     assert_eq!(asked["approval"]["prompt"], "Run it *?");
-    next_of(&mut two, "asked").await;
+    next_of(&mut two, "approval_requested").await;
     let right = asked["approval"]["nonce"].as_str().unwrap().to_owned();
     let answer = |nonce: &str| {
         let answer = json!({ "type": "answer", "id": "s-1.run.1", "option": "Allow once", "nonce": nonce });
@@ -297,7 +293,7 @@ async fn questions_are_told_and_answered_on_the_stream() {
     let refused = next_of(&mut one, "answered").await;
     assert_eq!((&refused["ok"], &refused["error"]["code"]), (&json!(false), &json!("nonce")));
     one.send(answer(&right)).await.unwrap();
-    let closed = next_of(&mut two, "closed").await;
+    let closed = next_of(&mut two, "approval_closed").await;
     assert_eq!(
         (&closed["id"], &closed["decided"]["granted"], &closed["decided"]["by"]["name"]),
         (&json!("s-1.run.1"), &json!(true), &json!("owner"))
@@ -310,24 +306,24 @@ async fn questions_are_told_and_answered_on_the_stream() {
 async fn records_are_waited_for_and_paged() {
     let served = Served::new().await;
     let size = served.flushed().await;
-    let path = format!("/api/events?after={size}&session=s-7&wait=30");
+    let path = format!("/api/audit/records?after={size}&session=s-7&wait=30");
     let (found, ()) = tokio::join!(served.get(&path), async {
         served.take("s-1", "another session");
         served.flushed().await;
         served.take("s-7", "this one");
         served.log.checkpoint().unwrap();
     });
-    assert_eq!(found["events"][0]["body"]["text"], "this one");
-    assert!(found["cursor"].as_u64() > found["events"][0]["seq"].as_u64());
+    assert_eq!(found["records"][0]["body"]["text"], "this one");
+    assert!(found["cursor"].as_u64() > found["records"][0]["seq"].as_u64());
     served.flushed().await;
-    let none = served.get("/api/events?after=1000&wait=0.05").await;
-    assert_eq!((&none["events"], none["cursor"].as_u64().unwrap() > 0), (&json!([]), true));
-    let last = served.get("/api/events?before=1000000&kind=message&limit=1").await;
-    assert_eq!((&last["events"][0]["body"]["text"], last["events"].as_array().unwrap().len()), (&json!("this one"), 1));
-    let earlier = served.get(&format!("/api/events?before={}&kind=message&limit=1", last["cursor"])).await;
-    assert_eq!(earlier["events"][0]["body"]["text"], "another session");
+    let none = served.get("/api/audit/records?after=1000&wait=0.05").await;
+    assert_eq!((&none["records"], none["cursor"].as_u64().unwrap() > 0), (&json!([]), true));
+    let last = served.get("/api/audit/records?before=1000000&kind=message&limit=1").await;
+    assert_eq!((&last["records"][0]["body"]["text"], last["records"].as_array().unwrap().len()), (&json!("this one"), 1));
+    let earlier = served.get(&format!("/api/audit/records?before={}&kind=message&limit=1", last["cursor"])).await;
+    assert_eq!(earlier["records"][0]["body"]["text"], "another session");
     for wrong in ["wait=31", "wait=-1", "kind=dance", "before=1&after=1", "event=tool", "event=tool:%7Bpre,post%7D"] {
-        assert_eq!(served.request("GET", &format!("/api/events?{wrong}"), None).await.0, 422, "{wrong}");
+        assert_eq!(served.request("GET", &format!("/api/audit/records?{wrong}"), None).await.0, 422, "{wrong}");
     }
 }
 
@@ -415,18 +411,18 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
             return message;
         }
     };
-    let asked = next_of("asked").await["approval"].clone();
+    let asked = next_of("approval_requested").await["approval"].clone();
     assert_eq!(asked["id"], "s-2.run.1");
     let answer = json!({ "option": "Allow once", "nonce": asked["nonce"] });
     assert_eq!(served.request("POST", "/api/approvals/s-2.run.1/answer", Some(answer)).await.0, 200);
     assert!(two.await.unwrap().is_proceed());
-    let closed = next_of("closed").await;
+    let closed = next_of("approval_closed").await;
     assert_eq!((&closed["id"], &closed["decided"]["granted"]), (&json!("s-2.run.1"), &json!(true)));
     let three = call(&session.child().session_id("s-3").build(), LIMIT);
-    let asked = next_of("asked").await["approval"].clone();
-    assert_eq!((&asked["id"], &asked["within"]), (&json!("s-3.run.2"), &json!("s-2")));
+    let asked = next_of("approval_requested").await["approval"].clone();
+    assert_eq!((&asked["id"], &asked["parent_session"]), (&json!("s-3.run.2"), &json!("s-2")));
     three.abort();
-    assert_eq!(next_of("closed").await["id"], "s-3.run.2");
+    assert_eq!(next_of("approval_closed").await["id"], "s-3.run.2");
     one.abort();
 }
 
@@ -434,8 +430,8 @@ impl Served {
     /// The answers that came too late, as the log has them: the session, the question, what was answered, by whom and from where.
     async fn late_answers(&self) -> Vec<Value> {
         self.flushed().await;
-        let found = self.get("/api/events?kind=late_answer&limit=1000").await;
-        let records = found["events"].as_array().unwrap().iter();
+        let found = self.get("/api/audit/records?kind=late_answer&limit=1000").await;
+        let records = found["records"].as_array().unwrap().iter();
         records
             .map(|record| {
                 let body = &record["body"];
@@ -444,7 +440,7 @@ impl Served {
             .collect()
     }
 
-    async fn answer(&self, id: &str, option: &str, nonce: &str) -> (u16, Value) {
+    async fn answer(&self, id: impl std::fmt::Display, option: &str, nonce: &str) -> (u16, Value) {
         let answer = json!({ "option": option, "nonce": nonce });
         let (status, body) = self.request("POST", &format!("/api/approvals/{id}/answer"), Some(answer)).await;
         (status, serde_json::from_str(&body).unwrap())
@@ -514,8 +510,8 @@ async fn a_late_answer_is_recorded_after_the_session_has_ended_and_after_a_resta
         [json!(["s-1", 1, "Allow once", "owner", "api"]), json!(["s-1", 2, "Allow once", "owner", "api"])]
     );
     // The session is still sealed, and has not come back to life.
-    let of_session = restarted.get("/api/events?session=s-1&limit=1000").await;
-    let last = of_session["events"].as_array().unwrap().last().unwrap();
+    let of_session = restarted.get("/api/audit/records?session=s-1&limit=1000").await;
+    let last = of_session["records"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["kind"], &last["body"]["reason"]), (&json!("seal"), &json!("late_answer")), "{last}");
     assert_eq!(restarted.get("/api/sessions/s-1").await["state"], "ended");
     let (_, audit) = restarted.request("POST", "/api/audit/verify", Some(json!({}))).await;
@@ -533,7 +529,7 @@ async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question()
     for operation in later {
         assert!(!operation.await.unwrap().is_proceed());
     }
-    let last = format!("s-1.{}.301", served.log.writer());
+    let last = ApprovalId::new("s-1", served.log.writer(), 301);
     until("the last decision", || hub.decided(&last));
     let (status, refused) = served.answer(&first.id, "Deny", &first.nonce).await;
     assert_eq!((status, &refused["error"]["code"]), (409, &json!("late")), "{refused}");
@@ -541,7 +537,7 @@ async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question()
 }
 
 /// Answers a question on a stream that ends, and checks that nothing is said to the answer.
-async fn check_not_heard(socket: &mut Socket, question: &Approval) {
+async fn check_not_heard(socket: &mut Socket, question: &OpenApproval) {
     let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
     let _ = socket.send(Message::Text(answer.to_string().into())).await;
     while let Some(message) = next(socket).await {

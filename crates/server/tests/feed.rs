@@ -254,7 +254,7 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
     );
     let by = asked.by.as_ref().unwrap();
     assert_eq!((by.name.as_str(), by.via.as_str()), ("alice", "console"));
-    assert!(asked.id.as_ref().unwrap().starts_with("s-1.") && asked.asked_at.is_some() && asked.seq > written.seq);
+    assert!(asked.id.as_ref().unwrap().session == "s-1" && asked.created_at.is_some() && asked.seq > written.seq);
     assert_eq!((written.hooks[0].hook.as_str(), written.hooks[0].answer.as_str()), ("guard", "ask_user"));
     assert_eq!(written.hooks[0].reason.as_deref(), Some("it is new"));
     assert!(written.hooks[0].took_ns > 0 && written.turn == Some(1));
@@ -310,7 +310,7 @@ async fn sessions_hooks_and_decisions_are_counted() {
     let one = feed.session("s-1").unwrap();
     assert_eq!((one.turns, one.tool_calls, one.denials, one.errors, one.tokens), (1, 2, 1, 1, 42));
     assert_eq!((one.workspace.as_deref(), one.prompt.as_deref()), (Some("/home/alice/project"), Some("write a poem")));
-    assert!(one.is_running && one.ended.is_none() && one.begun_at <= one.last_at);
+    assert!(one.is_running && one.ended.is_none() && one.started_at <= one.updated_at);
     let two = feed.session("s-2").unwrap();
     assert_eq!((two.denials, two.errors), (2, 0), "the question was refused, and the other tool denied");
     let three = feed.session("s-3").unwrap();

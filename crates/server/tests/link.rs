@@ -8,18 +8,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::{
-    Actor, Approval as Asking, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalRequest, ApprovalRule,
-    ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry, Coordinator, DecisionBasis, DefaultDecision,
-    HookRegistry, HookResult, LateAnswerEntry, MemoryAudit, PortError, RuleScope, TOOL_PRE, Verdict, data,
+    Actor, Approval as Asking, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalRule, ApprovalRuleSource,
+    ApprovalRules, ApprovalSystem, AuditEntry, Coordinator, DecisionBasis, DefaultDecision, HookRegistry, HookResult,
+    LateAnswerEntry, MemoryAudit, OpenRequest, PortError, RuleScope, TOOL_PRE, Verdict, data,
 };
-use amplifier_link::{Link, Participant, ParticipantOptions, SOCKET};
+use amplifier_link::{
+    AnswerScope, LinkClient, LinkClientOptions, LinkHandle, MachineReply, MachineRequest, OpenApproval, RecordChange,
+    RuleList, SOCKET, serve_machine,
+};
 use amplifier_server::Hub;
-use amplifier_server::hub::{Answering, Change, Command, Kept, Refused, RuleBook};
-use amplifier_server::wire::Approval;
+use amplifier_server::hub::{Change, Command, HubError, HubErrorCode, SubmittedAnswer};
 use amplifier_server::{Door, DoorError};
+use futures::FutureExt;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Longer than anything here takes; a test that waits for it has failed.
@@ -34,26 +37,46 @@ struct Book {
     is_broken: AtomicBool,
 }
 
-impl RuleBook for Book {
-    fn list(&self) -> Kept {
-        Kept { rules: self.rules.lock().unwrap().clone(), ..Kept::default() }
+impl Book {
+    fn list(&self) -> RuleList {
+        RuleList { rules: self.rules.lock().unwrap().clone(), ..RuleList::default() }
     }
 
-    fn add(&self, rule: &ApprovalRule) -> Result<(), String> {
-        self.rules.lock().unwrap().push(rule.clone());
-        Ok(())
+    /// Replies as a machine does.
+    fn handle(&self, request: MachineRequest) -> MachineReply {
+        match request {
+            MachineRequest::ListRules => MachineReply::Rules(self.list()),
+            MachineRequest::AddRule { rule } => {
+                self.rules.lock().unwrap().push(rule.clone());
+                MachineReply::RuleAdded { rule, list: self.list() }
+            }
+            MachineRequest::RevokeRule { rule, .. } => {
+                let before = self.list().rules.len();
+                self.rules.lock().unwrap().retain(|kept| kept.id() != rule);
+                MachineReply::RuleRevoked { found: self.list().rules.len() < before, list: self.list() }
+            }
+            request => MachineReply::Invalid { error: format!("unexpected: {request:?}") },
+        }
     }
 
-    fn revoke(&self, rule: &ApprovalRule, _by: &Actor) -> Result<bool, String> {
-        let mut rules = self.rules.lock().unwrap();
-        let before = rules.len();
-        rules.retain(|kept| kept != rule);
-        Ok(rules.len() < before)
-    }
-
-    fn record(&self, change: &Value) -> Result<(), String> {
-        self.recorded.lock().unwrap().push(change.clone());
-        Ok(())
+    /// Connects a machine that keeps its rules here, and waits until the server knows it.
+    async fn connect(self: &Arc<Self>, hub: &Hub) {
+        let (book, pipe) = (self.clone(), hub.machine_pipes().open());
+        tokio::spawn(async move {
+            let (_news, rules) = watch::channel(RuleList::default());
+            let handle = move |request| {
+                let book = book.clone();
+                async move { book.handle(request) }
+            };
+            serve_machine(pipe, rules, handle).await
+        });
+        let until = tokio::time::Instant::now() + LIMIT;
+        let rule = || ApprovalRule::new("nobody", "nothing", DefaultDecision::Deny);
+        while hub.add_rule(rule()).await.is_err() {
+            assert!(tokio::time::Instant::now() < until, "the machine does not connect");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.rules.lock().unwrap().clear();
     }
 }
 
@@ -75,7 +98,7 @@ impl ApprovalRuleSource for InForce {
 /// A session whose hook asks before every tool, and its participant.
 struct Session {
     coordinator: Coordinator,
-    participant: Participant,
+    participant: LinkClient,
     commands: mpsc::Receiver<Command>,
     audit: MemoryAudit,
     book: Arc<Book>,
@@ -89,15 +112,20 @@ impl Session {
     }
 
     /// One that asks through a system around its participant.
-    fn with<A: ApprovalSystem>(id: &str, timeout: Duration, around: impl FnOnce(Participant) -> A) -> Self {
+    fn with<A: ApprovalSystem>(id: &str, timeout: Duration, around: impl FnOnce(LinkClient) -> A) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let book = Arc::new(Book::default());
-        let (participant, commands) = Participant::new(ParticipantOptions {
+        let recorder = book.clone();
+        let record: RecordChange = Arc::new(move |change: &Value| {
+            recorder.recorded.lock().unwrap().push(change.clone());
+            Ok(())
+        });
+        let (participant, commands) = LinkClient::new(LinkClientOptions {
             workspace: folder.path().to_owned(),
             run: format!("{id}-1"),
             name: None,
             takes_prompts: true,
-            book: Some(book.clone()),
+            record: Some(record),
             reload: None,
         });
         let hooks = HookRegistry::new();
@@ -160,7 +188,7 @@ impl Server {
     }
 }
 
-fn connect(session: &Session, folder: &TempDir) -> Link {
+fn connect(session: &Session, folder: &TempDir) -> LinkHandle {
     session.participant.connect(folder.path().join("server").join(SOCKET))
 }
 
@@ -183,13 +211,13 @@ async fn connected(hub: &Hub, session: &str) {
 }
 
 /// The question that waits, as soon as there is one.
-async fn asked(hub: &Hub) -> Approval {
+async fn asked(hub: &Hub) -> OpenApproval {
     until(|| hub.pending().into_iter().next()).await
 }
 
-fn answering(option: &str, nonce: &str, name: &str) -> Answering {
-    let by = Actor { name: name.to_owned(), via: "console".to_owned() };
-    Answering { option: option.to_owned(), nonce: nonce.to_owned(), by, scope: None }
+fn answering(option: &str, nonce: &str, name: &str) -> SubmittedAnswer {
+    let answer = ApprovalAnswer::by(option, name, "console");
+    SubmittedAnswer { answer, nonce: nonce.to_owned(), scope: AnswerScope::Once }
 }
 
 fn ann() -> Actor {
@@ -209,14 +237,14 @@ async fn a_question_is_answered_over_the_socket() {
     let mut changes = server.hub.subscribe();
     let operation = session.run("ls");
     let question = asked(&server.hub).await;
-    assert_eq!((question.id.as_str(), question.prompt.as_str()), ("one.one-1.1", "Run `ls`?"));
-    assert_eq!((question.action.title.as_str(), question.default.as_str()), ("Bash", "deny"));
+    assert_eq!((question.id.to_string().as_str(), question.prompt.as_str()), ("one.one-1.1", "Run `ls`?"));
+    assert_eq!((question.preview.title.as_str(), question.default.as_str()), ("Bash", "deny"));
     assert_eq!(
         question.options.iter().map(|option| option.effect.as_str()).collect::<Vec<_>>(),
         ["allow_once", "allow_always", "deny"]
     );
     let decided = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap();
-    assert_eq!((decided.granted, decided.by), (true, Some(ann())));
+    assert_eq!((decided.granted, decided.by.clone()), (true, Some(ann())));
     assert!(done(operation).await.is_proceed());
     assert_eq!(session.decided(), [(DecisionBasis::Answer, Some("ann".to_owned()))]);
     assert!(session.late().is_empty());
@@ -251,7 +279,7 @@ async fn of_two_answers_the_first_counts_and_the_other_is_refused_and_recorded()
             (Err(refused), Ok(_)) => ("bob", refused),
             both => panic!("{both:?}"),
         };
-        assert_eq!((loser.code, loser.by.unwrap().name.as_str()), ("answered", winner));
+        assert_eq!((loser.code, loser.by.unwrap().name.as_str()), (HubErrorCode::Answered, winner));
         assert_eq!(done(operation).await.is_proceed(), winner == "ann");
         until(|| (session.late().len() == round).then_some(())).await;
         until(|| server.hub.pending().is_empty().then_some(())).await;
@@ -285,9 +313,9 @@ async fn a_restart_of_the_server_loses_no_question() {
     let server = Server::open(&folder);
     until(|| (server.hub.pending().len() == 2).then_some(())).await;
     for (old, new) in before.iter().zip(server.hub.pending()) {
-        assert_eq!((&old.id, old.asked_at, old.deadline), (&new.id, new.asked_at, new.deadline));
+        assert_eq!((&old.id, old.created_at, old.deadline), (&new.id, new.created_at, new.deadline));
         let refused = server.hub.answer(&new.id, answering("Allow once", &old.nonce, "ann")).await.unwrap_err();
-        assert_eq!(refused.code, "nonce");
+        assert_eq!(refused.code, HubErrorCode::Nonce);
         server.hub.answer(&new.id, answering("Allow once", &new.nonce, "ann")).await.unwrap();
     }
     for operation in operations {
@@ -306,26 +334,26 @@ async fn a_late_answer_is_refused_and_recorded_with_who_gave_it() {
     let operation = session.run("ls");
     // It may be over by the time that somebody looks, but it is told.
     let question = until(|| match changes.try_recv() {
-        Ok(Change::Asked(question)) => Some(question),
+        Ok(Change::Requested(question)) => Some(question),
         _ => None,
     })
     .await;
     assert!(!done(operation).await.is_proceed());
     until(|| server.hub.pending().is_empty().then_some(())).await;
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
-    assert_eq!(refused.code, "late");
+    assert_eq!(refused.code, HubErrorCode::Late);
     assert_eq!(session.late(), [(1, "Allow once".to_owned(), "ann".to_owned())]);
     assert_eq!(session.decided(), [(DecisionBasis::Timeout, None)]);
 }
 
 /// A terminal whose person answers when told to; the participant is asked as well.
 struct Beside {
-    participant: Participant,
+    participant: LinkClient,
     terminal: tokio::sync::Mutex<mpsc::Receiver<&'static str>>,
 }
 
 impl ApprovalSystem for Beside {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let mut terminal = self.terminal.lock().await;
         tokio::select! {
             Some(label) = terminal.recv() => Ok(ApprovalAnswer::by(label, "tom", "terminal")),
@@ -346,9 +374,9 @@ async fn when_another_surface_answers_the_server_is_told_who_was_faster() {
     keys.send("Deny").await.unwrap();
     assert!(!done(operation).await.is_proceed());
     let decided = until(|| server.hub.decided(&question.id)).await;
-    assert_eq!((decided.granted, decided.by.unwrap().via.as_str()), (false, "terminal"));
+    assert_eq!((decided.granted, decided.by.as_ref().unwrap().via.as_str()), (false, "terminal"));
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
-    assert_eq!((refused.code, refused.by.unwrap().name.as_str()), ("answered", "tom"));
+    assert_eq!((refused.code, refused.by.unwrap().name.as_str()), (HubErrorCode::Answered, "tom"));
     assert_eq!(session.late(), [(1, "Allow once".to_owned(), "ann".to_owned())]);
 }
 
@@ -364,13 +392,13 @@ async fn a_cancelled_operation_takes_its_question_away() {
     let decided = until(|| server.hub.decided(&question.id)).await;
     assert_eq!(decided.basis, DecisionBasis::Cancelled);
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
-    assert_eq!(refused.code, "closed");
+    assert_eq!(refused.code, HubErrorCode::Closed);
 }
 
-/// Whatever a server says, a session takes an answer to what it has asked, for as long as was offered.
+/// Whatever a server sends, a session takes an answer to what it has asked, and one that it has offered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_takes_no_answer_to_something_else_and_none_that_lasts_longer_than_was_offered() {
-    use amplifier_link::{Reception, ToServer, ToSession, VERSION};
+async fn a_session_takes_no_answer_to_something_else_and_none_that_was_not_offered() {
+    use amplifier_link::{AnswerStatus, ApprovalId, ServerMessage, SessionMessage, VERSION};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
@@ -380,60 +408,65 @@ async fn a_session_takes_no_answer_to_something_else_and_none_that_lasts_longer_
     let (stream, _) = listener.accept().await.unwrap();
     let (from, mut to) = stream.into_split();
     let mut lines = BufReader::new(from).lines();
-    let mut say = async |message: ToSession| {
+    let mut say = async |message: ServerMessage| {
         let line = format!("{}\n", serde_json::to_string(&message).unwrap());
         to.write_all(line.as_bytes()).await.unwrap();
     };
-    say(ToSession::Welcome { version: VERSION }).await;
+    say(ServerMessage::Welcome { version: VERSION }).await;
     let operation = session.run("ls");
-    let mut next = async || -> ToServer {
+    let mut next = async || -> SessionMessage {
         let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     };
     let approval = loop {
-        if let ToServer::Asked { approval } = next().await {
+        if let SessionMessage::ApprovalRequested { approval } = next().await {
             break *approval;
         }
     };
-    let answer = |digest: &str, option: &str, scope| {
-        let (digest, option) = (digest.to_owned(), option.to_owned());
-        ToSession::Answer { id: 1, digest, reference: 7, option, by: ann(), scope }
+    let other = "0".repeat(64).parse().unwrap();
+    let answer = |id: &ApprovalId, digest, label: &str| {
+        let answer = ApprovalAnswer { label: label.to_owned(), by: Some(ann()) };
+        ServerMessage::Answer { reference: 7, id: id.clone(), digest, answer }
     };
-    // It has no `Deny always`.
+    let (id, digest) = (&approval.id, approval.digest);
+    let unknown = ApprovalId { number: 2, ..id.clone() };
+    let of_other_run = ApprovalId { run: "other".to_owned(), ..id.clone() };
     let all = [
-        (answer("sha256:other", "Allow once", None), Reception::Closed),
-        (answer(&approval.digest, "Deny", Some(RuleScope::Project)), Reception::NotOffered),
-        (answer(&approval.digest, "Allow once", Some(RuleScope::User)), Reception::NotOffered),
-        (answer(&approval.digest, "Deny", None), Reception::Taken),
+        (answer(id, other, "Allow once"), AnswerStatus::Closed),
+        (answer(&unknown, digest, "Allow once"), AnswerStatus::Closed),
+        (answer(&of_other_run, digest, "Allow once"), AnswerStatus::Closed),
+        // It has no `Deny always`.
+        (answer(id, digest, "Deny always"), AnswerStatus::NotOffered),
+        (answer(id, digest, "Deny"), AnswerStatus::Taken),
     ];
     for (answer, expected) in all {
         say(answer.clone()).await;
         let result = loop {
-            if let ToServer::Answered { result, .. } = next().await {
+            if let SessionMessage::Answered { status: result, .. } = next().await {
                 break result;
             }
         };
         assert_eq!(result, expected, "{answer:?}");
     }
     assert!(!done(operation).await.is_proceed());
-    assert!(session.book.rules.lock().unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     let hub = Hub::new();
     let session = Session::new("one", LIMIT);
-    hub.keep_rules(session.book.clone());
+    session.book.connect(&hub).await;
     let _link = session.participant.join(&hub.pipes());
     let operation = session.run("ls");
     let question = asked(&hub).await;
-    let answer = Answering { scope: Some(RuleScope::Project), ..answering("Allow once", &question.nonce, "ann") };
+    let answer = SubmittedAnswer { scope: AnswerScope::Project, ..answering("Allow once", &question.nonce, "ann") };
     hub.answer(&question.id, answer).await.unwrap();
     assert!(done(operation).await.is_proceed());
     // The same question is not asked again.
     assert!(done(session.run("ls")).await.is_proceed());
     assert_eq!(session.decided().last(), Some(&(DecisionBasis::Rule, None)));
-    let [rule] = &hub.rules().rules[..] else { panic!("{:?}", hub.rules().rules) };
+    let rules = hub.rules().await.unwrap().rules;
+    let [rule] = &rules[..] else { panic!("{rules:?}") };
     let expected = (RuleScope::Project, Some(session.workspace.as_str()), "Run `ls`?", DefaultDecision::Allow);
     let ApprovalRule { scope, project, pattern, decision, .. } = &rule.rule;
     assert_eq!((*scope, project.as_deref(), pattern.as_str(), *decision), expected);
@@ -447,7 +480,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     );
     // Taken back, it is asked again.
     hub.revoke(&rule.id, ann()).await.unwrap();
-    assert!(hub.rules().rules.is_empty());
+    assert!(hub.rules().await.unwrap().rules.is_empty());
     let operation = session.run("ls");
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
@@ -464,12 +497,12 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Allow always", &question.nonce, "ann")).await.unwrap();
     assert!(done(operation).await.is_proceed());
-    let rule = until(|| hub.rules().rules.pop()).await;
+    let rule = until(|| hub.rules().now_or_never()?.unwrap().rules.pop()).await;
     let ApprovalRule { scope, pattern, by, .. } = &rule.rule;
     assert_eq!((*scope, pattern.as_str(), by), (RuleScope::Session, "Run `ls`?", &Some(ann())));
     hub.revoke(&rule.id, ann()).await.unwrap();
-    assert_eq!((hub.rules().rules, session.coordinator.remembered_approvals().len()), (Vec::new(), 0));
-    assert_eq!(hub.revoke(&rule.id, ann()).await.unwrap_err().code, "unknown");
+    assert_eq!((hub.rules().await.unwrap().rules, session.coordinator.remembered_approvals().len()), (Vec::new(), 0));
+    assert_eq!(hub.revoke(&rule.id, ann()).await.unwrap_err().code, HubErrorCode::NotFound);
 
     let deny = ApprovalRule {
         scope: RuleScope::Session,
@@ -481,14 +514,14 @@ async fn standing_answers_of_a_session_are_listed_added_and_revoked() {
     let Verdict::Denied { reason, .. } = done(session.run("rm x")).await else { panic!("it was allowed") };
     assert_eq!(reason, "Denied by rule: Run `rm x`?");
     hub.revoke(&added.id, ann()).await.unwrap();
-    assert!(hub.rules().rules.is_empty());
+    assert!(hub.rules().await.unwrap().rules.is_empty());
     let changes: Vec<Value> = session.book.recorded.lock().unwrap().clone();
     let words: Vec<&str> = changes.iter().map(|change| change["approval_rule"]["change"].as_str().unwrap()).collect();
     assert_eq!(words, ["revoked", "added", "revoked"]);
     let without_hook = ApprovalRule { hook: "*".to_owned(), ..deny.clone() };
-    assert_eq!(hub.add_rule(without_hook).await.unwrap_err().code, "not_offered");
+    assert_eq!(hub.add_rule(without_hook).await.unwrap_err().code, HubErrorCode::InvalidRule);
     let elsewhere = ApprovalRule { session: Some("two".to_owned()), ..deny };
-    assert_eq!(hub.add_rule(elsewhere).await.unwrap_err().code, "unreachable");
+    assert_eq!(hub.add_rule(elsewhere).await.unwrap_err().code, HubErrorCode::Offline);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -502,14 +535,14 @@ async fn commands_reach_the_session_and_its_end_reaches_the_server() {
     hub.tell("one", Command::Interrupt).unwrap();
     hub.tell("one", Command::End).unwrap();
     let busy = hub.tell("one", Command::Prompt("Again".to_owned()));
-    assert_eq!(busy.map_err(|Refused { code, .. }| code), Err("busy"));
+    assert_eq!(busy.map_err(|HubError { code, .. }| code), Err(HubErrorCode::Busy));
     for expected in [Command::Prompt("Hello".to_owned()), Command::Interrupt, Command::End] {
         assert_eq!(tokio::time::timeout(LIMIT, session.commands.recv()).await.unwrap(), Some(expected));
     }
     assert_eq!(until(|| hub.hooks_of("one").filter(|hooks| !hooks.is_empty())).await[0]["name"], "guard");
     link.bye("complete").await;
     until(|| hub.connected().is_empty().then_some(())).await;
-    assert_eq!(hub.tell("one", Command::Interrupt).unwrap_err().code, "unreachable");
+    assert_eq!(hub.tell("one", Command::Interrupt).unwrap_err().code, HubErrorCode::Offline);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -533,12 +566,12 @@ async fn only_one_server_has_the_door_and_that_of_a_dead_one_is_replaced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
     let hub = Hub::new();
-    let (participant, _commands) = Participant::new(ParticipantOptions {
+    let (participant, _commands) = LinkClient::new(LinkClientOptions {
         workspace: "/".into(),
         run: "big-1".to_owned(),
         name: None,
         takes_prompts: false,
-        book: None,
+        record: None,
         reload: None,
     });
     let hooks = HookRegistry::new();
@@ -549,8 +582,8 @@ async fn a_question_that_is_too_large_for_a_line_is_cut_and_says_so() {
     let operation = tokio::spawn(async move { session.emit(TOOL_PRE, data).await });
     let question = asked(&hub).await;
     assert!(question.prompt.len() < 20_000);
-    assert!(question.action.truncated);
-    assert!(question.action.warnings[0].starts_with("this is too large to be shown in full"));
+    assert!(question.preview.truncated);
+    assert!(question.preview.warnings[0].starts_with("this is too large to be shown in full"));
     hub.answer(&question.id, answering("Allow", &question.nonce, "ann")).await.unwrap();
     assert!(done(operation).await.is_proceed());
 }
@@ -582,7 +615,7 @@ async fn ten_thousand_questions_wait_and_each_is_answered() {
 async fn while_rules_cannot_be_read_what_they_allowed_is_asked_and_what_they_denied_is_denied() {
     let hub = Hub::new();
     let session = Session::new("one", LIMIT);
-    hub.keep_rules(session.book.clone());
+    session.book.connect(&hub).await;
     let _link = session.participant.join(&hub.pipes());
     until(|| hub.session("one")).await;
     hub.add_rule(ApprovalRule::new("guard", "Run `ls`?", DefaultDecision::Allow)).await.unwrap();

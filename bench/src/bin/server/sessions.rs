@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use amplifier_audit::Log;
 use amplifier_core::{
-    Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, Coordinator, DecisionBasis, HookRegistry,
-    HookResult, TOOL_PRE, data,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, Coordinator, DecisionBasis, HookRegistry, HookResult,
+    OpenRequest, TOOL_PRE, data,
 };
-use amplifier_link::{Link, Participant, ParticipantOptions, SOCKET};
+use amplifier_link::{Link, LinkClient, LinkClientOptions, SOCKET};
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -51,7 +51,7 @@ impl Crowd {
         let pause = Duration::from_secs_f64(load.sessions as f64 / load.rate as f64);
         for number in 0..load.sessions {
             let id = name(number);
-            let (participant, _) = Participant::new(ParticipantOptions {
+            let (participant, _) = LinkClient::new(LinkClientOptions {
                 workspace: folder.to_owned(),
                 run: log.writer().to_owned(),
                 name: None,
@@ -146,16 +146,13 @@ async fn emit(
 
 /// Asks through the participant, and sees when questions time out.
 struct Timed {
-    participant: Participant,
+    participant: LinkClient,
     /// How far from the deadline, in microseconds.
     off: mpsc::UnboundedSender<i64>,
 }
 
 impl ApprovalSystem for Timed {
-    async fn request_approval(
-        &self,
-        request: Arc<ApprovalRequest>,
-    ) -> std::result::Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> std::result::Result<ApprovalAnswer, ApprovalError> {
         let deadline = Instant::now() + request.timeout;
         let (off, question) = (self.off.clone(), request.clone());
         tokio::spawn(async move {

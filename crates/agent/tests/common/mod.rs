@@ -17,7 +17,7 @@ use amplifier_agent::{
 };
 use amplifier_audit::{Durability, Folder, Log, Report, Verifier, read_records};
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
-use amplifier_core::{ApprovalRequest, DisplayMessage, EventData, HookRegistry, Message, SessionConfig};
+use amplifier_core::{DisplayMessage, EventData, HookRegistry, Message, OpenRequest, SessionConfig};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -224,7 +224,7 @@ pub(crate) struct Run {
     pub(crate) inputs: Vec<(String, Value)>,
     /// What reached the person: messages of hooks, questions, and what a terminal shows.
     pub(crate) messages: Vec<DisplayMessage>,
-    pub(crate) questions: Vec<Arc<ApprovalRequest>>,
+    pub(crate) questions: Vec<Arc<OpenRequest>>,
     pub(crate) watched: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) history: Vec<Message>,

@@ -12,9 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_agent::{Cancel, Session, TurnEnd};
 use amplifier_core::HookRegistry;
 use amplifier_core::text::counted;
-use amplifier_host::{Home, SessionParts, make_private};
-use amplifier_link::Participant;
-use amplifier_server::hub::Command;
+use amplifier_host::{Home, LinkTarget, RemoteControl, ServerLink, SessionParts, make_private};
+use amplifier_link::{Command, LinkClient};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -25,7 +24,6 @@ use reedline::{
 use super::run::report;
 use crate::agent::{self, Prepared, Watcher};
 use crate::flags::Flags;
-use crate::serving::{Obeying, Reach, Serving};
 use crate::signals::{Told, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::Screen;
 
@@ -71,9 +69,9 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let screen = Screen::new();
     let cancel = Cancel::default();
     let hooks = HookRegistry::new();
-    let reach = Reach::Socket { takes_prompts: true };
+    let reach = LinkTarget::Socket { takes_prompts: true };
     let prepared = agent::prepare(&config, home, hooks.clone(), &screen, &cancel, &reach).await?;
-    let Prepared { parts, watcher, serving } = prepared;
+    let Prepared { parts, watcher, server } = prepared;
     let SessionParts { builder, policy, servers, .. } = parts;
     stop_on_ctrl_c(&cancel, &screen);
     stop_when_told(&cancel, &hooks)?;
@@ -83,10 +81,10 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
         Begin::Resume(id) => builder.resume(&id).await?,
         Begin::Fork(id, turn) => builder.fork(&id, turn).await?,
     };
-    if let Some(serving) = &serving {
-        serving.started(&session);
+    if let Some(server) = &server {
+        server.started(&session);
     }
-    let remote = Remote::listen(serving, &cancel);
+    let remote = Remote::listen(server, &cancel);
     let (id, sandbox) = (session.id(), policy.sandbox().level.as_str());
     screen.note(&format!("session {id}; sandbox: {sandbox}"));
     screen.note("/help shows what you can do, Ctrl-D ends it");
@@ -171,8 +169,8 @@ async fn turn(session: &Session, screen: &Screen, watcher: &Watcher, remote: &Re
 /// What the server wants of the conversation, if one sees it.
 struct Remote {
     shared: Arc<Wants>,
-    participant: Option<Participant>,
-    link: Option<Obeying>,
+    client: Option<LinkClient>,
+    link: Option<RemoteControl>,
 }
 
 #[derive(Default)]
@@ -190,12 +188,12 @@ enum Wanted {
 }
 
 impl Remote {
-    fn listen(serving: Option<Serving>, cancel: &Cancel) -> Self {
+    fn listen(server: Option<ServerLink>, cancel: &Cancel) -> Self {
         let shared = Arc::new(Wants::default());
-        let participant = serving.as_ref().map(|serving| serving.participant.clone());
+        let client = server.as_ref().map(|server| server.client.clone());
         let wants = shared.clone();
-        let link = serving.map(|serving| serving.obey_with(cancel, move |wanted| wants.take(wanted)));
-        Self { shared, participant, link }
+        let link = server.map(|server| server.control(cancel, move |command| wants.take(command)));
+        Self { shared, client, link }
     }
 
     fn is_served(&self) -> bool {
@@ -214,14 +212,14 @@ impl Remote {
     }
 
     fn set_idle(&self, idle: bool) {
-        if let Some(participant) = &self.participant {
-            participant.set_idle(idle);
+        if let Some(client) = &self.client {
+            client.set_idle(idle);
         }
     }
 
     async fn bye(self, reason: &str) {
         if let Some(link) = self.link {
-            link.bye(reason).await;
+            link.close(reason).await;
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_core::{Display, DisplayMessage, HookRegistry, PortError};
-use amplifier_host::{Home, Policy, SessionParts};
+use amplifier_host::{Home, LinkTarget, Policy, SessionParts};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,7 +15,6 @@ use super::output::complain;
 use crate::agent::{self, Prepared};
 use crate::errors::usage;
 use crate::flags::Flags;
-use crate::serving::Reach;
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_when_told};
 use crate::terminal::{Look, Screen, TerminalDisplay};
 
@@ -56,7 +55,7 @@ impl Run {
         let cancel = Cancel::default();
         stop_on_ctrl_c(&cancel, &screen);
         stop_when_told(&cancel, &hooks)?;
-        let reach = Reach::Socket { takes_prompts: false };
+        let reach = LinkTarget::Socket { takes_prompts: false };
         let done = async {
             let prepared = tokio::select! {
                 prepared = agent::prepare(&config, home, hooks, &screen, &cancel, &reach) => prepared?,
@@ -147,14 +146,14 @@ impl Done {
 
 /// Starts a session, does the task, and ends the session.
 async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &str) -> Result<Done> {
-    let Prepared { parts, watcher, serving } = prepared;
+    let Prepared { parts, watcher, server } = prepared;
     let SessionParts { builder, policy, servers, .. } = parts;
-    let served = serving.map(|serving| serving.obey(cancel));
+    let served = server.map(|server| server.control(cancel, |_| ()));
     let session = match builder.start().await {
         Ok(session) => session,
         Err(error) => {
             if let Some(served) = served {
-                served.bye("error").await;
+                served.close("error").await;
             }
             let end = match error {
                 SessionError::Refused(refusal) => TurnEnd::Refused(refusal),
@@ -173,7 +172,7 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
     let shown = unless_unread(watcher.end_turn());
     report(screen, &end);
     if let Some(served) = served {
-        served.bye(end.status()).await;
+        served.close(end.status()).await;
     }
     let left = finish(session, &end, policy).await;
     drop(servers);

@@ -5,15 +5,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
-use std::sync::Arc;
 
 use amplifier_core::text::counted;
-use amplifier_host::{Home, anchors, open_log};
-use amplifier_server::Door;
+use amplifier_host::{Home, MachineHandle, anchors, open_log};
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
-use amplifier_server::{App, Running, ServeError, Server, ServerOptions, TlsFiles};
+use amplifier_server::{App, Door, Hub, Running, ServeError, Server, ServerOptions, TlsFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -24,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::output::print_json;
 use crate::errors::reasons;
 use crate::flags::Flags;
-use crate::hosting::{HostedSessions, Hosting};
+use crate::hosting;
 use crate::signals::Told;
 use crate::terminal::{Reading, visible};
 
@@ -165,7 +163,7 @@ impl Begin {
         let mut told = Told::listen()?;
         let (as_json, open) = (self.json, self.open);
         let owner = owner();
-        let (running, door, sessions) = self.start(home, &owner).await?;
+        let (running, door, machine) = self.start(home, &owner).await?;
         let link = running.link(&owner, Role::Admin)?;
         {
             let mut out = std::io::stdout().lock();
@@ -193,12 +191,12 @@ impl Begin {
         let _ = fs::remove_file(page);
         // What is being answered needs the sessions. After that, those in the server end, and all others wait for another one.
         running.stop().await;
-        sessions.end().await;
+        machine.end().await;
         drop(door);
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn start(self, home: &Home, owner: &str) -> Result<(Running, Door, HostedSessions)> {
+    async fn start(self, home: &Home, owner: &str) -> Result<(Running, Door, MachineHandle)> {
         let mut options = ServerOptions::new(self.listen);
         options.hosts = self.host;
         options.insecure = self.insecure;
@@ -211,16 +209,15 @@ impl Begin {
         let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
         let config = self.flags.load(home)?;
         let log = open_log(&config, home)?;
-        let hosting = Hosting::new(self.flags, home.clone());
-        let sessions = hosting.sessions();
+        let machine = hosting::machine(&self.flags, home, &log);
+        let hub = Hub::new();
         let app = App {
-            hub: hosting.hub(&log),
+            hub: hub.clone(),
             feed: Feed::with_anchors(&home.audit_folder(), log.status().public_key, anchors::files(&config.anchors))?,
             access: Access::open(&home.server_folder(), access)?,
             log,
-            host: Arc::new(hosting),
         };
-        let hub = app.hub.clone();
+        let machine = machine.connect(hub.machine_pipes(), hub.pipes());
         let listen = self.listen;
         let running = Server::start(app, options).await.map_err(|error| match error {
             ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
@@ -233,7 +230,7 @@ impl Begin {
             error => error.into(),
         })?;
         let door = Door::open(&home.server_folder(), hub)?;
-        Ok((running, door, sessions))
+        Ok((running, door, machine))
     }
 }
 

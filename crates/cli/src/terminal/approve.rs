@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{Actor, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem};
+use amplifier_core::{Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -46,23 +46,16 @@ impl ApprovalSystem for TerminalApprovals {
     /// # Cancel safety
     /// Dropping the future takes the question away and gives the keyboard back before it returns, which takes the
     /// fraction of a second that a key is waited for.
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        self.ask_beside(request, std::future::pending()).await
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        self.request_beside(request, std::future::pending()).await
     }
-}
 
-impl TerminalApprovals {
-    /// Asks, while somebody else is asked elsewhere. The first answer counts; if it comes from elsewhere, the person sees who gave it.
-    ///
-    /// # Errors
-    /// As any approval system.
-    ///
     /// # Cancel safety
-    /// As for questions that are asked here alone.
-    pub async fn ask_beside(
+    /// As for requests that are shown here alone.
+    async fn request_beside(
         &self,
-        request: Arc<ApprovalRequest>,
-        elsewhere: impl Future<Output = ApprovalAnswer>,
+        request: Arc<OpenRequest>,
+        elsewhere: impl Future<Output = ApprovalAnswer> + Send,
     ) -> Result<ApprovalAnswer, ApprovalError> {
         let mut elsewhere = pin!(elsewhere);
         let deadline = Instant::now().checked_add(request.timeout.saturating_sub(MARGIN));
@@ -138,7 +131,7 @@ impl Drop for Shown {
 /// The thread that shows a question and reads keys.
 struct Asking {
     screen: Screen,
-    request: Arc<ApprovalRequest>,
+    request: Arc<OpenRequest>,
     /// None if that is further away than clocks go.
     stop: Arc<dyn Fn() + Send + Sync>,
     deadline: Option<Instant>,
@@ -227,7 +220,7 @@ impl Asking {
 pub struct HeadlessApprovals;
 
 impl ApprovalSystem for HeadlessApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
         let hint = match &request.warning {
             // No rule that allows it would count.

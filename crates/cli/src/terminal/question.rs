@@ -42,7 +42,7 @@ pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Line
     let mut rows = vec![asks.cut(size.columns)];
 
     // What stands directly behind the bar is ours. The action itself is further in, so none of it can pass for that.
-    let preview = &*request.preview;
+    let preview = &request.preview;
     rows.extend(title(preview).wrapped(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
     let warnings = request.warning.iter().chain(&preview.warnings);
     let warnings: Vec<Line> = warnings.map(|warning| Line::new().exact(YELLOW, warning)).collect();
@@ -257,6 +257,7 @@ mod tests {
     use std::sync::Arc;
 
     use amplifier_agent::tool::Workspace;
+    use amplifier_core::OpenRequest;
     use amplifier_core::{
         Approval, Coordinator, EventData, HookRegistry, HookResult, TOOL_PRE, approval_channel, data,
     };
@@ -267,12 +268,12 @@ mod tests {
     const SIZE: Size = Size { columns: 80, rows: 24 };
 
     /// The request that the kernel makes of a hook's question about a command.
-    async fn request(command: &str, reason: &str, approval: Approval) -> Arc<ApprovalRequest> {
+    async fn request(command: &str, reason: &str, approval: Approval) -> Arc<OpenRequest> {
         requested(data! { "tool_name": "Bash", "tool_input": { "command": command } }, reason, approval).await
     }
 
     /// The same about any call, in a workspace with a file `notes.txt` of three lines.
-    async fn requested(data: EventData, reason: &str, approval: Approval) -> Arc<ApprovalRequest> {
+    async fn requested(data: EventData, reason: &str, approval: Approval) -> Arc<OpenRequest> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("notes.txt"), "one\ntwo\nthree\n").unwrap();
         let (approvals, mut inbox) = approval_channel();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use amplifier_core::Actor;
+use amplifier_core::ApprovalAnswer;
+use amplifier_link::{AnswerScope, OpenApproval};
 use amplifier_server::Door;
 use amplifier_server::Hub;
-use amplifier_server::hub::{Answering, Command};
-use amplifier_server::wire::Approval;
+use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
 use serde_json::json;
 
 use crate::common::{LIMIT, Place};
@@ -40,14 +40,14 @@ impl Server {
         }
     }
 
-    fn asked(&self) -> Approval {
+    fn asked(&self) -> OpenApproval {
         self.until(|hub| hub.pending().pop())
     }
 
-    fn answer(&self, question: &Approval, option: &str) -> Result<bool, (&'static str, Option<String>)> {
-        let by = Actor { name: "ann".to_owned(), via: "console".to_owned() };
-        let answering = Answering { option: option.to_owned(), nonce: question.nonce.clone(), by, scope: None };
-        let answered = self.runtime.block_on(self.hub.answer(&question.id, answering));
+    fn answer(&self, question: &OpenApproval, option: &str) -> Result<bool, (HubErrorCode, Option<String>)> {
+        let answer = ApprovalAnswer::by(option, "ann", "console");
+        let submitted = SubmittedAnswer { answer, nonce: question.nonce.clone(), scope: AnswerScope::Once };
+        let answered = self.runtime.block_on(self.hub.answer(&question.id, submitted));
         answered.map(|decided| decided.granted).map_err(|refused| (refused.code, refused.by.map(|by| by.via)))
     }
 }
@@ -90,7 +90,7 @@ fn the_terminal_answers_and_the_console_is_told_so() {
     terminal.until("✓ allowed once");
     terminal.until(WAITS);
     server.until(|hub| hub.decided(&question.id));
-    assert_eq!(server.answer(&question, "Deny"), Err(("answered", Some("terminal".to_owned()))));
+    assert_eq!(server.answer(&question, "Deny"), Err((HubErrorCode::Answered, Some("terminal".to_owned()))));
     terminal.keys("3");
     assert_eq!(terminal.end(), 0);
     let late = place.amplifier(&["audit", "export", "--kind", "late_answer"]).fine();

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// The option that an approver chose, and the approver's identity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalAnswer {
     /// The label of an option.
     pub label: String,
     /// The approver, where known. It is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
 }
 

@@ -7,6 +7,6 @@ mod rule;
 
 pub use self::answer::{Actor, ApprovalAnswer, ApprovalError};
 pub use self::decision::{ApprovalDecision, DecisionBasis};
-pub use self::request::ApprovalRequest;
-pub(crate) use self::request::{ApprovalKey, Late};
+pub(crate) use self::request::{ApprovalKey, LateAnswers};
+pub use self::request::{ApprovalRequest, OpenRequest};
 pub use self::rule::{ApprovalRule, ApprovalRules, InvalidRule, InvalidRules, RuleScope};

@@ -1,72 +1,102 @@
-//! Approval requests that are open.
+//! Approval requests.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::{ApprovalAnswer, ApprovalDecision};
 use crate::event::{Digest, EventData, EventName};
 use crate::ports::preview::ActionPreview;
 use crate::result::{ApprovalOption, DefaultDecision};
+use crate::text::{as_seconds, from_seconds};
 
-/// A question that is open.
-#[derive(Debug)]
+/// A hook's request to a user to allow an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ApprovalRequest {
-    /// Tells this question from every other one of the session.
-    pub id: u64,
+    /// The number of the request in its session. Sub-agents count with the session that they work for.
+    pub number: u64,
     /// The hook that asks.
-    pub hook: Arc<str>,
+    pub hook: String,
     /// The event at which it asks.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub event: EventName,
-    /// The question.
+    /// The text of the request.
     pub prompt: String,
-    /// What the hook gives as its reason.
+    /// The reason that the hook gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the kernel wants the person to know before an answer.
+    /// The kernel's own warning to the approver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// What the person can answer.
+    /// The possible answers.
     pub options: Vec<ApprovalOption>,
-    /// How long the kernel waits.
+    /// The time that the kernel waits for an answer, in seconds.
+    #[serde(rename = "timeout_s", serialize_with = "as_seconds", deserialize_with = "from_seconds")]
+    #[cfg_attr(feature = "openapi", schema(value_type = f64))]
     pub timeout: Duration,
-    /// What counts when nobody answered in time.
+    /// The decision when the time is up.
     pub default: DefaultDecision,
-    /// What will run if the person agrees: the data after all modifications.
-    pub data: EventData,
-    /// The digest of that data.
+    /// The digest of the data that will run.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub digest: Digest,
+    /// The time of the request.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub created_at: Timestamp,
     /// The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it,
     /// and nothing is run if the file has another one by then.
-    pub preview: Arc<ActionPreview>,
-    // The coordinator holds the other end while the question is open.
-    pub(crate) open: watch::Receiver<Option<ApprovalDecision>>,
-    pub(crate) late: Late,
-}
-
-/// Records an answer that came too late.
-pub(crate) struct Late(pub(crate) Box<dyn Fn(ApprovalAnswer) + Send + Sync>);
-
-impl std::fmt::Debug for Late {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Late")
-    }
+    pub preview: ActionPreview,
 }
 
 impl ApprovalRequest {
-    /// The option that a person means by what was typed: its number, counted from 1, or its label in any case.
+    /// Returns the option that an approver means by typed text: its number, counted from 1, or its label in any case.
     pub fn option(&self, typed: &str) -> Option<&ApprovalOption> {
         ApprovalOption::meant(&self.options, typed)
     }
+}
 
-    /// Records an answer to a question that is no longer open: it came after the time limit, or somebody else was faster. It changes
-    /// nothing. For systems that are told of such an answer when the future of the question has ended already; one that is still
-    /// waited for is recorded by the kernel.
+/// A request that waits for an answer: with the data that will run, and the decision once there is one.
+#[derive(Debug)]
+pub struct OpenRequest {
+    /// The request.
+    pub request: ApprovalRequest,
+    /// The data that will run if the approver agrees, after all modifications.
+    pub data: EventData,
+    // The coordinator holds the other end while the request is open.
+    pub(crate) open: watch::Receiver<Option<ApprovalDecision>>,
+    pub(crate) late: LateAnswers,
+}
+
+/// Records an answer that came too late.
+#[derive(Clone)]
+pub(crate) struct LateAnswers(pub(crate) Arc<dyn Fn(ApprovalAnswer) + Send + Sync>);
+
+impl std::fmt::Debug for LateAnswers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LateAnswers")
+    }
+}
+
+impl Deref for OpenRequest {
+    type Target = ApprovalRequest;
+
+    fn deref(&self) -> &ApprovalRequest {
+        &self.request
+    }
+}
+
+impl OpenRequest {
+    /// Records an answer to a request that is closed: it came after the time limit, or another approver was faster. It changes nothing. Call it
+    /// for an answer that arrives when the future of the request has ended; the kernel records one that it still waits for.
     pub fn too_late(&self, answer: impl Into<ApprovalAnswer>) {
         (self.late.0)(answer.into());
     }
 
-    /// Returns when the question is no longer open, with what became of it: answered, out of time, or cancelled. Whoever shows it can
-    /// then take it away.
+    /// Waits until the request is closed, and returns the decision: by an answer, by the time limit, or cancelled.
     pub async fn closed(&self) -> ApprovalDecision {
         let mut open = self.open.clone();
         while open.changed().await.is_ok() {}

@@ -13,7 +13,7 @@ use crate::ports::preview::ComparedWith;
 use crate::result::{
     ActionKind, ApprovalOption, DecisionKind, DefaultDecision, InjectionStatus, Level, Placement, Role,
 };
-use crate::text::{as_seconds, as_text};
+use crate::text::{as_seconds, as_text, from_seconds};
 
 /// An entry with its time and place.
 #[derive(Clone, Debug, Serialize)]
@@ -318,8 +318,4 @@ fn as_nanos<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, 
 
 fn from_nanos<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     u64::deserialize(deserializer).map(Duration::from_nanos)
-}
-
-fn from_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }

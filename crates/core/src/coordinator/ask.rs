@@ -11,7 +11,8 @@ use tracing::Instrument;
 use super::record::Recording;
 use super::{ApprovalRuleSources, Coordinator, Verdict};
 use crate::approval::{
-    ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, Late,
+    ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, LateAnswers,
+    OpenRequest,
 };
 use crate::audit::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, LateAnswerEntry};
 use crate::event::events::{
@@ -44,7 +45,7 @@ struct Operation<'a> {
     /// `true` if a hook asks that does not ask as a fallback.
     has_request: bool,
     /// Made when a person is asked for the first time; then the data says what it was compared with.
-    preview: Option<Arc<ActionPreview>>,
+    preview: Option<ActionPreview>,
 }
 
 impl Operation<'_> {
@@ -58,7 +59,7 @@ impl Operation<'_> {
         &mut self,
         session: &Coordinator,
         recording: &mut Recording<'_>,
-    ) -> Result<Arc<ActionPreview>, PortError> {
+    ) -> Result<ActionPreview, PortError> {
         if let Some(preview) = &self.preview {
             return Ok(preview.clone());
         }
@@ -70,7 +71,7 @@ impl Operation<'_> {
         if let Some(compared_with) = &preview.compared_with {
             self.data.insert(COMPARED_WITH, serde_json::to_value(compared_with)?);
         }
-        Ok(self.preview.insert(Arc::new(preview)).clone())
+        Ok(self.preview.insert(preview).clone())
     }
 }
 
@@ -231,9 +232,9 @@ impl Coordinator {
         }
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
         let (open, still_open) = watch::channel(None);
-        let request = Arc::new(ApprovalRequest {
-            id,
-            hook: key.hook.clone(),
+        let request = ApprovalRequest {
+            number: id,
+            hook: key.hook.to_string(),
             event: key.event.clone(),
             prompt: key.prompt.clone(),
             reason,
@@ -242,12 +243,12 @@ impl Coordinator {
             timeout: approval.timeout,
             // What will count, not only what the hook wants.
             default: if forbids_default { DefaultDecision::Deny } else { approval.default },
-            data: operation.data.clone(),
             digest,
+            created_at: self.now().unwrap_or_default(),
             preview,
-            open: still_open,
-            late: self.late_answers(id, key.clone()),
-        });
+        };
+        let (data, late) = (operation.data.clone(), self.late_answers(id, key.clone()));
+        let request = Arc::new(OpenRequest { request, data, open: still_open, late });
         recording.record(AuditEntry::ApprovalRequest(ApprovalRequestEntry {
             id,
             hook: key.hook.to_string(),
@@ -329,9 +330,9 @@ impl Coordinator {
     }
 
     /// What records answers that an approval system is told of when nobody waits for them. Whoever keeps it does not keep the session.
-    fn late_answers(&self, id: u64, key: ApprovalKey) -> Late {
+    fn late_answers(&self, id: u64, key: ApprovalKey) -> LateAnswers {
         let session = Arc::downgrade(&self.shared);
-        Late(Box::new(move |answer| {
+        LateAnswers(Arc::new(move |answer| {
             if let Some(shared) = session.upgrade() {
                 Coordinator { shared }.record_late(id, &key, answer);
             }

@@ -1,12 +1,14 @@
 //! Asking a person.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures::future::{Either, select};
 use tokio::sync::{mpsc, oneshot};
 
 use super::BoxFuture;
-use crate::approval::{ApprovalAnswer, ApprovalError, ApprovalRequest};
+use crate::approval::{ApprovalAnswer, ApprovalError, OpenRequest};
 
 /// Puts a question to a person and brings back the answer: a terminal, a web page, an API.
 ///
@@ -21,33 +23,50 @@ pub trait ApprovalSystem: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped when the operation is cancelled. After the time limit it is kept for a while, so that a
-    /// late answer can be recorded; [`ApprovalRequest::closed`] says when the question is no longer open.
+    /// late answer can be recorded; [`OpenRequest::closed`] says when the question is no longer open.
     fn request_approval(
         &self,
-        request: Arc<ApprovalRequest>,
+        request: Arc<OpenRequest>,
     ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send;
+
+    /// Asks while another system is asked about the same request. The first answer counts. A system that shows requests can override this to show an
+    /// answer that came from `elsewhere`.
+    ///
+    /// # Errors
+    /// As [`request_approval`](Self::request_approval).
+    fn request_beside(
+        &self,
+        request: Arc<OpenRequest>,
+        elsewhere: impl Future<Output = ApprovalAnswer> + Send,
+    ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send {
+        async move {
+            let (here, elsewhere) = (pin!(self.request_approval(request)), pin!(elsewhere));
+            match select(here, elsewhere).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right((answer, _)) => Ok(answer),
+            }
+        }
+    }
 }
 
 impl<T: ApprovalSystem> ApprovalSystem for Arc<T> {
     fn request_approval(
         &self,
-        request: Arc<ApprovalRequest>,
+        request: Arc<OpenRequest>,
     ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send {
         T::request_approval(self, request)
     }
 }
 
 pub(crate) trait AnyApprovalSystem: Send + Sync {
-    fn request(
-        self: Arc<Self>,
-        request: Arc<ApprovalRequest>,
-    ) -> BoxFuture<'static, Result<ApprovalAnswer, ApprovalError>>;
+    fn request(self: Arc<Self>, request: Arc<OpenRequest>)
+    -> BoxFuture<'static, Result<ApprovalAnswer, ApprovalError>>;
 }
 
 impl<T: ApprovalSystem> AnyApprovalSystem for T {
     fn request(
         self: Arc<Self>,
-        request: Arc<ApprovalRequest>,
+        request: Arc<OpenRequest>,
     ) -> BoxFuture<'static, Result<ApprovalAnswer, ApprovalError>> {
         Box::pin(async move { self.request_approval(request).await })
     }
@@ -93,7 +112,7 @@ pub struct ApprovalInbox {
 #[derive(Debug)]
 pub struct PendingApproval {
     /// The question.
-    pub request: Arc<ApprovalRequest>,
+    pub request: Arc<OpenRequest>,
     answer: oneshot::Sender<ApprovalAnswer>,
 }
 
@@ -120,7 +139,7 @@ impl PendingApproval {
 }
 
 impl ApprovalSystem for ChannelApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(PendingApproval { request, answer }).map_err(|_| ApprovalError::Closed)?;
         answered.await.map_err(|_| ApprovalError::Closed)

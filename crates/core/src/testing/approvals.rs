@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::approval::{ApprovalAnswer, ApprovalError, ApprovalRequest};
+use crate::approval::{ApprovalAnswer, ApprovalError, OpenRequest};
 use crate::ports::approval::ApprovalSystem;
 use crate::ports::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, lock};
@@ -46,7 +46,7 @@ impl From<&str> for Scripted {
 #[derive(Clone)]
 pub struct ScriptedApprovals {
     script: Arc<[Scripted]>,
-    requests: Arc<Mutex<Vec<Arc<ApprovalRequest>>>>,
+    requests: Arc<Mutex<Vec<Arc<OpenRequest>>>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -68,13 +68,13 @@ impl ScriptedApprovals {
     }
 
     /// Every question so far.
-    pub fn requests(&self) -> Vec<Arc<ApprovalRequest>> {
+    pub fn requests(&self) -> Vec<Arc<OpenRequest>> {
         lock(&self.requests).clone()
     }
 }
 
 impl ApprovalSystem for ScriptedApprovals {
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let asked = {
             let mut requests = lock(&self.requests);
             requests.push(request);

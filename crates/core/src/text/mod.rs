@@ -50,6 +50,12 @@ pub(crate) fn as_seconds<S: Serializer>(duration: &Duration, serializer: S) -> R
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
+/// Reads a duration from seconds.
+pub(crate) fn from_seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    Duration::try_from_secs_f64(<f64 as serde::Deserialize>::deserialize(deserializer)?)
+        .map_err(serde::de::Error::custom)
+}
+
 /// `true` if a model may read the character: no control characters but line breaks and tabs.
 pub fn is_readable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')

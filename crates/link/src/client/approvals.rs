@@ -1,79 +1,74 @@
-//! The questions of a session: announced, and answered once.
+//! The approval requests of a session: announced, and answered once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use amplifier_core::{
-    ActionPreview, Actor, ApprovalAnswer, ApprovalDecision, ApprovalRequest, DecisionBasis, RuleScope,
-};
+use amplifier_core::{ApprovalAnswer, ApprovalDecision, DecisionBasis, Digest, OpenRequest};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use crate::approval::{Approval, Choice};
+use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_id};
 use crate::limits::fit;
-use crate::message::{Reception, ToServer};
+use crate::message::{AnswerStatus, SessionMessage};
 
-/// How many closed questions are kept, and for how long. A late answer to one of these the session records itself; beyond that, the
-/// server finds in the record what became of it.
+/// The number of closed requests that are kept, and the time. A late answer to one of these the session records itself; beyond that, the server finds
+/// the decision in the log.
 const KEPT: (usize, Duration) = (256, Duration::from_secs(3600));
 
-/// A question that is open.
+/// A request that is open.
 pub(super) struct Question {
-    request: Arc<ApprovalRequest>,
-    pub(super) approval: Approval,
+    request: Arc<OpenRequest>,
+    pub(super) approval: OpenApproval,
     /// Takes the first answer to the kernel.
     answer: Option<oneshot::Sender<ApprovalAnswer>>,
-    /// Whether the kernel's future has given it back.
+    /// `true` if the kernel's future has returned it.
     is_delivered: Arc<AtomicBool>,
 }
 
-/// One that was.
+/// A request that was open.
 pub(super) struct Closed {
-    request: Arc<ApprovalRequest>,
-    settled: ApprovalDecision,
+    id: ApprovalId,
+    request: Arc<OpenRequest>,
+    decision: ApprovalDecision,
     at: Instant,
 }
 
-/// What to do with an answer.
-enum Fate {
-    /// The first one: it goes to the kernel.
-    First(oneshot::Sender<ApprovalAnswer>, Arc<ApprovalRequest>, Arc<AtomicBool>),
-    /// Another one came before.
-    Second(Arc<ApprovalRequest>),
-    /// The question is closed.
-    Over(Arc<ApprovalRequest>, ApprovalDecision),
+/// The state of the request that an answer is for.
+enum Target {
+    /// Open: the answer goes to the kernel.
+    Open(oneshot::Sender<ApprovalAnswer>, Arc<OpenRequest>, Arc<AtomicBool>),
+    /// Open, but another answer came before.
+    Answered(Arc<OpenRequest>),
+    Closed(Arc<OpenRequest>, ApprovalDecision),
     NotOffered,
     Unknown,
 }
 
 impl Shared {
-    /// Announces a question, and says when it is closed.
+    /// Announces a request, and its decision.
     pub(super) async fn keep(
         self: Arc<Self>,
-        request: Arc<ApprovalRequest>,
+        request: Arc<OpenRequest>,
         answer: oneshot::Sender<ApprovalAnswer>,
         is_delivered: Arc<AtomicBool>,
     ) {
-        let asked_at = Timestamp::now();
-        let mut action = (*request.preview).clone();
-        action.warnings.splice(0..0, request.warning.clone());
-        let approval = fit(self.approval(&request, asked_at, action));
+        let approval = fit(self.approval(&request));
+        let id = approval.id.clone();
         {
             let mut state = self.state();
-            state.say(ToServer::Asked { approval: Box::new(approval.clone()) });
+            state.say(SessionMessage::ApprovalRequested { approval: Box::new(approval.clone()) });
             let question = Question { request: request.clone(), approval, answer: Some(answer), is_delivered };
-            state.open.insert(request.id, question);
+            state.open.insert(request.number, question);
         }
-        let settled = request.closed().await;
+        let decision = request.closed().await;
         {
             let mut state = self.state();
-            state.open.remove(&request.id);
-            let session = self.sub_agent(&request);
-            state.say(ToServer::Closed { id: request.id, session, outcome: settled.clone() });
+            state.open.remove(&request.number);
+            state.say(SessionMessage::ApprovalClosed { id: id.clone(), decision: decision.clone() });
             let now = Instant::now();
-            state.closed.push_back(Closed { request, settled, at: now });
+            state.closed.push_back(Closed { id, request, decision, at: now });
             let is_old = |closed: &Closed| now.duration_since(closed.at) > KEPT.1;
             while state.closed.len() > KEPT.0 || state.closed.front().is_some_and(is_old) {
                 state.closed.pop_front();
@@ -83,113 +78,82 @@ impl Shared {
         self.tell_rules();
     }
 
-    fn approval(&self, request: &ApprovalRequest, asked_at: Timestamp, action: ActionPreview) -> Approval {
-        let options = request.options.iter();
-        let sub_agent = self.sub_agent(request);
-        let session_name = self.options.name.clone().filter(|_| sub_agent.is_none());
-        Approval {
-            id: request.id.to_string(),
-            session: sub_agent.unwrap_or_else(|| self.session.borrow().clone().unwrap_or_default()),
+    fn approval(&self, open: &OpenRequest) -> OpenApproval {
+        let own = self.session.borrow().clone().unwrap_or_default();
+        let session = open.data.text("session_id").filter(|session| is_id(session)).unwrap_or(&own).to_owned();
+        let mut request = open.request.clone();
+        request.preview.warnings.splice(0..0, request.warning.take());
+        OpenApproval {
+            id: ApprovalId::new(session.as_str(), self.options.run.as_str(), request.number),
+            session_name: self.options.name.clone().filter(|_| session == own),
+            session,
             // The server knows over which connection it comes.
-            within: None,
-            session_name,
+            parent_session: None,
             workspace: self.workspace.clone(),
-            hook: request.hook.to_string(),
-            event: request.event.to_string(),
-            prompt: request.prompt.clone(),
-            reason: request.reason.clone(),
-            options: options
-                .map(|option| Choice { label: option.label.clone(), effect: option.effect.to_string() })
-                .collect(),
-            asked_at,
-            deadline: asked_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
-            timeout_s: request.timeout.as_secs_f64(),
-            default: request.default.to_string(),
-            digest: request.digest.to_string(),
-            action,
-            cut: false,
+            deadline: request.created_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
+            request,
+            truncated: false,
             nonce: String::new(),
         }
     }
 
-    /// The session that asks, if it is a sub-agent of this one.
-    fn sub_agent(&self, request: &ApprovalRequest) -> Option<String> {
-        let asks = request.data.text("session_id")?;
-        (self.session.borrow().as_deref() != Some(asks)).then(|| asks.to_owned())
-    }
-
-    /// The sub-agent that asked the question of that number, if it was one and that is still known.
-    pub(super) fn asked_by(&self, id: u64) -> Option<String> {
-        let state = self.state();
-        let open = state.open.get(&id).map(|question| &question.request);
-        let closed = || state.closed.iter().map(|closed| &closed.request).find(|request| request.id == id);
-        self.sub_agent(open.or_else(closed)?)
-    }
-
-    /// Takes an answer to the kernel, and says what became of it.
+    /// Takes an answer to the kernel, and returns the result.
     pub(super) async fn take(
         self: &Arc<Self>,
-        id: u64,
-        digest: &str,
-        option: String,
-        by: Actor,
-        scope: Option<RuleScope>,
-    ) -> (Reception, Option<ApprovalDecision>, Option<String>) {
-        let answer = ApprovalAnswer { label: option.clone(), by: Some(by.clone()) };
-        let (request, settled) = match self.fate(id, digest, &option, scope) {
-            Fate::First(kernel, request, is_delivered) => {
-                // If nobody takes it, somebody else was faster, and the question closes.
+        id: &ApprovalId,
+        digest: Digest,
+        answer: ApprovalAnswer,
+    ) -> (AnswerStatus, Option<ApprovalDecision>) {
+        let (request, decision) = match self.target(id, digest, &answer.label) {
+            Target::Open(kernel, request, is_delivered) => {
+                // If the kernel does not take it, another approver was faster, and the request closes.
                 let _ = kernel.send(answer.clone());
-                let settled = request.closed().await;
+                let decision = request.closed().await;
                 let is_delivered = is_delivered.load(Ordering::SeqCst);
-                if is_delivered && settled.basis == DecisionBasis::Answer && settled.by.as_ref() == Some(&by) {
-                    let note = match scope {
-                        Some(RuleScope::Project) => self.keep_for_project(&request, &option, by).await,
-                        _ => None,
-                    };
-                    return (Reception::Taken, Some(settled), note);
+                if is_delivered && decision.basis == DecisionBasis::Answer && decision.by == answer.by {
+                    return (AnswerStatus::Taken, Some(decision));
                 }
-                // What the kernel was given after the time limit, it has recorded itself.
-                if !(is_delivered && settled.basis == DecisionBasis::Timeout) {
+                // The kernel itself has recorded an answer that it got after the time limit.
+                if !(is_delivered && decision.basis == DecisionBasis::Timeout) {
                     request.too_late(answer);
                 }
-                (request, settled)
+                (request, decision)
             }
-            Fate::Second(request) => {
-                let settled = request.closed().await;
+            Target::Answered(request) => {
+                let decision = request.closed().await;
                 request.too_late(answer);
-                (request, settled)
+                (request, decision)
             }
-            Fate::Over(request, settled) => {
+            Target::Closed(request, decision) => {
                 request.too_late(answer);
-                (request, settled)
+                (request, decision)
             }
-            Fate::NotOffered => return (Reception::NotOffered, None, None),
-            Fate::Unknown => return (Reception::Closed, None, None),
+            Target::NotOffered => return (AnswerStatus::NotOffered, None),
+            Target::Unknown => return (AnswerStatus::Closed, None),
         };
-        tracing::debug!(hook.name = %request.hook, basis = settled.basis.as_str(), "an answer does not count");
-        let result = match settled.basis {
-            DecisionBasis::Timeout => Reception::Late,
-            DecisionBasis::Answer | DecisionBasis::InvalidOption => Reception::Answered,
-            _ => Reception::Closed,
+        tracing::debug!(hook.name = %request.hook, basis = decision.basis.as_str(), "an answer does not count");
+        let status = match decision.basis {
+            DecisionBasis::Timeout => AnswerStatus::Late,
+            DecisionBasis::Answer | DecisionBasis::InvalidOption => AnswerStatus::Answered,
+            _ => AnswerStatus::Closed,
         };
-        (result, Some(settled), None)
+        (status, Some(decision))
     }
 
-    fn fate(&self, id: u64, digest: &str, option: &str, scope: Option<RuleScope>) -> Fate {
+    fn target(&self, id: &ApprovalId, digest: Digest, label: &str) -> Target {
         let mut state = self.state();
-        let is_meant = |request: &ApprovalRequest| request.id == id && request.digest.to_string() == digest;
-        if let Some(question) = state.open.get_mut(&id).filter(|question| is_meant(&question.request)) {
+        let is_open = |question: &&mut Question| question.approval.id == *id && question.request.digest == digest;
+        if let Some(question) = state.open.get_mut(&id.number).filter(is_open) {
             let request = question.request.clone();
-            if question.approval.refuses(option, scope).is_some() {
-                return Fate::NotOffered;
+            if question.approval.rejects(label, AnswerScope::Once).is_some() {
+                return Target::NotOffered;
             }
             return match question.answer.take() {
-                Some(kernel) => Fate::First(kernel, request, question.is_delivered.clone()),
-                None => Fate::Second(request),
+                Some(kernel) => Target::Open(kernel, request, question.is_delivered.clone()),
+                None => Target::Answered(request),
             };
         }
-        let closed = state.closed.iter().find(|closed| is_meant(&closed.request));
-        closed.map_or(Fate::Unknown, |closed| Fate::Over(closed.request.clone(), closed.settled.clone()))
+        let closed = state.closed.iter().find(|closed| closed.id == *id && closed.request.digest == digest);
+        closed.map_or(Target::Unknown, |closed| Target::Closed(closed.request.clone(), closed.decision.clone()))
     }
 }

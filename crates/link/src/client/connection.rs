@@ -12,8 +12,8 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Command, Participant, Shared, State};
-use crate::message::{Hello, Reload, Reloaded, ToServer, ToSession, VERSION};
+use super::{Command, LinkClient, Shared, State};
+use crate::message::{ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
 use crate::transport::{Lines, PipeConnector, write};
 
 /// How long is waited before the first attempt to connect again; twice as long before each further one, up to the last.
@@ -27,14 +27,14 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connection to a server, kept up until it is dropped.
 #[must_use = "the connection ends when it is dropped"]
-pub struct Link {
-    participant: Participant,
+pub struct LinkHandle {
+    participant: LinkClient,
     task: JoinHandle<()>,
 }
 
-impl Participant {
+impl LinkClient {
     /// Talks to the server at a socket, whenever it is there.
-    pub fn connect(&self, socket: impl Into<PathBuf>) -> Link {
+    pub fn connect(&self, socket: impl Into<PathBuf>) -> LinkHandle {
         let (socket, shared) = (socket.into(), self.shared.clone());
         self.link(async move {
             let mut pause = BACK_OFF[0];
@@ -58,7 +58,7 @@ impl Participant {
     }
 
     /// Talks to the server that the session runs in.
-    pub fn join(&self, server: &PipeConnector) -> Link {
+    pub fn join(&self, server: &PipeConnector) -> LinkHandle {
         let (shared, server) = (self.shared.clone(), server.clone());
         self.link(async move {
             while !shared.state().is_over {
@@ -72,7 +72,7 @@ impl Participant {
         })
     }
 
-    fn link(&self, keep_up: impl Future<Output = ()> + Send + 'static) -> Link {
+    fn link(&self, keep_up: impl Future<Output = ()> + Send + 'static) -> LinkHandle {
         let mut session = self.shared.session.subscribe();
         let task = tokio::spawn(async move {
             // There is nothing to say before it is known who says it.
@@ -80,17 +80,17 @@ impl Participant {
                 keep_up.await;
             }
         });
-        Link { participant: self.clone(), task }
+        LinkHandle { participant: self.clone(), task }
     }
 }
 
-impl Link {
+impl LinkHandle {
     /// Ends the connection: the server learns that the session has ended.
     pub async fn bye(mut self, reason: &str) {
         let is_connected = {
             let mut state = self.participant.shared.state();
             state.is_over = true;
-            state.say(ToServer::Bye { reason: reason.to_owned() });
+            state.say(SessionMessage::Bye { reason: reason.to_owned() });
             // What was said so far is still heard.
             state.link.take().is_some()
         };
@@ -100,7 +100,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for LinkHandle {
     fn drop(&mut self) {
         self.task.abort();
         let mut state = self.participant.shared.state();
@@ -120,10 +120,10 @@ impl Shared {
     ) -> io::Result<()> {
         let mut lines = Lines::new(BufReader::new(from));
         let mut to = BufWriter::new(to);
-        let hello = ToServer::Hello(self.hello());
+        let hello = SessionMessage::Hello(self.hello());
         tokio::time::timeout(PATIENCE, write(&mut to, &hello)).await??;
         match tokio::time::timeout(PATIENCE, lines.next()).await?? {
-            Some(ToSession::Welcome { version: VERSION }) => *is_welcome = true,
+            Some(ServerMessage::Welcome { version: VERSION }) => *is_welcome = true,
             _ => return Err(io::Error::other("the server does not say welcome")),
         }
         let (open, mut said) = self.announce();
@@ -150,8 +150,8 @@ impl Shared {
         ended
     }
 
-    fn hello(&self) -> Hello {
-        Hello {
+    fn hello(&self) -> SessionHello {
+        SessionHello {
             version: VERSION,
             session: self.session.borrow().clone().unwrap_or_default(),
             run: self.options.run.clone(),
@@ -160,49 +160,48 @@ impl Shared {
             workspace: self.workspace.clone(),
             takes_prompts: self.options.takes_prompts,
             idle: self.state().is_idle,
-            begun_at: self.begun_at,
+            started_at: self.started_at,
         }
     }
 
     /// Everything that a server has to know, and what is said from now on.
-    fn announce(&self) -> (Vec<ToServer>, mpsc::Receiver<ToServer>) {
+    fn announce(&self) -> (Vec<SessionMessage>, mpsc::Receiver<SessionMessage>) {
         let (link, said) = mpsc::channel(UNHEARD);
         let mut state = self.state();
-        let mut open = vec![ToServer::Idle { idle: state.is_idle }];
+        let mut open = vec![SessionMessage::Idle { idle: state.is_idle }];
         let asked = state.open.values().map(|question| Box::new(question.approval.clone()));
-        open.extend(asked.map(|approval| ToServer::Asked { approval }));
+        open.extend(asked.map(|approval| SessionMessage::ApprovalRequested { approval }));
         state.told_rules = state.rules();
         state.told_hooks = state.hooks();
-        open.push(ToServer::Rules { rules: state.told_rules.clone() });
-        open.push(ToServer::Hooks { hooks: state.told_hooks.clone() });
+        open.push(SessionMessage::Rules { rules: state.told_rules.clone() });
+        open.push(SessionMessage::Hooks { hooks: state.told_hooks.clone() });
         // Under the same lock: nothing is said twice, and nothing is missed.
         state.link = Some(link);
         (open, said)
     }
 
-    fn heard(self: &Arc<Self>, message: ToSession) {
+    fn heard(self: &Arc<Self>, message: ServerMessage) {
         let command = match message {
-            ToSession::Answer { id, digest, reference, option, by, scope } => {
+            ServerMessage::Answer { reference, id, digest, answer } => {
                 let shared = self.clone();
                 tokio::spawn(async move {
-                    let (result, outcome, note) = shared.take(id, &digest, option, by, scope).await;
-                    let session = shared.asked_by(id);
-                    shared.state().say(ToServer::Answered { id, session, reference, result, outcome, note });
+                    let (status, decision) = shared.take(&id, digest, answer).await;
+                    shared.state().say(SessionMessage::Answered { reference, id, status, decision });
                 });
                 return;
             }
-            ToSession::Rule { reference, rule } => {
+            ServerMessage::AddRule { reference, rule } => {
                 let rule = ApprovalRule { scope: RuleScope::Session, ..*rule };
                 return self.change_rules(reference, move |shared| shared.add_rule(rule));
             }
-            ToSession::Revoke { reference, rule, by } => {
+            ServerMessage::RevokeRule { reference, rule, by } => {
                 return self.change_rules(reference, move |shared| shared.revoke(&rule, &by));
             }
-            ToSession::Reload { reference } => return self.look_at_bundles(reference),
-            ToSession::Prompt { text } => Command::Prompt(text),
-            ToSession::Interrupt => Command::Interrupt,
-            ToSession::End => Command::End,
-            ToSession::Welcome { .. } => return,
+            ServerMessage::Reload { reference } => return self.look_at_bundles(reference),
+            ServerMessage::Prompt { text } => Command::Prompt(text),
+            ServerMessage::Interrupt => Command::Interrupt,
+            ServerMessage::End => Command::End,
+            ServerMessage::Welcome { .. } => return,
         };
         if self.commands.try_send(command).is_err() {
             tracing::warn!("a command of the server is lost, because the session takes none");
@@ -218,13 +217,16 @@ impl Shared {
                 let reloaded = looking.options.reload.as_ref().map(|reload| reload());
                 // The list first: whoever waits for the look finds it there.
                 looking.tell_hooks();
-                reloaded.unwrap_or(Reloaded { result: Reload::Unchanged, message: None })
+                reloaded.unwrap_or(ReloadResult { result: ReloadStatus::Unchanged, message: None })
             });
-            let reloaded = looked.await.unwrap_or_else(|error| {
+            let reload = looked.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "the bundles cannot be looked at");
-                Reloaded { result: Reload::Refused, message: Some("the session failed to look at them".to_owned()) }
+                ReloadResult {
+                    result: ReloadStatus::Refused,
+                    message: Some("the session failed to look at them".to_owned()),
+                }
             });
-            shared.state().say(ToServer::Reloaded { reference, reloaded });
+            shared.state().say(SessionMessage::Reloaded { reference, reload });
         });
     }
 
@@ -233,7 +235,7 @@ impl Shared {
         let hooks = state.hooks();
         if hooks != state.told_hooks {
             state.told_hooks.clone_from(&hooks);
-            state.say(ToServer::Hooks { hooks });
+            state.say(SessionMessage::Hooks { hooks });
         }
     }
 }

@@ -11,34 +11,36 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalRule, ApprovalSystem, Coordinator};
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalRule, ApprovalSystem, Coordinator, OpenRequest};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::approvals::{Closed, Question};
-pub use self::connection::Link;
-use crate::book::RuleBook;
-use crate::message::{Reloaded, ToServer};
+pub use self::connection::LinkHandle;
+use crate::message::{ReloadResult, SessionMessage};
 
 /// How many commands wait for the session.
 const COMMANDS: usize = 64;
 
-/// What a participant needs to know.
-pub struct ParticipantOptions {
+/// Records a change, or fails with a reason.
+pub type RecordChange = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+
+/// Options of a [`LinkClient`].
+pub struct LinkClientOptions {
     /// The folder that the session works in.
     pub workspace: PathBuf,
-    /// What tells this run of the session from others of it, in letters, digits, `-` and `_`: the writer of its records, so that the record
-    /// of a question is found by its id.
+    /// The run of the session, in letters, digits, `-` and `_`: the writer of its records, so that the record of an approval request is found by its
+    /// id.
     pub run: String,
     /// The name of the session.
     pub name: Option<String>,
-    /// Whether it takes prompts from the server.
+    /// `true` if the session takes prompts from the server.
     pub takes_prompts: bool,
-    /// Keeps standing answers in files. Without, answers for the project are taken for once.
-    pub book: Option<Arc<dyn RuleBook>>,
-    /// Looks at the bundles of the session at once, and says what came of it. It may block. Without, there are none that could change.
-    pub reload: Option<Arc<dyn Fn() -> Reloaded + Send + Sync>>,
+    /// Records a change of the session's approval rules, before it counts. It may block.
+    pub record: Option<RecordChange>,
+    /// Reloads the bundles of the session. It may block. Without it, there are none that could change.
+    pub reload: Option<Arc<dyn Fn() -> ReloadResult + Send + Sync>>,
 }
 
 /// What a session can be told.
@@ -57,14 +59,14 @@ pub enum Command {
 /// Questions wait for as long as the kernel lets them, whether a server is there or not. When one comes, or comes back, everything that is
 /// still open is announced to it.
 #[derive(Clone)]
-pub struct Participant {
+pub struct LinkClient {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    options: ParticipantOptions,
+    options: LinkClientOptions,
     workspace: String,
-    begun_at: Timestamp,
+    started_at: Timestamp,
     commands: mpsc::Sender<Command>,
     /// The id of the session, once it is known.
     session: watch::Sender<Option<String>>,
@@ -82,21 +84,21 @@ struct State {
     /// Standing answers for the session that were not given to a question.
     given: Vec<ApprovalRule>,
     /// The way to the server, while there is one.
-    link: Option<mpsc::Sender<ToServer>>,
+    link: Option<mpsc::Sender<SessionMessage>>,
     /// What the server was last told.
     told_rules: Vec<ApprovalRule>,
     told_hooks: Vec<Value>,
 }
 
-impl Participant {
+impl LinkClient {
     /// A participant that is connected to nothing yet, and what the server wants the session to do.
-    pub fn new(options: ParticipantOptions) -> (Self, mpsc::Receiver<Command>) {
+    pub fn new(options: LinkClientOptions) -> (Self, mpsc::Receiver<Command>) {
         let (commands, wanted) = mpsc::channel(COMMANDS);
         let workspace = options.workspace.canonicalize().unwrap_or_else(|_| options.workspace.clone());
         let shared = Shared {
             workspace: workspace.to_string_lossy().into_owned(),
             options,
-            begun_at: Timestamp::now(),
+            started_at: Timestamp::now(),
             commands,
             session: watch::Sender::new(None),
             state: Mutex::default(),
@@ -124,7 +126,7 @@ impl Participant {
         {
             let mut state = self.shared.state();
             state.is_idle = idle;
-            state.say(ToServer::Idle { idle });
+            state.say(SessionMessage::Idle { idle });
         }
         self.refresh();
     }
@@ -136,10 +138,10 @@ impl Participant {
     }
 }
 
-impl ApprovalSystem for Participant {
+impl ApprovalSystem for LinkClient {
     /// # Cancel safety
     /// Dropping the future changes nothing for the server: it is told when the question is closed.
-    async fn request_approval(&self, request: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         if let Some(session) = request.data.text("session_id") {
             self.shared.known(session);
         }
@@ -176,7 +178,7 @@ impl Shared {
 
 impl State {
     /// Says something to the server, if it is there. If it does not listen, the connection is given up; when it is back, it is told all.
-    fn say(&mut self, message: ToServer) {
+    fn say(&mut self, message: SessionMessage) {
         if self.link.as_ref().is_some_and(|link| link.try_send(message).is_err()) {
             self.link = None;
         }

@@ -1,34 +1,15 @@
-//! Standing answers of a session: its own, and those that are kept for its project.
+//! The approval rules of a session.
 
 use std::sync::Arc;
 
-use amplifier_core::{Actor, ApprovalRequest, ApprovalRule, Coordinator, DefaultDecision, RuleScope};
+use amplifier_core::{Actor, ApprovalRule, Coordinator};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Shared, State};
-use crate::message::ToServer;
+use crate::message::SessionMessage;
 
 impl Shared {
-    /// Keeps an answer for the project. What keeps it from being kept is given back: the answer counts all the same, for once.
-    pub(super) async fn keep_for_project(&self, request: &ApprovalRequest, option: &str, by: Actor) -> Option<String> {
-        let Some(book) = self.options.book.clone() else {
-            return Some("it counts once, because this session keeps no rules".to_owned());
-        };
-        let allows = request.options.iter().any(|offered| offered.label == option && offered.effect.allows());
-        let (hook, pattern) = (request.hook.to_string(), request.prompt.clone());
-        // A `*` in the question would stand for any text in the rule, and a colon in the name would end it.
-        if pattern.contains('*') || hook.contains([':', '*']) {
-            return Some("it counts once, because a rule would stand for more than this question".to_owned());
-        }
-        let decision = if allows { DefaultDecision::Allow } else { DefaultDecision::Deny };
-        let (scope, project) = (RuleScope::Project, Some(self.workspace.clone()));
-        let rule = ApprovalRule { scope, project, by: Some(by), ..ApprovalRule::new(hook, pattern, decision) };
-        let kept = tokio::task::spawn_blocking(move || book.add(&rule)).await;
-        let kept = kept.unwrap_or_else(|error| Err(error.to_string()));
-        kept.err().map(|error| format!("it counts once, because the rule cannot be kept: {error}"))
-    }
-
     /// Changes a standing answer of the session, and says whether it is changed.
     pub(super) fn change_rules(
         self: &Arc<Self>,
@@ -40,7 +21,7 @@ impl Shared {
             let error = change(&shared).err();
             // The list first: whoever waits for the change finds it there.
             shared.tell_rules();
-            shared.state().say(ToServer::Ruled { reference, error });
+            shared.state().say(SessionMessage::RuleChanged { reference, error });
         });
     }
 
@@ -72,9 +53,9 @@ impl Shared {
 
     /// Records a change of the session's rules before it counts.
     fn record(&self, change: &Value) -> Result<(), String> {
-        let Some(book) = &self.options.book else { return Ok(()) };
+        let Some(record) = &self.options.record else { return Ok(()) };
         let session = self.session.borrow().clone();
-        book.record(&json!({ "session": session, "approval_rule": change }))
+        record(&json!({ "session": session, "approval_rule": change }))
     }
 
     /// Puts the rules in force that were given to the session.
@@ -90,7 +71,7 @@ impl Shared {
         let rules = state.rules();
         if rules != state.told_rules {
             state.told_rules.clone_from(&rules);
-            state.say(ToServer::Rules { rules });
+            state.say(SessionMessage::Rules { rules });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Questions: what waits, how it is answered, and what was decided.
 
-use amplifier_core::RuleScope;
+use amplifier_core::{ApprovalAnswer, ApprovalDecision};
+use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
 use axum::Json as Told;
 use axum::extract::{Path, State};
 use jiff::Timestamp;
@@ -15,9 +16,9 @@ use super::reading::Reading;
 use crate::App;
 use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
-use crate::hub::Answering;
+use crate::hub::SubmittedAnswer;
 use crate::masked;
-use crate::wire::{Approval, Busy, Decided, Failure};
+use crate::wire::{Busy, Failure};
 
 /// How many decisions are listed unless more are asked for, and how many of them or of open questions at most.
 const LISTED: (usize, usize) = (100, 1000);
@@ -42,7 +43,7 @@ struct Open {
 #[derive(Debug, Serialize, ToSchema)]
 struct Pending {
     /// The questions, the oldest first, and long ones without the lines of their actions.
-    approvals: Vec<Approval>,
+    approvals: Vec<OpenApproval>,
     /// How many there are, listed or not.
     pending: usize,
     /// Whether there are too many in a short time.
@@ -54,9 +55,9 @@ struct Pending {
 #[serde(untagged)]
 enum Question {
     /// It is open.
-    Open(Box<Approval>),
+    Open(Box<OpenApproval>),
     /// It is decided.
-    Decided(Box<Decided>),
+    Decided(Box<DecidedApproval>),
 }
 
 /// An answer.
@@ -69,27 +70,7 @@ struct Given {
     nonce: String,
     /// For what it holds.
     #[serde(default)]
-    scope: Holds,
-}
-
-/// For what an answer holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Holds {
-    /// This question, and what the option says.
-    #[default]
-    Once,
-    /// The same question in every session in the same folder, too.
-    Project,
-}
-
-impl From<Holds> for Option<RuleScope> {
-    fn from(holds: Holds) -> Self {
-        match holds {
-            Holds::Once => None,
-            Holds::Project => Some(RuleScope::Project),
-        }
-    }
+    scope: AnswerScope,
 }
 
 /// What became of a question.
@@ -111,8 +92,8 @@ async fn pending(
 ) -> Told<Pending> {
     let mut open = app.hub.pending_shared();
     let pending = open.len();
-    open.retain(|approval| after.is_none_or(|after| approval.asked_at > after));
-    lists::cut(&mut open, limit.unwrap_or(LISTED.1).min(LISTED.1), |approval| approval.asked_at);
+    open.retain(|approval| after.is_none_or(|after| approval.created_at > after));
+    lists::cut(&mut open, limit.unwrap_or(LISTED.1).min(LISTED.1), |approval| approval.created_at);
     let approvals = open.iter().map(|approval| app.hub.shown(approval, who.role).brief()).collect();
     Told(Pending { approvals, pending, busy: masked::busy(app.hub.busy(), who.role) })
 }
@@ -135,7 +116,7 @@ struct Past {
 #[derive(Debug, Serialize, ToSchema)]
 struct Decisions {
     /// They, the newest first.
-    decisions: Vec<Decided>,
+    decisions: Vec<DecidedApproval>,
 }
 
 /// Lists what was decided, the newest first.
@@ -163,11 +144,12 @@ async fn one(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Told<Question>, Refusal> {
-    if let Some(open) = app.hub.approval(&id) {
-        let shown = Approval::clone(&app.hub.shown(&open, who.role));
+    let known = id.parse::<ApprovalId>().ok();
+    if let Some(open) = known.as_ref().and_then(|id| app.hub.approval(id)) {
+        let shown = OpenApproval::clone(&app.hub.shown(&open, who.role));
         return Ok(Told(Question::Open(Box::new(shown))));
     }
-    let decided = match app.hub.decided(&id) {
+    let decided = match known.as_ref().and_then(|id| app.hub.decided(id)) {
         Some(decided) => Some(decided),
         None => {
             let wanted = id.clone();
@@ -177,6 +159,11 @@ async fn one(
     decided
         .map(|decided| Told(Question::Decided(Box::new(masked::decided(decided, who.role)))))
         .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")).into())
+}
+
+/// Reads the id of a request that is to be answered.
+pub(super) fn parse_id(id: &str) -> Result<ApprovalId, ApiError> {
+    id.parse().map_err(|_| ApiError::not_found(format!("there is no question `{id}`")))
 }
 
 /// Answers a question.
@@ -191,9 +178,12 @@ async fn answer(
     Path(id): Path<String>,
     Json(Given { option, nonce, scope }): Json<Given>,
 ) -> Result<Told<Answered>, Refusal> {
-    let answering = Answering { option, nonce, by: identity.actor(), scope: scope.into() };
+    let id = parse_id(&id)?;
+    let answer = ApprovalAnswer { label: option, by: Some(identity.actor()) };
+    let submitted = SubmittedAnswer { answer, nonce, scope };
     // A client that goes away does not take its answer back half-way.
-    let answered = tokio::spawn(async move { app.answer(&id, answering).await }).await;
+    let answered = tokio::spawn(async move { app.answer(&id, submitted).await }).await;
     let decided = answered.map_err(ApiError::internal)?.map_err(ApiError::from)?;
-    Ok(Told(Answered { granted: decided.granted, reason: decided.reason }))
+    let ApprovalDecision { granted, reason, .. } = decided.decision;
+    Ok(Told(Answered { granted, reason }))
 }

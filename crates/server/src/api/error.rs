@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 
-use crate::hub::Refused;
+use crate::hub::{HubError, HubErrorCode};
 use crate::wire::{Explained, Failure};
 
 /// A request that failed.
@@ -38,6 +38,14 @@ impl ApiError {
     /// A body that says something that cannot be.
     pub fn unusable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "body", message)
+    }
+
+    /// A request that the machine refuses has this code; others have their own.
+    pub fn refused_by_machine(code: &'static str) -> impl FnOnce(HubError) -> Self {
+        move |error| match error.code {
+            HubErrorCode::Refused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, error.message),
+            _ => error.into(),
+        }
     }
 
     /// Something that does not fit the state of things.
@@ -83,23 +91,25 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        let (status, code) = match refused.code {
-            "unknown" => (StatusCode::NOT_FOUND, "not_found"),
-            "nonce" => (StatusCode::FORBIDDEN, "nonce"),
-            "answered" => (StatusCode::CONFLICT, "answered"),
-            "late" => (StatusCode::CONFLICT, "late"),
-            "closed" => (StatusCode::CONFLICT, "closed"),
-            "not_offered" => (StatusCode::UNPROCESSABLE_ENTITY, "not_offered"),
-            "busy" => (StatusCode::CONFLICT, "busy"),
-            "too_many" => (StatusCode::TOO_MANY_REQUESTS, "too_many"),
-            "unreachable" => (StatusCode::GATEWAY_TIMEOUT, "unreachable"),
-            "silent" => (StatusCode::GATEWAY_TIMEOUT, "silent"),
-            "failed" => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
-            _ => (StatusCode::CONFLICT, "refused"),
+impl From<HubError> for ApiError {
+    fn from(HubError { code, message, by, .. }: HubError) -> Self {
+        let (status, code) = match code {
+            HubErrorCode::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            HubErrorCode::Nonce => (StatusCode::FORBIDDEN, "nonce"),
+            HubErrorCode::Answered => (StatusCode::CONFLICT, "answered"),
+            HubErrorCode::Late => (StatusCode::CONFLICT, "late"),
+            HubErrorCode::Closed => (StatusCode::CONFLICT, "closed"),
+            HubErrorCode::InvalidOption => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_option"),
+            HubErrorCode::InvalidRule => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_rule"),
+            HubErrorCode::NoPrompts => (StatusCode::UNPROCESSABLE_ENTITY, "no_prompts"),
+            HubErrorCode::Busy => (StatusCode::CONFLICT, "busy"),
+            HubErrorCode::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many"),
+            HubErrorCode::Offline => (StatusCode::GATEWAY_TIMEOUT, "session_offline"),
+            HubErrorCode::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "session_timeout"),
+            HubErrorCode::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
+            HubErrorCode::Failed => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
         };
-        Self { status, code, message: refused.message, by: refused.by }
+        Self { status, code, message, by }
     }
 }
 

@@ -92,7 +92,7 @@ struct EventsQuery {
 /// Records of the audit log, in order.
 #[utoipa::path(
     get,
-    path = "/api/events",
+    path = "/api/audit/records",
     tag = "events",
     params(EventsQuery, Wanted),
     responses((status = 200, body = Page), (status = 422, body = Failure))
@@ -136,7 +136,7 @@ async fn events(
         }
         if batch.count > 0 || is_late {
             let body =
-                format!("{{\"events\":[{}],\"cursor\":{},\"first\":{}}}", batch.events, batch.cursor, batch.first);
+                format!("{{\"records\":[{}],\"cursor\":{},\"first\":{}}}", batch.events, batch.cursor, batch.first);
             return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response());
         }
         let is_behind = batch.cursor > after && batch.cursor < feed.cursor();

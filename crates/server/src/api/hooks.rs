@@ -1,5 +1,6 @@
 //! Hooks: what they have done, and how they are read again, tested and tried out.
 
+use amplifier_link::{DryRun, ReloadResult};
 use axum::Json as Told;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,8 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json, Query};
 use crate::App;
 use crate::access::{Admin, Viewer};
-use crate::trial::{Trial, Tried};
-use crate::wire::{Failure, HookStats, Reloaded};
+use crate::trial::Tried;
+use crate::wire::{Failure, HookStats};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(hooks)).routes(routes!(reload)).routes(routes!(test)).routes(routes!(try_out))
@@ -58,7 +59,7 @@ struct SessionReloaded {
     /// Which.
     session: String,
     #[serde(flatten)]
-    reloaded: Reloaded,
+    reload: ReloadResult,
 }
 
 /// Has all sessions that are connected look at their bundles at once, and says what came of it in each. It takes up to five seconds:
@@ -72,7 +73,7 @@ struct SessionReloaded {
 )]
 async fn reload(_: Admin, State(App { hub, .. }): State<App>, _: Json<ReloadBody>) -> Told<AllReloaded> {
     let results = hub.reload().await.into_iter();
-    let results: Vec<_> = results.map(|(session, reloaded)| SessionReloaded { session, reloaded }).collect();
+    let results: Vec<_> = results.map(|(session, reload)| SessionReloaded { session, reload }).collect();
     Told(AllReloaded { sessions: results.len() as u64, results })
 }
 
@@ -95,10 +96,10 @@ struct TestBody {
 )]
 async fn test(
     _: Admin,
-    State(App { host, .. }): State<App>,
+    State(App { hub, .. }): State<App>,
     Json(body): Json<TestBody>,
 ) -> Result<Told<Value>, ApiError> {
-    host.test_bundle(body.bundle).await.map(Told).map_err(ApiError::unusable)
+    hub.test_bundle(body.bundle).await.map(Told).map_err(ApiError::refused_by_machine("body"))
 }
 
 /// Says what would come of an event, hook by hook, with times: what `amplifier hooks try --json` prints. The hooks run, and the programs that
@@ -107,13 +108,13 @@ async fn test(
     post,
     path = "/api/hooks/try",
     tag = "hooks",
-    request_body = Trial,
+    request_body = DryRun,
     responses((status = 200, body = Tried), (status = 422, body = Failure))
 )]
 async fn try_out(
     _: Admin,
-    State(App { host, .. }): State<App>,
-    Json(trial): Json<Trial>,
-) -> Result<Told<Tried>, ApiError> {
-    host.try_event(trial).await.map(Told).map_err(ApiError::unusable)
+    State(App { hub, .. }): State<App>,
+    Json(dry_run): Json<DryRun>,
+) -> Result<Told<Value>, ApiError> {
+    hub.dry_run(dry_run).await.map(Told).map_err(ApiError::refused_by_machine("body"))
 }

@@ -40,7 +40,7 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
     ("post", "/api/sessions/{id}/prompt", Some(Role::Admin)),
     ("post", "/api/sessions/{id}/interrupt", Some(Role::Approver)),
     ("post", "/api/sessions/{id}/end", Some(Role::Admin)),
-    ("get", "/api/events", Some(Role::Viewer)),
+    ("get", "/api/audit/records", Some(Role::Viewer)),
     ("get", "/api/stream", Some(Role::Viewer)),
     ("get", "/api/approvals", Some(Role::Viewer)),
     ("get", "/api/approvals/{id}", Some(Role::Viewer)),
@@ -84,11 +84,11 @@ pub(super) fn completed(described: &Description) -> Value {
         messages.push(json!({
             "type": "object",
             "description": "New records of the audit log.",
-            "required": ["events", "cursor", "type"],
+            "required": ["records", "cursor", "type"],
             "properties": {
                 "cursor": { "type": "integer", "format": "int64", "description": "The number of the next record.", "minimum": 0 },
-                "events": { "type": "array", "items": { "$ref": "#/components/schemas/Record" }, "description": "The records, the oldest first." },
-                "type": { "type": "string", "enum": ["events"] },
+                "records": { "type": "array", "items": { "$ref": "#/components/schemas/Record" }, "description": "The records, the oldest first." },
+                "type": { "type": "string", "enum": ["records"] },
             },
         }));
     }

@@ -44,13 +44,9 @@ struct Wanted {
 #[utoipa::path(get, path = "/api/rules", tag = "rules",
     responses((status = 200, body = Rules), (status = 401, body = Failure), (status = 500, body = Failure)))]
 async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Told<Rules>, ApiError> {
-    // They are read from files.
-    let read = move || {
-        let mut rules = app.hub.rules();
-        rules.rules = rules.rules.into_iter().map(|rule| masked::rule(rule, who.role)).collect();
-        rules
-    };
-    Ok(Told(tokio::task::spawn_blocking(read).await.map_err(ApiError::internal)?))
+    let mut rules = app.hub.rules().await?;
+    rules.rules = rules.rules.into_iter().map(|rule| masked::rule(rule, who.role)).collect();
+    Ok(Told(rules))
 }
 
 /// Adds a standing answer.

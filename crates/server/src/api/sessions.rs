@@ -117,7 +117,7 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
         session(None, Some(about), is_idle, pending, Contact::Here, now)
     });
     sessions.extend(new);
-    sessions.sort_by(|one, other| (other.last_at, &other.id).cmp(&(one.last_at, &one.id)));
+    sessions.sort_by(|one, other| (other.updated_at, &other.id).cmp(&(one.updated_at, &one.id)));
     sessions
 }
 
@@ -169,7 +169,7 @@ impl Contact {
         }
         let open = presence.open();
         // One that another server saw comes back when this one is there. One that goes on without coming has no way here.
-        let is_expected = facts.is_served && facts.last_at < open + ABSENCE;
+        let is_expected = facts.is_served && facts.updated_at < open + ABSENCE;
         missed.or(is_expected.then_some(open)).map_or(Self::Unknown, Self::Missed)
     }
 
@@ -177,8 +177,8 @@ impl Contact {
     fn gone_at(self, facts: &SessionFacts) -> Option<Timestamp> {
         match self {
             Self::Here => None,
-            Self::Missed(since) => Some(since.max(facts.last_at) + ABSENCE),
-            Self::Unknown => Some(facts.last_at + SILENCE),
+            Self::Missed(since) => Some(since.max(facts.updated_at) + ABSENCE),
+            Self::Unknown => Some(facts.updated_at + SILENCE),
         }
     }
 }
@@ -191,9 +191,10 @@ fn session(
     contact: Contact,
     now: Timestamp,
 ) -> Session {
-    let begun = facts.as_ref().map(|facts| facts.begun_at).or_else(|| about.as_ref().map(|about| about.begun_at));
+    let begun = facts.as_ref().map(|facts| facts.started_at).or_else(|| about.as_ref().map(|about| about.started_at));
     let begun = begun.unwrap_or(now);
-    let facts = facts.unwrap_or_else(|| SessionFacts { begun_at: begun, last_at: begun, ..SessionFacts::default() });
+    let facts =
+        facts.unwrap_or_else(|| SessionFacts { started_at: begun, updated_at: begun, ..SessionFacts::default() });
     let is_gone = contact.gone_at(&facts).is_some_and(|at| at <= now);
     let state = match &about {
         // Connected again after its end: it goes on.
@@ -213,10 +214,10 @@ fn session(
         state,
         connected: about.is_some(),
         takes_prompts: about.as_ref().is_some_and(|about| about.takes_prompts),
-        place: about.as_ref().map(|about| about.place),
+        runs_in: about.as_ref().map(|about| about.place),
         pid: about.as_ref().map(|about| about.pid),
-        begun_at: facts.begun_at,
-        last_at: facts.last_at,
+        started_at: facts.started_at,
+        updated_at: facts.updated_at,
         turns: facts.turns,
         tool_calls: facts.tool_calls,
         denials: facts.denials,
@@ -240,9 +241,9 @@ async fn list(
     let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
     let mut sessions = joined(&app);
     sessions.retain(|session| {
-        state.is_none_or(|state| session.state == state) && before.is_none_or(|before| session.last_at < before)
+        state.is_none_or(|state| session.state == state) && before.is_none_or(|before| session.updated_at < before)
     });
-    lists::cut(&mut sessions, limit, |session| session.last_at);
+    lists::cut(&mut sessions, limit, |session| session.updated_at);
     Told(Sessions { sessions })
 }
 
@@ -259,13 +260,13 @@ async fn start(
         check_prompt(prompt)?;
     }
     let changes = app.hub.subscribe();
-    let started = app.host.start_session(app.hub.clone(), workspace, prompt).await;
-    let id = started.map_err(|problem| ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "not_started", problem))?;
+    let started = app.hub.start_session(workspace, prompt).await;
+    let id = started.map_err(ApiError::refused_by_machine("not_started"))?;
     // So that whoever asked can go on with it at once. One that does not come is shown as it is.
     let _ = tokio::time::timeout(CONNECTING, connected(&app, &id, changes)).await;
     let session = joined_one(&app, &id).unwrap_or_else(|| {
         let now = Timestamp::now();
-        let facts = SessionFacts { id, begun_at: now, last_at: now, ..SessionFacts::default() };
+        let facts = SessionFacts { id, started_at: now, updated_at: now, ..SessionFacts::default() };
         self::session(Some(facts), None, None, 0, Contact::Unknown, now)
     });
     Ok((StatusCode::CREATED, Told(session)))
@@ -383,7 +384,7 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
         let facts = |minutes: i64, is_running, ended: Option<&str>| SessionFacts {
             id: "s".to_owned(),
-            last_at: now - SignedDuration::from_mins(minutes),
+            updated_at: now - SignedDuration::from_mins(minutes),
             is_running,
             ended: ended.map(str::to_owned),
             ..SessionFacts::default()
@@ -395,7 +396,7 @@ mod tests {
             workspace: "/".to_owned(),
             place: Place::Process,
             takes_prompts,
-            begun_at: now,
+            started_at: now,
             pending,
         };
         let check = |facts, about: Option<Connected>, is_idle, expected| {

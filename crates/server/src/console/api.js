@@ -249,7 +249,7 @@ export async function* backwards(filter, before, limit) {
   /** @type {import('./types.js').LogRecord[]} */
   const records = [];
   for (let next = before; ;) {
-    const page = await get('/api/events', { ...filter, before: next, limit: limit - records.length });
+    const page = await get('/api/audit/records', { ...filter, before: next, limit: limit - records.length });
     records.push(...page.events.reverse());
     const isEnd = page.cursor <= page.first || page.cursor >= next;
     next = page.cursor;

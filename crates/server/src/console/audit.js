@@ -216,7 +216,7 @@ export function recordView(seq) {
   let isClosed = false;
   const read = async () => {
     try {
-      const page = await get('/api/events', { after: Math.max(0, seq - 1) || undefined, limit: 3 });
+      const page = await get('/api/audit/records', { after: Math.max(0, seq - 1) || undefined, limit: 3 });
       if (isClosed) return;
       /** @type {LogRecord | undefined} */
       const record = page.events.find((/** @type {LogRecord} */ one) => one.seq === seq);

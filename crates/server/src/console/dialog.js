@@ -16,8 +16,6 @@ import { plain, shown } from './text.js';
 const SETTLING_MS = 600;
 /** A session that has lost the server is back within two seconds. */
 const GRACE_MS = 5_000;
-/** What became of the question is not known. */
-const GONE = 'gone';
 /** What the server says when it has lost the session: nothing is decided by that. */
 const DISCONNECTED = 'disconnected';
 const AUTO = 'amplifier.open-questions';
@@ -91,7 +89,7 @@ export function startDialog() {
 
 function changed() {
   if (reader !== whose()) otherReader();
-  const back = outcome?.basis === GONE && current ? store.approvals.get(current.id) : undefined;
+  const back = outcome?.basis === DISCONNECTED && current ? store.approvals.get(current.id) : undefined;
   // A session that was slow to come back has its question with it.
   if (back) show(back);
   if (current && !outcome) {
@@ -329,7 +327,7 @@ function foot() {
   options = null;
   if (outcome) {
     fill(foot,
-      outcome.basis === GONE ? el('div', { class: 'notice plain', role: 'status' }, icon('question'), 'This question is no longer open, and its session has not said how it ended.') : el('div', { class: `outcome ${outcome.granted ? 'good' : 'bad'}`, role: 'status' }, decisionBadge(outcome.granted), el('span', null, outcome.by ? el('span', null, 'Answered by ', person(outcome.by)) : whoDecided(outcome), '.')),
+      outcome.basis === DISCONNECTED ? el('div', { class: 'notice plain', role: 'status' }, icon('question'), 'This question is no longer open, and its session has not said how it ended.') : el('div', { class: `outcome ${outcome.granted ? 'good' : 'bad'}`, role: 'status' }, decisionBadge(outcome.granted), el('span', null, outcome.by ? el('span', null, 'Answered by ', person(outcome.by)) : whoDecided(outcome), '.')),
       problem ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))) : null,
       el('div', { class: 'row end', id: 'question-onward' }));
     onward();
@@ -454,9 +452,9 @@ function closed(id, decided) {
   }
   if (id === mine && decided) early = { id, decided };
   if (id === mine || current?.id !== id || outcome) return;
-  outcome = decided ?? { session: current.session, hook: current.hook, event: current.event, prompt: current.prompt, granted: false, basis: GONE, reason: '', decided_at: new Date().toISOString(), seq: 0 };
+  outcome = decided ?? { session: current.session, hook: current.hook, event: current.event, prompt: current.prompt, granted: false, basis: DISCONNECTED, reason: '', decided_at: new Date().toISOString(), seq: 0 };
   isSending = false;
-  announce(outcome.basis === GONE ? 'This question is no longer open.' : outcome.by ? `Answered by ${plain(outcome.by.name, 60)}: ${outcome.granted ? 'allowed' : 'denied'}.` : `The question is closed: ${outcome.granted ? 'allowed' : 'denied'}.`, 'assertive');
+  announce(outcome.basis === DISCONNECTED ? 'This question is no longer open.' : outcome.by ? `Answered by ${plain(outcome.by.name, 60)}: ${outcome.granted ? 'allowed' : 'denied'}.` : `The question is closed: ${outcome.granted ? 'allowed' : 'denied'}.`, 'assertive');
   draw();
   // The button that had the focus is gone.
   if (!dialog.contains(document.activeElement) || document.activeElement === document.body) byId('question-title').focus();

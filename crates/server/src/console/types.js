@@ -31,26 +31,34 @@
  * @property {string} reason Why.
  */
 /**
- * A question that waits for an answer.
- * @typedef {object} Approval
- * @property {ActionPreview} action What will run.
- * @property {string} asked_at When it was asked.
- * @property {boolean} [cut] Whether the lines of the action are left out here, because there are many: `GET /api/approvals/{id}` has them.
- * @property {string} deadline When the kernel stops waiting.
- * @property {string} default What counts when nobody answers: `allow` or `deny`.
- * @property {string} digest The digest of what will run.
+ * The decision on an approval request.
+ * @typedef {object} ApprovalDecision
+ * @property {DecisionBasis} basis The basis of the decision.
+ * @property {Actor | null} [by] The approver, where known.
+ * @property {boolean} granted `true` if the operation may run.
+ * @property {string} reason The reason, in words.
+ */
+/**
+ * An answer that is offered, and what it does.
+ * @typedef {object} ApprovalOption
+ * @property {Effect} effect What it does. The kernel decides by this, never by the label.
+ * @property {string} label What the person reads and answers.
+ */
+/**
+ * A hook's request to a user to allow an operation.
+ * @typedef {object} ApprovalRequest
+ * @property {string} created_at The time of the request.
+ * @property {DefaultDecision} default The decision when the time is up.
+ * @property {string} digest The digest of the data that will run.
  * @property {string} event The event at which it asks.
  * @property {string} hook The hook that asks.
- * @property {string} id The session, its run, and the number of the question in it: `SESSION.RUN.N`. It never comes again.
- * @property {string} [nonce] To be given back with the answer, so that nobody answers what was not shown. Left out for those who cannot answer, and on the link: the server makes it.
- * @property {Choice[]} options What can be answered.
- * @property {string} prompt The question.
+ * @property {number} number The number of the request in its session. Sub-agents count with the session that they work for.
+ * @property {ApprovalOption[]} options The possible answers.
+ * @property {ActionPreview} preview The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then.
+ * @property {string} prompt The text of the request.
  * @property {string | null} [reason] The reason that the hook gives.
- * @property {string} session The session that asks.
- * @property {string | null} [session_name] The name of the session that asks.
- * @property {number} timeout_s How long the kernel waits in all, in seconds.
- * @property {string | null} [within] If that is a sub-agent: the session that it works for, which is the one that is connected.
- * @property {string} workspace The folder that it works in.
+ * @property {number} timeout_s The time that the kernel waits for an answer, in seconds.
+ * @property {string | null} [warning] The kernel's own warning to the approver.
  */
 /**
  * An answer given in advance: for a session, a project or a user.
@@ -107,37 +115,39 @@
  * @property {number} size How many records it covers.
  */
 /**
- * One possible answer.
- * @typedef {object} Choice
- * @property {string} effect What it does: `allow_once`, `allow_always`, `deny`, `deny_always`.
- * @property {string} label Its label, which is what is answered.
- */
-/**
  * The file that a preview was compared with.
  * @typedef {object} ComparedWith
  * @property {string} path The path, with links followed.
  * @property {string} version The version of its content: `sha256:` and the digest, `missing`, `unreadable`, or `outside` of the workspace.
  */
 /**
- * A question that was decided.
- * @typedef {object} Decided
- * @property {string | null} [asked_at] When it was asked.
- * @property {DecisionBasis} basis What that rests on: `answer`, `rule`, `remembered`, `timeout`, `cancelled`, …
- * @property {Actor | null} [by] Who answered, where somebody did and that is known.
- * @property {string} decided_at When it was decided.
+ * An approval request that was decided.
+ * @typedef {object} DecidedApproval
+ * @property {DecisionBasis} basis The basis of the decision.
+ * @property {Actor | null} [by] The approver, where known.
+ * @property {string | null} [created_at] The time of the request.
+ * @property {string} decided_at The time of the decision.
  * @property {string} event The event at which it asked.
- * @property {boolean} granted Whether the operation may run.
+ * @property {boolean} granted `true` if the operation may run.
  * @property {string} hook The hook that asked.
- * @property {string | null} [id] `SESSION.RUN.N`; none if nobody had to be asked.
- * @property {string} prompt The question.
- * @property {string} reason The same in words.
- * @property {number} [seq] The number of the record that says so; 0 if that is not read yet.
+ * @property {string | null} [id] `SESSION.RUN.NUMBER`; missing if no approver had to be asked.
+ * @property {string} prompt The text of the request.
+ * @property {string} reason The reason, in words.
+ * @property {number} [seq] The number of the record of the decision; 0 if it is not read yet.
  * @property {string} session The session.
  */
 /**
  * Decisions.
  * @typedef {object} Decisions
- * @property {Decided[]} decisions They, the newest first.
+ * @property {DecidedApproval[]} decisions They, the newest first.
+ */
+/**
+ * An event whose outcome is to be tried. Approvals are not requested, and nothing runs but the hooks.
+ * @typedef {object} DryRun
+ * @property {string | null} [bundle] A bundle as text, whose hooks alone are tried.
+ * @property {{ [key: string]: any }} [data] Its data.
+ * @property {string} event The event.
+ * @property {string | null} [workspace] The folder whose hooks are tried, as a session there would have them; the server's own if missing.
  */
 /**
  * How an operation ended.
@@ -162,7 +172,7 @@
  * @typedef {object} Given
  * @property {string} nonce The nonce of the question.
  * @property {string} option The label of an option.
- * @property {Holds} [scope] For what it holds.
+ * @property {AnswerScope} [scope] For what it holds.
  */
 /**
  * That the server works.
@@ -254,9 +264,33 @@
  * @property {string | null} [workspace] The folder that it works in; that of the server unless given.
  */
 /**
+ * An approval request that waits for an answer, and the session that made it.
+ * @typedef {object} OpenApproval
+ * @property {string} created_at The time of the request.
+ * @property {string} deadline The time at which the kernel stops waiting.
+ * @property {DefaultDecision} default The decision when the time is up.
+ * @property {string} digest The digest of the data that will run.
+ * @property {string} event The event at which it asks.
+ * @property {string} hook The hook that asks.
+ * @property {string} id `SESSION.RUN.NUMBER`.
+ * @property {string} [nonce] Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server makes it.
+ * @property {number} number The number of the request in its session. Sub-agents count with the session that they work for.
+ * @property {ApprovalOption[]} options The possible answers.
+ * @property {string | null} [parent_session] If the session is a sub-agent: the connected session that it works for.
+ * @property {ActionPreview} preview The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then.
+ * @property {string} prompt The text of the request.
+ * @property {string | null} [reason] The reason that the hook gives.
+ * @property {string} session The session that asks.
+ * @property {string | null} [session_name] The name of the session.
+ * @property {number} timeout_s The time that the kernel waits for an answer, in seconds.
+ * @property {boolean} [truncated] `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them.
+ * @property {string | null} [warning] The kernel's own warning to the approver.
+ * @property {string} workspace The folder that the session works in.
+ */
+/**
  * A question that is not decided.
  * @typedef {object} OpenQuestion
- * @property {string | null} [asked_at] When it was asked.
+ * @property {string | null} [created_at] When it was asked.
  * @property {string} hook The hook that asks.
  * @property {string | null} [id] `SESSION.RUN.N`.
  * @property {string | null} [prompt] The question.
@@ -265,13 +299,13 @@
  * Some records, and where to go on.
  * @typedef {object} Page
  * @property {number} cursor What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for.
- * @property {LogRecord[]} events The records, the oldest first.
  * @property {number} first The number of the first record that is still there.
+ * @property {LogRecord[]} records The records, the oldest first.
  */
 /**
  * What waits for an answer.
  * @typedef {object} Pending
- * @property {Approval[]} approvals The questions, the oldest first, and long ones without the lines of their actions.
+ * @property {OpenApproval[]} approvals The questions, the oldest first, and long ones without the lines of their actions.
  * @property {Busy | null} [busy] Whether there are too many in a short time.
  * @property {number} pending How many there are, listed or not.
  */
@@ -306,10 +340,10 @@
  * @property {string} proof It.
  */
 /**
- * What came of a look at the bundles of a session.
- * @typedef {object} Reloaded
- * @property {string | null} [message] What is wrong, or what to do.
- * @property {Reload} result In a word.
+ * The result of a reload of the bundles of a session.
+ * @typedef {object} ReloadResult
+ * @property {string | null} [message] The problem, or what to do about it.
+ * @property {ReloadStatus} result The outcome.
  */
 /**
  * An approval rule as the API lists it.
@@ -330,36 +364,36 @@
  * Standing answers.
  * @typedef {object} Rules
  * @property {Rule[]} rules They.
- * @property {Unreadable[]} unreadable The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
+ * @property {UnreadableFile[]} unreadable The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
  */
 /**
  * A session, as far as it is known.
  * @typedef {object} Session
- * @property {string} begun_at When it was first heard of.
  * @property {boolean} connected Whether it is connected, so that it can be answered, stopped and prompted from here.
  * @property {number} denials How many operations were denied.
  * @property {string | null} [ended] Why it ended, if it has.
  * @property {number} errors How many hooks failed.
  * @property {string} id Its id.
- * @property {string} last_at When it was last heard of.
  * @property {string | null} [name] The name that a hook or a person gave it.
  * @property {string | null} [parent] The session that delegated to it.
  * @property {number} pending How many questions are open.
  * @property {number | null} [pid] The process that it runs in, if it is connected.
- * @property {Place | null} [place] Where it runs, if it is connected.
  * @property {string | null} [prompt] The last prompt, or its beginning.
+ * @property {Place | null} [runs_in] Where it runs, if it is connected.
+ * @property {string} started_at When it was first heard of.
  * @property {State} state What it does at the moment.
  * @property {boolean} takes_prompts Whether it takes prompts from here.
  * @property {number} tokens How many tokens were used.
  * @property {number} tool_calls How many tools were called.
  * @property {number} turns How many turns it has had.
+ * @property {string} updated_at When it was last heard of.
  * @property {string | null} [workspace] The folder that it works in.
  */
 /**
  * What came of it in one session.
  * @typedef {object} SessionReloaded
- * @property {string | null} [message] What is wrong, or what to do.
- * @property {Reload} result In a word.
+ * @property {string | null} [message] The problem, or what to do about it.
+ * @property {ReloadStatus} result The outcome.
  * @property {string} session Which.
  */
 /**
@@ -381,7 +415,7 @@
 /**
  * One event of a session, with all that the hooks made of it; or a record that belongs to none.
  * @typedef {object} TimelineItem
- * @property {Decided[]} approvals What was asked and decided.
+ * @property {DecidedApproval[]} approvals What was asked and decided.
  * @property {string} at When.
  * @property {boolean} [cut] Whether something in it was cut.
  * @property {any} [data] The data as the hooks left it; for other kinds, what the record says.
@@ -406,14 +440,6 @@
  * @property {string} level How urgent it is.
  * @property {string} source Who said it.
  * @property {string} text What it says.
- */
-/**
- * An event to try out.
- * @typedef {object} Trial
- * @property {string | null} [bundle] A bundle as text: its hooks alone are tried then.
- * @property {{ [key: string]: any }} [data] Its data.
- * @property {string} event The event.
- * @property {string | null} [workspace] The folder whose hooks are tried, as a session there would have them; the server's own if none is given.
  */
 /**
  * What would come of it. Nobody is asked, and nothing runs but the hooks.
@@ -467,10 +493,10 @@
  * @property {string} text What it prints.
  */
 /**
- * A file with standing answers that cannot be read.
- * @typedef {object} Unreadable
+ * A file of approval rules that cannot be read.
+ * @typedef {object} UnreadableFile
  * @property {string} file The file, or the folder that it should be in.
- * @property {string} why Why.
+ * @property {string} reason The reason.
  */
 /**
  * A standing answer that is to be.
@@ -482,19 +508,20 @@
  * @property {RuleScope} scope For what it holds.
  * @property {string | null} [session] The session, if it holds for one.
  */
+/** @typedef {'once' | 'project'} AnswerScope The requests that an answer is for. */
 /** @typedef {'answer' | 'rule' | 'remembered' | 'timeout' | 'not_offered' | 'no_system' | 'failed' | 'cancelled' | 'disconnected'} DecisionBasis The basis of a decision. */
 /** @typedef {'allow' | 'deny'} DefaultDecision An answer that counts without an approver: after the time limit, or by a rule. */
-/** @typedef {'once' | 'project'} Holds For what an answer holds. */
+/** @typedef {'allow_once' | 'allow_always' | 'deny' | 'deny_always'} Effect The effect of an option. */
 /** @typedef {{ [key: string]: any }} Nothing Nothing. */
 /** @typedef {'server' | 'process'} Place Where a session runs. */
 /** @typedef {'plain' | 'context' | 'added' | 'removed' | 'gap' | 'note'} PreviewRowKind The kind of a line of a preview. */
-/** @typedef {Approval | Decided} Question A question: open, or decided. */
-/** @typedef {'unchanged' | 'changed' | 'refused' | 'not_trusted' | 'no_answer'} Reload The same in a word. */
+/** @typedef {OpenApproval | DecidedApproval} Question A question: open, or decided. */
 /** @typedef {{ [key: string]: any }} ReloadBody Nothing has to be said. */
+/** @typedef {'unchanged' | 'changed' | 'refused' | 'not_trusted' | 'no_answer'} ReloadStatus The outcome of a reload. */
 /** @typedef {'viewer' | 'approver' | 'admin'} Role What somebody may do. Each role may do what those before it may. */
 /** @typedef {'session' | 'project' | 'user'} RuleScope The sessions that a rule is for. */
 /** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'gone'} State What a session does. */
-/** @typedef {{ approvals: Approval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: 'hello' } | { session: Session; type: 'session' } | { approval: Approval; type: 'asked' } | { decided: Decided; id: string; type: 'closed' } | { busy?: Busy | null; type: 'busy' } | { type: 'rules' } | { audit: AuditStatus; type: 'audit' } | { error?: Explained | null; id: string; ok: boolean; type: 'answered' } | { cursor: number; events: LogRecord[]; type: 'events' }} StreamMessage What the server sends. */
+/** @typedef {{ approvals: OpenApproval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: 'hello' } | { session: Session; type: 'session' } | { approval: OpenApproval; type: 'approval_requested' } | { decided: DecidedApproval; id: string; type: 'approval_closed' } | { busy?: Busy | null; type: 'approval_flood' } | { type: 'rules' } | { audit: AuditStatus; type: 'audit' } | { error?: Explained | null; id: string; ok: boolean; type: 'answered' } | { cursor: number; records: LogRecord[]; type: 'records' }} StreamMessage What the server sends. */
 /** @typedef {{ [key: string]: any }} VerifyBody Nothing has to be said. */
 
 export {};

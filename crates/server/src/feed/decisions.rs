@@ -1,19 +1,19 @@
 //! What was asked and decided.
 
 use amplifier_audit::{Body, Kind, Record, RecordFilter, RecordSource};
-use amplifier_core::{ApprovalDecision, ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, EventName};
+use amplifier_core::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, EventName};
+use amplifier_link::{ApprovalId, DecidedApproval};
 use std::ops::ControlFlow;
 
 use super::index::{Block, Index, Position};
 use super::query::{Files, Ready};
 use super::{FeedError, Shared};
-use crate::wire::{Decided, question_id};
 
 /// A question that was decided, with what a record about it needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
     /// What became of it.
-    pub(crate) decided: Decided,
+    pub(crate) decided: DecidedApproval,
     /// Its number in the session.
     pub(crate) number: u64,
     pub(crate) event: EventName,
@@ -30,7 +30,7 @@ impl Shared {
         hook: Option<&str>,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<Vec<Decided>, FeedError> {
+    ) -> Result<Vec<DecidedApproval>, FeedError> {
         let positions: Vec<(Position, Option<Block>, Option<Block>)> = {
             let index = self.index();
             let (session, hook) = (session.map(|name| index.hash(name)), hook.map(|name| index.hash(name)));
@@ -146,22 +146,22 @@ fn block_of(index: &Index, seq: u64) -> Option<Block> {
     after.checked_sub(1).and_then(|at| index.blocks.get(at)).copied()
 }
 
-fn decision(record: &Record<'_>, asked: Option<(String, String)>, source: &dyn RecordSource) -> Option<Decided> {
+fn decision(
+    record: &Record<'_>,
+    asked: Option<(String, String)>,
+    source: &dyn RecordSource,
+) -> Option<DecidedApproval> {
     let ApprovalDecisionEntry { id, hook, decision } = decided(record, source)?;
-    let ApprovalDecision { granted, basis, reason, by, .. } = decision;
     let session = record.session.as_deref().unwrap_or_default().to_owned();
-    let (prompt, asked_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
-    Some(Decided {
-        id: id.map(|id| question_id(&session, &record.writer, id)),
+    let (prompt, created_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
+    Some(DecidedApproval {
+        id: id.map(|id| ApprovalId::new(session.as_str(), &*record.writer, id)),
         session,
         hook,
         event: record.event.as_deref().unwrap_or_default().to_owned(),
         prompt,
-        granted,
-        basis,
-        reason,
-        by,
-        asked_at,
+        decision,
+        created_at,
         decided_at: record.time.to_string(),
         seq: record.seq,
     })

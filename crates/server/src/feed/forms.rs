@@ -1,11 +1,12 @@
 //! The JSON forms of what is made of records.
 
+use amplifier_link::DecidedApproval;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::wire::{Decided, Record};
+use crate::wire::Record;
 
 /// What the audit log says about a session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,9 +20,9 @@ pub struct SessionFacts {
     /// The session that delegated to it, or that it branched off.
     pub parent: Option<String>,
     /// When its first record was made.
-    pub begun_at: Timestamp,
+    pub started_at: Timestamp,
     /// When its last one was.
-    pub last_at: Timestamp,
+    pub updated_at: Timestamp,
     /// How many turns it has had.
     pub turns: u64,
     /// How many tools were called.
@@ -50,7 +51,6 @@ pub struct SessionFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Page {
     /// The records, the oldest first.
-    #[serde(rename = "events")]
     pub records: Vec<Record>,
     /// What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are
     /// fewer here than were asked for.
@@ -107,7 +107,7 @@ pub struct TimelineItem {
     /// What the person was told.
     pub messages: Vec<Told>,
     /// What was asked and decided.
-    pub approvals: Vec<Decided>,
+    pub approvals: Vec<DecidedApproval>,
     /// What was asked and is not decided.
     pub open: Vec<OpenQuestion>,
     /// How the operation ended.
@@ -175,7 +175,7 @@ pub struct OpenQuestion {
     pub prompt: Option<String>,
     /// When it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_at: Option<String>,
+    pub created_at: Option<String>,
 }
 
 /// How an operation ended.

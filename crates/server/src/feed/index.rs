@@ -108,8 +108,8 @@ struct Facts {
     parent: Option<String>,
     /// The session that it is a sub-agent of.
     delegated_by: Option<String>,
-    begun_at: String,
-    last_at: String,
+    started_at: String,
+    updated_at: String,
     last_seq: u64,
     turns: u64,
     tool_calls: u64,
@@ -361,7 +361,7 @@ impl Index {
                     self.forget_sessions();
                 }
                 let id: Arc<str> = id.into();
-                let facts = Facts { begun_at: record.time.to_string(), ..Facts::default() };
+                let facts = Facts { started_at: record.time.to_string(), ..Facts::default() };
                 self.sessions.insert(id.clone(), Session { facts, hooks: Hooks::default() });
                 id
             }
@@ -373,8 +373,8 @@ impl Index {
                 Kind::LateAnswer => facts.is_reopened |= facts.is_sealed,
                 kind => {
                     (facts.is_sealed, facts.is_reopened) = (kind == Kind::Seal, false);
-                    facts.last_at.clear();
-                    facts.last_at.push_str(&record.time);
+                    facts.updated_at.clear();
+                    facts.updated_at.push_str(&record.time);
                 }
             }
             facts.turns = facts.turns.max(record.turn.unwrap_or(0));
@@ -526,8 +526,8 @@ impl Facts {
             name: self.name.clone(),
             workspace: self.workspace.clone(),
             parent: self.parent.clone(),
-            begun_at: time(&self.begun_at),
-            last_at: time(&self.last_at),
+            started_at: time(&self.started_at),
+            updated_at: time(&self.updated_at),
             turns: self.turns,
             tool_calls: self.tool_calls,
             denials: self.denials,

@@ -22,6 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLoc
 use std::time::Duration;
 
 use amplifier_audit::{AuditError, Folder, Proof, PublicKey, RecordFilter, RecordSource};
+use amplifier_link::DecidedApproval;
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub use self::forms::{Ended, HookSaid, Injected, OpenQuestion, Page, SessionFact
 use self::index::Index;
 use self::proven::{Known, Waiting};
 use crate::turns::Turns;
-use crate::wire::{AuditStatus, Decided, HookStats};
+use crate::wire::{AuditStatus, HookStats};
 
 /// The audit log, as it grows. A handle: clones share the same log.
 ///
@@ -257,7 +258,7 @@ impl Feed {
             None => return Ok(None),
         };
         let (count, cursor) = (lines.lines.len(), lines.cursor);
-        let text = format!("{{\"type\":\"events\",\"events\":[{}],\"cursor\":{cursor}}}", lines.lines.join(","));
+        let text = format!("{{\"type\":\"records\",\"records\":[{}],\"cursor\":{cursor}}}", lines.lines.join(","));
         let frame = Frame { text: text.into(), count, cursor };
         if count > 0 {
             let mut frames = frames();
@@ -314,7 +315,7 @@ impl Feed {
         hook: Option<&str>,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<Vec<Decided>, FeedError> {
+    ) -> Result<Vec<DecidedApproval>, FeedError> {
         self.shared.decisions(session, hook, before, limit)
     }
 

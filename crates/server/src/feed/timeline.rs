@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use amplifier_audit::{Emissions, Kind, Record, RecordFilter, RecordedApproval, RecordedEmission, StrayRecord, Traced};
-use amplifier_core::DecisionBasis;
 use amplifier_core::text::truncate_bytes;
+use amplifier_core::{ApprovalDecision, DecisionBasis};
+use amplifier_link::{ApprovalId, DecidedApproval};
 use serde_json::Value;
 
 use super::forms::{Ended, HookSaid, Injected, OpenQuestion, Timeline, TimelineItem, Told};
 use super::query::Ready;
 use super::{FeedError, Shared};
-use crate::wire::{Decided, question_id};
 
 /// Longer texts are cut.
 const LONGEST: usize = 4 << 10;
@@ -150,10 +150,10 @@ fn event(emission: RecordedEmission, runs: &Runs) -> TimelineItem {
         open: open
             .into_iter()
             .map(|asked| OpenQuestion {
-                id: asked.id.map(|id| question_id(&session, run, id)),
+                id: asked.id.map(|id| ApprovalId::new(session.as_str(), run, id).to_string()),
                 hook: asked.hook,
                 prompt: asked.prompt.map(|prompt| text(prompt, &mut cut)),
-                asked_at: asked.asked,
+                created_at: asked.asked,
             })
             .collect(),
         approvals: decided
@@ -167,18 +167,29 @@ fn event(emission: RecordedEmission, runs: &Runs) -> TimelineItem {
     }
 }
 
-fn decision(approval: RecordedApproval, session: &str, run: &str, event: &str, time: &str, cut: &mut bool) -> Decided {
-    Decided {
-        id: approval.id.map(|id| question_id(session, run, id)),
+fn decision(
+    approval: RecordedApproval,
+    session: &str,
+    run: &str,
+    event: &str,
+    time: &str,
+    cut: &mut bool,
+) -> DecidedApproval {
+    DecidedApproval {
+        id: approval.id.map(|id| ApprovalId::new(session, run, id)),
         session: session.to_owned(),
         hook: approval.hook,
         event: event.to_owned(),
         prompt: approval.prompt.map(|prompt| text(prompt, cut)).unwrap_or_default(),
-        granted: approval.granted.unwrap_or(false),
-        basis: approval.basis.unwrap_or(DecisionBasis::Error),
-        reason: approval.reason.map(|reason| text(reason, cut)).unwrap_or_default(),
-        by: approval.by,
-        asked_at: approval.asked,
+        decision: ApprovalDecision {
+            by: approval.by,
+            ..ApprovalDecision::new(
+                approval.granted.unwrap_or(false),
+                approval.basis.unwrap_or(DecisionBasis::Error),
+                approval.reason.map(|reason| text(reason, cut)).unwrap_or_default(),
+            )
+        },
+        created_at: approval.asked,
         decided_at: approval.decided_at.unwrap_or_else(|| time.to_owned()),
         seq: approval.decided_seq.unwrap_or(0),
     }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::wire::{Approval, Busy};
+use amplifier_link::{ApprovalId, OpenApproval};
+
+use crate::wire::Busy;
 
 /// How long a question counts.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
@@ -24,12 +26,12 @@ const SPECIFIC: usize = 4;
 pub(super) struct Flood {
     hooks: HashMap<String, VecDeque<Asked>>,
     /// The ids of all of them.
-    ids: HashSet<String>,
+    ids: HashSet<ApprovalId>,
 }
 
 #[derive(Debug)]
 struct Asked {
-    id: String,
+    id: ApprovalId,
     at: Timestamp,
     /// The question, if it can be answered for longer than once: one that shows a part of what it is about cannot.
     prompt: Option<String>,
@@ -37,9 +39,9 @@ struct Asked {
 
 impl Flood {
     /// Counts a question. One that is announced again counts once.
-    pub(super) fn count(&mut self, approval: &Approval, now: Timestamp) {
+    pub(super) fn count(&mut self, approval: &OpenApproval, now: Timestamp) {
         self.forget(now);
-        let at = approval.asked_at.min(now);
+        let at = approval.created_at.min(now);
         if now.duration_since(at) >= WINDOW {
             return;
         }
@@ -51,7 +53,8 @@ impl Flood {
             asked.pop_front().map(|oldest| self.ids.remove(&oldest.id));
         }
         let place = asked.partition_point(|known| known.at <= at);
-        let prompt = (approval.lasts(true) && approval.prompt.len() <= LONGEST).then(|| approval.prompt.clone());
+        let prompt =
+            (approval.offers_lasting(true) && approval.prompt.len() <= LONGEST).then(|| approval.prompt.clone());
         asked.insert(place, Asked { id: approval.id.clone(), at, prompt });
     }
 

@@ -4,8 +4,10 @@
 //! waits for sessions.
 
 mod busy;
+mod error;
+mod machine;
 mod presence;
-mod refused;
+mod queue;
 mod replies;
 mod rules;
 mod state;
@@ -13,12 +15,15 @@ mod state;
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use amplifier_core::{Actor, RuleScope};
-pub use amplifier_link::{Command, Kept, RuleBook};
-use amplifier_link::{Hello, ToServer, ToSession};
+use amplifier_core::ApprovalAnswer;
+pub use amplifier_link::Command;
+use amplifier_link::{
+    AnswerScope, ApprovalId, DecidedApproval, MachineReply, OpenApproval, ReloadResult, ReloadStatus, RuleList,
+    ServerMessage, SessionHello, SessionMessage,
+};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::join_all;
@@ -26,16 +31,18 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 
+pub use self::error::{HubError, HubErrorCode};
 use self::presence::Presence;
-pub use self::refused::Refused;
 use self::replies::{Replies, Silence};
-use self::state::{Delivery, Spoken, State};
+use self::state::{Delivery, State};
 use crate::access::Role;
 use crate::masked::Masks;
-use crate::wire::{Approval, Busy, Decided, Place, Reload, Reloaded};
+use crate::wire::{Busy, Place};
 
 /// How many changes wait for a listener that does not keep up. It is told that it missed some, and reads all again.
 const CHANGES: usize = 4096;
+/// The time that a session has to reply.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often is looked whether there are still too many questions.
 const CALM: Duration = Duration::from_secs(1);
 
@@ -47,16 +54,18 @@ pub struct Hub {
 
 struct Shared {
     // A std lock: nothing awaits while it is held.
-    state: Mutex<State<mpsc::Sender<ToSession>>>,
-    /// What sessions say became of answers, of changes of their rules, and of looks at their bundles.
-    answers: Replies<Result<Decided, Refused>>,
-    rulings: Replies<Result<(), Refused>>,
-    looks: Replies<Reloaded>,
+    state: Mutex<State<mpsc::Sender<ServerMessage>>>,
+    // A std lock: nothing awaits while it is held.
+    machine: Mutex<Option<machine::Peer>>,
+    /// The replies of sessions to answers, changes of rules and reloads, and of the machine.
+    answers: Replies<Result<DecidedApproval, HubError>>,
+    rulings: Replies<Result<(), HubError>>,
+    reloads: Replies<ReloadResult>,
+    replies: Replies<MachineReply>,
     watches_busy: AtomicBool,
     changes: broadcast::Sender<Change>,
-    book: OnceLock<Arc<dyn RuleBook>>,
-    /// What stood in the book when somebody looked last.
-    kept: Mutex<Option<Kept>>,
+    /// The approval rules in files, as the machine sent them last.
+    rules: Mutex<Option<RuleList>>,
     masks: Masks,
     presence: Presence,
 }
@@ -77,22 +86,20 @@ pub struct Connected {
     /// Whether it takes prompts.
     pub takes_prompts: bool,
     /// When it began.
-    pub begun_at: Timestamp,
+    pub started_at: Timestamp,
     /// How many questions are open, with those of its sub-agents.
     pub pending: u64,
 }
 
-/// An answer to a question.
+/// An answer as an approver submits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answering {
-    /// The label of an option.
-    pub option: String,
-    /// The nonce of the question.
+pub struct SubmittedAnswer {
+    /// The answer.
+    pub answer: ApprovalAnswer,
+    /// The nonce of the request that was shown.
     pub nonce: String,
-    /// Who answers.
-    pub by: Actor,
-    /// For what the answer holds beside this question: nothing, or the project.
-    pub scope: Option<RuleScope>,
+    /// The requests that it is for.
+    pub scope: AnswerScope,
 }
 
 /// What has changed.
@@ -104,16 +111,16 @@ pub struct Answering {
 pub enum Change {
     /// Something about a session: whether it is connected, how many questions are open, whether it is idle.
     Session(String),
-    /// There is a question.
-    Asked(Arc<Approval>),
-    /// A question is no longer open.
+    /// An approval request is open.
+    Requested(Arc<OpenApproval>),
+    /// An approval request is closed.
     Closed {
         /// Its id.
-        id: String,
-        /// What became of it.
-        decided: Decided,
+        id: ApprovalId,
+        /// The decision.
+        decided: DecidedApproval,
         /// The session that the one that asked works for, if it is a sub-agent.
-        within: Option<String>,
+        parent_session: Option<String>,
     },
     /// There are too many questions, or no longer.
     Busy(Option<Busy>),
@@ -133,23 +140,18 @@ impl Hub {
         let (changes, _) = broadcast::channel(CHANGES);
         let shared = Shared {
             state: Mutex::default(),
+            machine: Mutex::default(),
             answers: Replies::default(),
             rulings: Replies::default(),
-            looks: Replies::default(),
+            reloads: Replies::default(),
+            replies: Replies::default(),
             watches_busy: AtomicBool::new(false),
             changes,
-            book: OnceLock::new(),
-            kept: Mutex::default(),
+            rules: Mutex::default(),
             masks: Masks::new(),
             presence: Presence::new(Timestamp::now()),
         };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Keeps standing answers in these files, and lists what is in them. Without, there are those of sessions alone. The first book
-    /// stays.
-    pub fn keep_rules(&self, book: Arc<dyn RuleBook>) {
-        let _ = self.shared.book.set(book);
     }
 
     /// Who is connected.
@@ -168,12 +170,12 @@ impl Hub {
     }
 
     /// What is asked, the oldest first.
-    pub fn pending(&self) -> Vec<Approval> {
-        self.pending_shared().iter().map(|approval| Approval::clone(approval)).collect()
+    pub fn pending(&self) -> Vec<OpenApproval> {
+        self.pending_shared().iter().map(|approval| OpenApproval::clone(approval)).collect()
     }
 
     /// The same, without copies.
-    pub fn pending_shared(&self) -> Vec<Arc<Approval>> {
+    pub fn pending_shared(&self) -> Vec<Arc<OpenApproval>> {
         self.state().pending()
     }
 
@@ -183,7 +185,7 @@ impl Hub {
     }
 
     /// A question that is open.
-    pub fn approval(&self, id: &str) -> Option<Arc<Approval>> {
+    pub fn approval(&self, id: &ApprovalId) -> Option<Arc<OpenApproval>> {
         self.state().approval(id)
     }
 
@@ -193,12 +195,12 @@ impl Hub {
     }
 
     /// A question as somebody of that role sees it: without secrets for those who cannot answer.
-    pub(crate) fn shown(&self, approval: &Arc<Approval>, role: Role) -> Arc<Approval> {
+    pub(crate) fn shown(&self, approval: &Arc<OpenApproval>, role: Role) -> Arc<OpenApproval> {
         self.shared.masks.approval(approval, role)
     }
 
     /// What became of a question that was closed not long ago.
-    pub fn decided(&self, id: &str) -> Option<Decided> {
+    pub fn decided(&self, id: &ApprovalId) -> Option<DecidedApproval> {
         self.state().decided(id)
     }
 
@@ -215,26 +217,39 @@ impl Hub {
     ///
     /// # Cancel safety
     /// When the future is dropped, the session may have the answer, and takes it.
-    pub async fn answer(&self, id: &str, answering: Answering) -> Result<Decided, Refused> {
-        let delivery = self.state().answer(id, &answering)?;
-        let Delivery { link, connection, number, digest, reference, decided, session } = delivery;
-        let Answering { option, by, scope, .. } = answering;
-        let message = ToSession::Answer { id: number, digest, reference, option, by, scope };
-        let told = self.shared.answers.ask(&link, connection, reference, message).await;
-        told.unwrap_or_else(|silence| {
+    pub async fn answer(&self, id: &ApprovalId, submitted: SubmittedAnswer) -> Result<DecidedApproval, HubError> {
+        let delivery = self.state().answer(id, &submitted)?;
+        let Delivery { link, connection, id, digest, reference, decided, session, rule } = delivery;
+        let message = ServerMessage::Answer { reference, id, digest, answer: submitted.answer };
+        let reply = self.shared.answers.ask(&link, connection, reference, message, PATIENCE).await;
+        let decided = reply.unwrap_or_else(|silence| {
             Err(match silence {
                 Silence::Deaf => {
-                    decided.map_or_else(|| Refused::gone(&session), |decided| Refused::over(&decided)).unheard()
+                    decided.map_or_else(|| HubError::gone(&session), |decided| HubError::over(&decided)).unheard()
                 }
-                Silence::Gone => Refused::new(
-                    "unreachable",
+                Silence::Gone => HubError::new(
+                    HubErrorCode::Offline,
                     "the connection to the session broke; the audit log says what became of the question",
                 ),
-                Silence::Slow => Refused::new(
-                    "silent",
+                Silence::Slow => HubError::new(
+                    HubErrorCode::TimedOut,
                     "the session has not said in time what became of the answer; the audit log will say so",
                 ),
             })
+        })?;
+        let kept = match rule {
+            None => return Ok(decided),
+            Some(Ok(rule)) => self.add_rule(rule).await.map(drop).map_err(|refused| refused.message),
+            Some(Err(reason)) => Err(reason.to_owned()),
+        };
+        Ok(match kept {
+            Ok(()) => decided,
+            // The answer counts all the same.
+            Err(reason) => {
+                let mut decided = decided;
+                decided.reason = format!("{} (it counts once, because no rule can be kept: {reason})", decided.reason);
+                decided
+            }
         })
     }
 
@@ -242,34 +257,35 @@ impl Hub {
     ///
     /// # Errors
     /// If it is not connected, or does not do that.
-    pub fn tell(&self, session: &str, command: Command) -> Result<(), Refused> {
+    pub fn tell(&self, session: &str, command: Command) -> Result<(), HubError> {
         let (link, _) = self.state().reach(session, matches!(command, Command::Prompt(_)))?;
         let message = match command {
-            Command::Prompt(text) => ToSession::Prompt { text },
-            Command::Interrupt => ToSession::Interrupt,
-            Command::End => ToSession::End,
+            Command::Prompt(text) => ServerMessage::Prompt { text },
+            Command::Interrupt => ServerMessage::Interrupt,
+            Command::End => ServerMessage::End,
         };
-        link.try_send(message).map_err(|_| Refused::gone(session))
+        link.try_send(message).map_err(|_| HubError::gone(session))
     }
 
-    /// Has every session look at its bundles at once, and says what came of it in each, in the order of their ids. One that does not say so in
-    /// time is named as such.
+    /// Reloads the bundles of every session, and returns the results in the order of the sessions' ids. A session that does not reply in time is
+    /// named as such.
     ///
     /// # Cancel safety
-    /// When the future is dropped, sessions look all the same.
-    pub async fn reload(&self) -> Vec<(String, Reloaded)> {
+    /// When the future is dropped, sessions reload all the same.
+    pub async fn reload(&self) -> Vec<(String, ReloadResult)> {
         let everyone = self.state().everyone();
         join_all(everyone.into_iter().map(|(session, link, connection)| async move {
-            let reloaded = self.look(link, connection).await;
-            (session, reloaded)
+            let reload = self.reload_one(link, connection).await;
+            (session, reload)
         }))
         .await
     }
 
-    async fn look(&self, link: mpsc::Sender<ToSession>, connection: u64) -> Reloaded {
+    async fn reload_one(&self, link: mpsc::Sender<ServerMessage>, connection: u64) -> ReloadResult {
         let reference = self.state().next_reference();
-        let told = self.shared.looks.ask(&link, connection, reference, ToSession::Reload { reference }).await;
-        told.unwrap_or_else(|silence| {
+        let message = ServerMessage::Reload { reference };
+        let reply = self.shared.reloads.ask(&link, connection, reference, message, PATIENCE).await;
+        reply.unwrap_or_else(|silence| {
             let why = match silence {
                 Silence::Deaf => "the session does not listen",
                 Silence::Gone => "the connection to the session broke",
@@ -277,7 +293,7 @@ impl Hub {
                     "the session has not said in time what came of it; it looks again before the next call to the model"
                 }
             };
-            Reloaded { result: Reload::NoAnswer, message: Some(why.to_owned()) }
+            ReloadResult { result: ReloadStatus::NoAnswer, message: Some(why.to_owned()) }
         })
     }
 
@@ -294,10 +310,10 @@ impl Hub {
     /// A session connects. What it is to be told goes into `link`.
     pub(crate) fn join(
         &self,
-        hello: Hello,
+        hello: SessionHello,
         place: Place,
         peer: Option<i32>,
-        link: mpsc::Sender<ToSession>,
+        link: mpsc::Sender<ServerMessage>,
     ) -> Result<u64, String> {
         let (connection, changes) = self.state().join(hello, place, peer, link, Timestamp::now())?;
         self.told(changes);
@@ -305,39 +321,32 @@ impl Hub {
     }
 
     /// A session says something.
-    pub(crate) fn heard(&self, connection: u64, message: ToServer) -> Result<(), String> {
+    pub(crate) fn heard(&self, connection: u64, message: SessionMessage) -> Result<(), String> {
         let now = Timestamp::now();
         let changes = match message {
-            ToServer::Asked { approval } => {
+            SessionMessage::ApprovalRequested { approval } => {
                 let nonce = nonce().map_err(|error| format!("there is no randomness: {error}"))?;
-                self.state().asked(connection, *approval, nonce, now)
+                self.state().requested(connection, *approval, nonce, now)
             }
-            ToServer::Closed { id, session, outcome } => {
-                self.state().closed(connection, &Spoken { number: id, session }, outcome, now)
-            }
-            ToServer::Answered { id, session, reference, result, outcome, note } => {
-                let spoken = Spoken { number: id, session };
-                let (answer, changes) = self.state().answered(connection, &spoken, result, outcome, now);
-                let answer = answer.map(|decided| match note {
-                    Some(note) => Decided { reason: format!("{} ({note})", decided.reason), ..decided },
-                    None => decided,
-                });
+            SessionMessage::ApprovalClosed { id, decision } => self.state().closed(connection, &id, decision, now),
+            SessionMessage::Answered { reference, id, status, decision } => {
+                let (answer, changes) = self.state().answered(connection, &id, status, decision, now);
                 self.shared.answers.said(connection, reference, answer);
                 changes
             }
-            ToServer::Ruled { reference, error } => {
-                let ruled = error.map_or(Ok(()), |error| Err(Refused::new("failed", error)));
-                self.shared.rulings.said(connection, reference, ruled);
+            SessionMessage::RuleChanged { reference, error } => {
+                let changed = error.map_or(Ok(()), |error| Err(HubError::new(HubErrorCode::Failed, error)));
+                self.shared.rulings.said(connection, reference, changed);
                 Vec::new()
             }
-            ToServer::Reloaded { reference, reloaded } => {
-                self.shared.looks.said(connection, reference, reloaded);
+            SessionMessage::Reloaded { reference, reload } => {
+                self.shared.reloads.said(connection, reference, reload);
                 Vec::new()
             }
-            ToServer::Rules { rules } => self.state().set_rules(connection, rules),
-            ToServer::Hooks { hooks } => self.state().set_hooks(connection, hooks),
-            ToServer::Idle { idle } => self.state().set_idle(connection, idle),
-            ToServer::Hello(_) | ToServer::Bye { .. } => Vec::new(),
+            SessionMessage::Rules { rules } => self.state().set_rules(connection, rules),
+            SessionMessage::Hooks { hooks } => self.state().set_hooks(connection, hooks),
+            SessionMessage::Idle { idle } => self.state().set_idle(connection, idle),
+            SessionMessage::Hello(_) | SessionMessage::Bye { .. } => Vec::new(),
         };
         self.told(changes);
         Ok(())
@@ -348,7 +357,7 @@ impl Hub {
         let changes = self.state().leave(connection, Timestamp::now());
         self.shared.answers.leave(connection);
         self.shared.rulings.leave(connection);
-        self.shared.looks.leave(connection);
+        self.shared.reloads.leave(connection);
         self.told(changes);
     }
 
@@ -390,7 +399,7 @@ impl Hub {
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State<mpsc::Sender<ToSession>>> {
+    fn state(&self) -> MutexGuard<'_, State<mpsc::Sender<ServerMessage>>> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,11 +6,6 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use amplifier_link::ToSession;
-
-/// How long a session may take to say it.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Who waits for what sessions say, by reference.
 pub(super) struct Replies<T> {
     // A std lock: nothing awaits while it is held.
@@ -45,19 +40,20 @@ impl<T> Replies<T> {
     ///
     /// # Cancel safety
     /// When the future is dropped, the session may have been told all the same; what it says is thrown away.
-    pub(super) async fn ask(
+    pub(super) async fn ask<M>(
         &self,
-        link: &mpsc::Sender<ToSession>,
+        link: &mpsc::Sender<M>,
         connection: u64,
         reference: u64,
-        message: ToSession,
+        message: M,
+        limit: Duration,
     ) -> Result<T, Silence> {
         let (tell, told) = oneshot::channel();
         self.waiting().insert(reference, Waiting { connection, tell });
         // Nobody waits any more when this ends, however it ends.
         let _forget = Forget(|| drop(self.waiting().remove(&reference)));
         link.try_send(message).map_err(|_| Silence::Deaf)?;
-        match tokio::time::timeout(PATIENCE, told).await {
+        match tokio::time::timeout(limit, told).await {
             Ok(said) => said.map_err(|_| Silence::Gone),
             Err(_) => Err(Silence::Slow),
         }

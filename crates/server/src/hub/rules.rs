@@ -1,155 +1,110 @@
-//! Standing answers: given, taken back, and what they mean in words.
-
-use std::convert::Infallible;
-use std::sync::PoisonError;
-use std::time::Duration;
+//! Approval rules: of sessions, and in files.
 
 use amplifier_core::{Actor, ApprovalRule, RuleScope};
+use amplifier_link::{MachineReply, MachineRequest, RuleList, ServerMessage, UnreadableFile};
 
-use super::{Change, Hub, Refused, Silence};
-use amplifier_link::{Kept, RuleBook, ToSession, Unreadable};
-
+use super::machine::unexpected;
+use super::{Change, Hub, HubError, HubErrorCode, PATIENCE, Silence};
 use crate::wire::{Rule, Rules};
 
-/// How often is looked for what others have changed in the files: by a command, or with an editor.
-const LOOK: Duration = Duration::from_secs(1);
-
 impl Hub {
-    /// The standing answers: of sessions, of projects, of the person; and the files that cannot be read. Blocks while it reads.
-    pub fn rules(&self) -> Rules {
-        let mut rules = self.state().rules();
-        let kept = self.shared.book.get().map(|book| book.list()).unwrap_or_default();
-        self.compare(&kept);
-        let Kept { rules: kept, unreadable } = kept;
-        rules.extend(kept.into_iter().map(Rule::from));
-        Rules { rules, unreadable }
-    }
-
-    /// Tells of what others change in the files, as long as the future is awaited.
-    pub(crate) async fn follow_rules(&self) -> Infallible {
-        loop {
-            if let Ok(kept) = self.in_book(|book| Ok(book.list())).await {
-                self.compare(&kept);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    /// Tells of what others have changed in the files since somebody looked last.
-    fn compare(&self, kept: &Kept) {
-        if self.seen(kept).is_some_and(|last| last != *kept) {
-            self.told(vec![Change::Rules]);
-        }
-    }
-
-    /// Keeps what stands in the files now; gives what stood there when somebody looked last.
-    fn seen(&self, kept: &Kept) -> Option<Kept> {
-        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner).replace(kept.clone())
-    }
-
-    /// Adds a standing answer. Sessions go by those in files as they are when a hook asks.
+    /// Returns the approval rules of sessions, of projects and of the user, and the files that cannot be read.
     ///
     /// # Errors
-    /// If it is none, or cannot be kept or recorded.
-    pub async fn add_rule(&self, rule: ApprovalRule) -> Result<Rule, Refused> {
-        rule.check().map_err(|invalid| Refused::new("not_offered", invalid.to_string()))?;
+    /// If the machine does not reply.
+    pub async fn rules(&self) -> Result<Rules, HubError> {
+        let list = match self.has_machine() {
+            true => match self.ask_about_rules(MachineRequest::ListRules).await? {
+                MachineReply::Rules(list) => list,
+                reply => return Err(unexpected(reply)),
+            },
+            false => RuleList::default(),
+        };
+        self.take_rules(list.clone());
+        let mut rules = self.state().rules();
+        rules.extend(list.rules.into_iter().map(Rule::from));
+        Ok(Rules { rules, unreadable: list.unreadable })
+    }
+
+    /// Adds an approval rule. Sessions read those in files at each request.
+    ///
+    /// # Errors
+    /// If the rule is invalid, or cannot be written or recorded.
+    pub async fn add_rule(&self, rule: ApprovalRule) -> Result<Rule, HubError> {
+        rule.check().map_err(|invalid| HubError::new(HubErrorCode::InvalidRule, invalid.to_string()))?;
         let rule = ApprovalRule { event: None, created_at: None, ..rule };
         if rule.scope == RuleScope::Session {
-            let none = || Refused::new("not_offered", "say for which session: `session`");
+            let none = || HubError::new(HubErrorCode::InvalidRule, "say for which session: `session`");
             let session = rule.session.clone().ok_or_else(none)?;
             let rule = ApprovalRule { project: None, ..rule };
             let id = rule.id();
-            self.ruled(&session, |reference| ToSession::Rule { reference, rule: Box::new(rule) }).await?;
+            self.change_rule(&session, |reference| ServerMessage::AddRule { reference, rule: Box::new(rule) }).await?;
             let added = self.state().rules().into_iter().find(|rule| rule.id == id);
-            return added.ok_or_else(|| Refused::new("failed", "the session does not list the rule"));
+            return added.ok_or_else(|| HubError::new(HubErrorCode::Failed, "the session does not list the rule"));
         }
-        let project = match (rule.scope, rule.project) {
-            (RuleScope::Project, None) => return Err(Refused::new("not_offered", "say for which folder: `project`")),
-            (RuleScope::Project, Some(project)) => Some(folder(project).await?),
-            _ => None,
-        };
-        let rule = ApprovalRule { project, session: None, ..rule };
-        let added = Rule::from(ApprovalRule { by: None, ..rule.clone() });
-        let now = self.in_book(move |book| book.add(&rule).map(|()| book.list())).await?;
-        // Whoever looks from now on finds no news.
-        self.seen(&now);
-        self.told(vec![Change::Rules]);
-        Ok(added)
+        match self.ask_about_rules(MachineRequest::AddRule { rule }).await? {
+            MachineReply::RuleAdded { rule, list } => {
+                self.changed(list);
+                Ok(Rule::from(ApprovalRule { by: None, ..rule }))
+            }
+            reply => Err(unexpected(reply)),
+        }
     }
 
-    /// Takes a standing answer back.
+    /// Revokes an approval rule.
     ///
     /// # Errors
-    /// If there is none, or that cannot be kept or recorded.
-    pub async fn revoke(&self, id: &str, by: Actor) -> Result<(), Refused> {
+    /// If there is none, or the change cannot be written or recorded.
+    pub async fn revoke(&self, id: &str, by: Actor) -> Result<(), HubError> {
         let rules = self.state().rules();
         let found = rules.into_iter().find(|rule| rule.id == id);
+        let rule = id.to_owned();
         if let Some(session) = found.and_then(|found| found.rule.session) {
-            let rule = id.to_owned();
-            return self.ruled(&session, |reference| ToSession::Revoke { reference, rule, by }).await;
+            return self.change_rule(&session, |reference| ServerMessage::RevokeRule { reference, rule, by }).await;
         }
-        let none = || Refused::new("unknown", format!("there is no rule `{id}`"));
-        if self.shared.book.get().is_none() {
-            return Err(none());
+        let unknown = || HubError::new(HubErrorCode::NotFound, format!("there is no rule `{id}`"));
+        if !self.has_machine() {
+            return Err(unknown());
         }
-        let wanted = id.to_owned();
-        let (found, now) = self
-            .in_book(move |book| {
-                let kept = book.list().rules.into_iter().find(|rule| rule.id() == wanted);
-                let found = kept.map_or(Ok(false), |kept| book.revoke(&kept, &by))?;
-                Ok((found, book.list()))
-            })
-            .await?;
-        match now.unreadable.first() {
+        let (found, list) = match self.ask_about_rules(MachineRequest::RevokeRule { rule, by }).await? {
+            MachineReply::RuleRevoked { found, list } => (found, list),
+            reply => return Err(unexpected(reply)),
+        };
+        match list.unreadable.first() {
             _ if found => {}
-            None => return Err(none()),
+            None => return Err(unknown()),
             // It may stand there.
-            Some(Unreadable { file, why }) => {
-                let message = format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {why}");
-                return Err(Refused::new("unknown", message));
+            Some(UnreadableFile { file, reason }) => {
+                let message =
+                    format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {reason}");
+                return Err(HubError::new(HubErrorCode::NotFound, message));
             }
         }
-        self.seen(&now);
-        self.told(vec![Change::Rules]);
+        self.changed(list);
         Ok(())
     }
 
-    /// Has a session change one of its standing answers, and waits until it has.
-    async fn ruled(&self, session: &str, message: impl FnOnce(u64) -> ToSession) -> Result<(), Refused> {
+    /// Announces a change of the rules in files that was made here. What the machine sends about it later is no news.
+    fn changed(&self, list: RuleList) {
+        self.take_rules(list);
+        self.told(vec![Change::Rules]);
+    }
+
+    /// Changes a rule of a session, and waits until the session has done so.
+    async fn change_rule(&self, session: &str, message: impl FnOnce(u64) -> ServerMessage) -> Result<(), HubError> {
         let ((link, connection), reference) = {
             let mut state = self.state();
             (state.reach(session, false)?, state.next_reference())
         };
-        let told = self.shared.rulings.ask(&link, connection, reference, message(reference)).await;
-        told.unwrap_or_else(|silence| {
+        let reply = self.shared.rulings.ask(&link, connection, reference, message(reference), PATIENCE).await;
+        reply.unwrap_or_else(|silence| {
             Err(match silence {
-                Silence::Deaf | Silence::Gone => Refused::gone(session),
-                Silence::Slow => Refused::new("silent", "the session has not said in time whether the rule is changed"),
+                Silence::Deaf | Silence::Gone => HubError::gone(session),
+                Silence::Slow => HubError::new(
+                    HubErrorCode::TimedOut,
+                    "the session has not said in time whether the rule is changed",
+                ),
             })
         })
     }
-
-    /// Looks into the book, where that may take a while.
-    async fn in_book<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&dyn RuleBook) -> Result<T, String> + Send + 'static,
-    ) -> Result<T, Refused> {
-        let Some(book) = self.shared.book.get().cloned() else {
-            return Err(Refused::new("failed", "this server keeps no rules for projects and persons"));
-        };
-        let done = tokio::task::spawn_blocking(move || act(&*book)).await;
-        done.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| Refused::new("failed", error))
-    }
-}
-
-/// The folder that a rule holds for, as sessions name it.
-async fn folder(named: String) -> Result<String, Refused> {
-    let none = |why: String| Refused::new("not_offered", format!("`{named}` cannot be a project: {why}"));
-    let path = named.clone();
-    let found = tokio::task::spawn_blocking(move || std::path::Path::new(&path).canonicalize()).await;
-    let found = found.map_err(|error| none(error.to_string()))?.map_err(|error| none(error.to_string()))?;
-    if !found.is_dir() || !std::path::Path::new(&named).is_absolute() {
-        return Err(none("it has to be the whole path of a folder".to_owned()));
-    }
-    found.into_os_string().into_string().map_err(|_| none("its name is not text".to_owned()))
 }

@@ -1,54 +1,40 @@
-//! Who is connected and what is asked, without I/O.
+//! Connected sessions and their approval requests, without I/O.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use amplifier_core::{ApprovalDecision, ApprovalRule, DecisionBasis, RuleScope};
+use amplifier_core::{ApprovalDecision, ApprovalRule, DecisionBasis, DefaultDecision, Digest, RuleScope};
+use amplifier_link::{AnswerScope, AnswerStatus, ApprovalId, DecidedApproval, OpenApproval, SessionHello};
 use jiff::Timestamp;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
 use super::busy::Flood;
-use super::{Answering, Change, Connected, Refused};
-use crate::wire::{Approval, Busy, Decided, Place, Rule, question_id};
-use amplifier_link::{Hello, Reception, is_id};
+use super::queue::ApprovalQueue;
+use super::{Change, Connected, HubError, HubErrorCode, SubmittedAnswer};
+use crate::wire::{Busy, Place, Rule};
 
-/// How many closed questions are remembered, so that who answers them learns what became of them.
-const REMEMBERED: usize = 10_000;
-/// How much room they take together.
-const REMEMBERED_BYTES: usize = 32 << 20;
-/// How much room the open questions of one session take, and those of all. Beyond that, they are kept without what will run; and beyond
-/// the last limit, not at all.
+/// The size of the open requests of one session, and of all, in bytes. Beyond that, they are kept without their previews; and beyond the last
+/// limit, not at all.
 const ROOM: usize = 8 << 20;
 const ROOM_OF_ALL: usize = 256 << 20;
 const ROOM_AT_MOST: usize = 320 << 20;
-/// One that is smaller would not become much smaller by that.
+/// A smaller request would not become much smaller without its preview.
 const SMALL: usize = 2 << 10;
-/// How many questions of one session can be open.
+/// The number of open requests of one session.
 const OPEN: usize = 20_000;
 
-/// Who is connected and what is asked. `L` is the way to a session.
+/// Connected sessions and their approval requests. `L` is the way to a session.
 pub(super) struct State<L> {
     sessions: BTreeMap<String, Member<L>>,
     /// The session of each connection.
     connections: HashMap<u64, String>,
-    /// Open questions by their ids.
-    open: HashMap<String, Arc<Approval>>,
-    /// Their order: the oldest first.
-    order: BTreeMap<(Timestamp, u64), String>,
-    places: HashMap<String, (Timestamp, u64)>,
-    /// Those that are closed, and the nonces that they had.
-    closed: HashMap<String, Closed>,
-    /// The order in which they are forgotten.
-    forgotten_next: BTreeMap<u64, String>,
-    /// How many questions of each sub-agent are open.
+    approvals: ApprovalQueue,
+    /// The number of open requests of each sub-agent.
     of_sub_agents: HashMap<String, u64>,
-    /// How much room those take that are open, and those that are closed.
-    open_bytes: usize,
-    closed_bytes: usize,
     flood: Flood,
-    /// What was last told about too many questions.
+    /// The last report about too many requests.
     busy: Option<Busy>,
     next: u64,
 }
@@ -56,7 +42,7 @@ pub(super) struct State<L> {
 struct Member<L> {
     connection: u64,
     process: Process,
-    /// How much room its open questions take.
+    /// The size of its open requests, in bytes.
     bytes: usize,
     about: Connected,
     link: L,
@@ -65,52 +51,27 @@ struct Member<L> {
     hooks: Vec<Value>,
 }
 
-/// Who asks: a process, and the run of the session in it. Only that one is told an answer.
+/// The process that asks, and the run of the session in it. It alone gets the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Process {
+pub(super) struct Process {
     peer: Option<i32>,
     run: String,
 }
 
-struct Closed {
-    /// The question, without what would have run.
-    asked: Approval,
-    process: Process,
-    decided: Decided,
-    /// Its place in the order in which they are forgotten.
-    place: u64,
-}
-
-/// The question that a session speaks of.
-pub(super) struct Spoken {
-    /// Its number in the run, whoever of it asks.
-    pub(super) number: u64,
-    /// The sub-agent that asked, if it was one.
-    pub(super) session: Option<String>,
-}
-
-/// An answer that the session is to be told of.
+/// An answer for a session.
 pub(super) struct Delivery<L> {
     pub(super) link: L,
-    /// Where what becomes of it is heard.
     pub(super) connection: u64,
     pub(super) session: String,
-    /// The number of the question in the run.
-    pub(super) number: u64,
-    /// The digest of what it is about.
-    pub(super) digest: String,
-    /// What tells this answer from others.
+    pub(super) id: ApprovalId,
+    /// The digest of the data that the answer is about.
+    pub(super) digest: Digest,
+    /// Identifies the answer in the reply.
     pub(super) reference: u64,
-    /// What is known already, if the question is closed.
-    pub(super) decided: Option<Decided>,
-}
-
-impl Closed {
-    /// How much room it takes, about.
-    fn weight(&self) -> usize {
-        // The question stands in both.
-        self.asked.weight() + self.decided.prompt.len()
-    }
+    /// The decision, if the request is closed.
+    pub(super) decided: Option<DecidedApproval>,
+    /// The rule that the answer becomes, or the reason why it cannot become one.
+    pub(super) rule: Option<Result<ApprovalRule, &'static str>>,
 }
 
 impl<L> Default for State<L> {
@@ -118,14 +79,8 @@ impl<L> Default for State<L> {
         Self {
             sessions: BTreeMap::new(),
             connections: HashMap::new(),
-            open: HashMap::new(),
-            order: BTreeMap::new(),
-            places: HashMap::new(),
-            closed: HashMap::new(),
-            forgotten_next: BTreeMap::new(),
+            approvals: ApprovalQueue::default(),
             of_sub_agents: HashMap::new(),
-            open_bytes: 0,
-            closed_bytes: 0,
             flood: Flood::default(),
             busy: None,
             next: 0,
@@ -134,12 +89,12 @@ impl<L> Default for State<L> {
 }
 
 impl<L: Clone> State<L> {
-    /// A session connects. The number of its connection is given back.
+    /// Adds a session, and returns the number of its connection.
     ///
     /// A session that is connected already is taken over by its own process only: another one cannot pass for it.
     pub(super) fn join(
         &mut self,
-        hello: Hello,
+        hello: SessionHello,
         place: Place,
         peer: Option<i32>,
         link: L,
@@ -153,9 +108,9 @@ impl<L: Clone> State<L> {
             changes = self.leave(known.connection, now);
         }
         self.next += 1;
-        let Hello { session, run, name, pid, workspace, takes_prompts, idle, begun_at, .. } = hello;
+        let SessionHello { session, run, name, pid, workspace, takes_prompts, idle, started_at, .. } = hello;
         let about =
-            Connected { session: session.clone(), name, pid, workspace, place, takes_prompts, begun_at, pending: 0 };
+            Connected { session: session.clone(), name, pid, workspace, place, takes_prompts, started_at, pending: 0 };
         let connection = self.next;
         self.connections.insert(connection, session.clone());
         let (rules, hooks) = (Vec::new(), Vec::new());
@@ -168,18 +123,18 @@ impl<L: Clone> State<L> {
         Ok((connection, changes))
     }
 
-    /// A connection is gone: nobody can answer the questions of that session here until it comes back.
+    /// Removes a connection. The requests of the session cannot be answered here until it comes back.
     pub(super) fn leave(&mut self, connection: u64, now: Timestamp) -> Vec<Change> {
         let Some(session) = self.connections.remove(&connection) else { return Vec::new() };
-        let of_it: Vec<String> =
-            self.open.iter().filter(|(_, asked)| asked.connected() == session).map(|(id, _)| id.clone()).collect();
+        let of_session = self.approvals.in_order().filter(|approval| approval.connected_session() == session);
+        let of_session: Vec<ApprovalId> = of_session.map(|approval| approval.id.clone()).collect();
         let Some(member) = self.sessions.remove(&session) else { return Vec::new() };
         let had_rules = !member.rules.is_empty();
         let mut changes = Vec::new();
-        for id in of_it {
+        for id in of_session {
             let reason = "the session is no longer connected, so it cannot be answered here";
-            let outcome = ApprovalDecision::new(false, DecisionBasis::Disconnected, reason);
-            let (closed, asker) = self.close(&id, member.process.clone(), outcome, now).unzip();
+            let decision = ApprovalDecision::new(false, DecisionBasis::Disconnected, reason);
+            let (closed, asker) = self.close(&id, member.process.clone(), decision, now).unzip();
             changes.extend(closed);
             changes.extend(asker.filter(|asker| *asker != session).map(Change::Session));
         }
@@ -188,57 +143,57 @@ impl<L: Clone> State<L> {
         changes
     }
 
-    /// A session asks, or a sub-agent of it. Its number stands in the id; the nonce is new.
+    /// Adds a request of a session, or of a sub-agent of it, with a new nonce.
     ///
     /// An id never stands for something else: what is announced again has to be what was asked, by the process that asked it.
-    pub(super) fn asked(&mut self, connection: u64, approval: Approval, nonce: String, now: Timestamp) -> Vec<Change> {
+    pub(super) fn requested(
+        &mut self,
+        connection: u64,
+        approval: OpenApproval,
+        nonce: String,
+        now: Timestamp,
+    ) -> Vec<Change> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         if member.about.pending >= OPEN as u64 {
             return Vec::new();
         }
         let (connected, process) = (member.about.session.clone(), member.process.clone());
-        let Ok(number) = approval.id.parse() else { return Vec::new() };
         // Sub-agents ask over the connection of the session that delegated to them. One that has its own is none of them.
-        let is_sub_agent = is_id(&approval.session) && !self.sessions.contains_key(&approval.session);
-        let (session, within) =
-            if is_sub_agent { (approval.session, Some(connected.clone())) } else { (connected.clone(), None) };
-        let id = question_id(&session, &process.run, number);
-        if self.open.contains_key(&id) {
+        let is_sub_agent = !self.sessions.contains_key(&approval.id.session);
+        let session = if is_sub_agent { approval.id.session } else { connected.clone() };
+        let parent_session = is_sub_agent.then(|| connected.clone());
+        let id = ApprovalId::new(session.as_str(), process.run.as_str(), approval.id.number);
+        if self.approvals.open(&id).is_some() {
             return Vec::new();
         }
-        let approval = Approval { id: id.clone(), session: session.clone(), within, nonce, ..approval };
-        if let Some(closed) = self.closed.get(&id) {
+        let approval = OpenApproval { id: id.clone(), session: session.clone(), parent_session, nonce, ..approval };
+        if let Some(closed) = self.approvals.closed(&id) {
             // It may be open again if it was closed because the connection broke.
-            let asked = &closed.asked;
-            let is_same = asked.is_same_as(&approval) || asked.is_same_as(&approval.withheld());
+            let asked = &closed.request;
+            let is_same = asked.is_same_request(&approval) || asked.is_same_request(&approval.withheld());
             let is_same = is_same && closed.process == process;
             if !is_same || closed.decided.basis != DecisionBasis::Disconnected {
-                tracing::warn!(session.id = session, "a question is announced that was closed, or was another one");
+                tracing::warn!(session.id = session, "a request is announced that was closed, or was another one");
                 return Vec::new();
             }
-            self.forget(&id);
+            self.approvals.forget(&id);
         }
         let taken = self.member(connection).map_or(0, |member| member.bytes);
-        let weight = approval.weight();
-        let has_room = weight <= SMALL || taken + weight <= ROOM && self.open_bytes + weight <= ROOM_OF_ALL;
+        let (weight, open) = (approval.weight(), self.approvals.open_bytes());
+        let has_room = weight <= SMALL || taken + weight <= ROOM && open + weight <= ROOM_OF_ALL;
         let approval = Arc::new(if has_room { approval } else { approval.withheld() });
         let weight = approval.weight();
-        if self.open_bytes + weight > ROOM_AT_MOST {
-            tracing::warn!(session.id = session, "a question is not announced: too much is open");
+        if open + weight > ROOM_AT_MOST {
+            tracing::warn!(session.id = session, "a request is not announced: too much is open");
             return Vec::new();
         }
-        self.open_bytes += weight;
         if let Some(member) = self.member(connection) {
             member.about.pending += 1;
             member.bytes += weight;
         }
-        self.next += 1;
-        let place = (approval.asked_at, self.next);
-        self.order.insert(place, id.clone());
-        self.places.insert(id.clone(), place);
-        self.open.insert(id, approval.clone());
+        self.approvals.insert(approval.clone());
         self.flood.count(&approval, now);
-        let mut changes = vec![Change::Asked(approval), Change::Session(connected)];
+        let mut changes = vec![Change::Requested(approval), Change::Session(connected)];
         if is_sub_agent {
             *self.of_sub_agents.entry(session.clone()).or_default() += 1;
             changes.push(Change::Session(session));
@@ -247,18 +202,18 @@ impl<L: Clone> State<L> {
         changes
     }
 
-    /// A question of a session is no longer open.
+    /// Closes a request of a session.
     pub(super) fn closed(
         &mut self,
         connection: u64,
-        spoken: &Spoken,
-        outcome: ApprovalDecision,
+        id: &ApprovalId,
+        decision: ApprovalDecision,
         now: Timestamp,
     ) -> Vec<Change> {
-        let Some(id) = self.meant(connection, spoken) else { return Vec::new() };
+        let Some(id) = self.resolve(connection, id) else { return Vec::new() };
         let Some(member) = self.member(connection) else { return Vec::new() };
         let (connected, process) = (member.about.session.clone(), member.process.clone());
-        let Some((closed, asker)) = self.close(&id, process, outcome, now) else { return Vec::new() };
+        let Some((closed, asker)) = self.close(&id, process, decision, now) else { return Vec::new() };
         if let Some(member) = self.member(connection) {
             member.about.pending = member.about.pending.saturating_sub(1);
         }
@@ -268,35 +223,30 @@ impl<L: Clone> State<L> {
         changes
     }
 
-    /// The id of a question that a session speaks of, if it is one that came over its connection.
-    fn meant(&self, connection: u64, Spoken { number, session }: &Spoken) -> Option<String> {
+    /// Returns the id of a request that came over this connection.
+    fn resolve(&self, connection: u64, id: &ApprovalId) -> Option<ApprovalId> {
         let connected = self.connections.get(&connection)?;
         let run = &self.sessions.get(connected)?.process.run;
-        let is_its_own = |id: &String| {
-            let asked = self.open.get(id).map(|asked| &**asked);
-            let asked = asked.or_else(|| self.closed.get(id).map(|closed| &closed.asked));
-            asked.is_some_and(|asked| asked.connected() == connected)
-        };
+        let is_its_own =
+            |id: &ApprovalId| self.approvals.request(id).is_some_and(|asked| asked.connected_session() == connected);
         // A sub-agent that had a connection of its own when it asked was not taken for one.
-        let askers = session.iter().chain([connected]);
-        askers.map(|asker| question_id(asker, run, *number)).find(is_its_own)
+        let askers = [&id.session, connected].into_iter();
+        askers.map(|asker| ApprovalId::new(asker.as_str(), run.as_str(), id.number)).find(is_its_own)
     }
 
-    /// Closes a question; says whose it was.
+    /// Closes a request, and returns the change and the session that asked.
     fn close(
         &mut self,
-        id: &str,
+        id: &ApprovalId,
         process: Process,
-        outcome: ApprovalDecision,
+        decision: ApprovalDecision,
         now: Timestamp,
     ) -> Option<(Change, String)> {
-        let asked = self.open.remove(id)?;
-        let weight = asked.weight();
-        self.open_bytes = self.open_bytes.saturating_sub(weight);
-        if let Some(member) = self.sessions.get_mut(asked.connected()) {
-            member.bytes = member.bytes.saturating_sub(weight);
+        let (asked, decided) = self.approvals.close(id, process, decision, now)?;
+        if let Some(member) = self.sessions.get_mut(asked.connected_session()) {
+            member.bytes = member.bytes.saturating_sub(asked.weight());
         }
-        if asked.within.is_some()
+        if asked.parent_session.is_some()
             && let Entry::Occupied(mut open) = self.of_sub_agents.entry(asked.session.clone())
         {
             *open.get_mut() -= 1;
@@ -304,113 +254,76 @@ impl<L: Clone> State<L> {
                 open.remove();
             }
         }
-        if let Some(place) = self.places.remove(id) {
-            self.order.remove(&place);
-        }
-        let ApprovalDecision { granted, basis, reason, by, .. } = outcome;
-        let decided = Decided {
-            id: Some(id.to_owned()),
-            session: asked.session.clone(),
-            hook: asked.hook.clone(),
-            event: asked.event.clone(),
-            prompt: asked.prompt.clone(),
-            granted,
-            basis,
-            reason,
-            by,
-            asked_at: Some(asked.asked_at.to_string()),
-            decided_at: now.to_string(),
-            seq: 0,
-        };
-        self.next += 1;
-        let closed = Closed { asked: asked.without_action(), process, decided: decided.clone(), place: self.next };
-        self.closed_bytes += closed.weight();
-        self.closed.insert(id.to_owned(), closed);
-        self.forgotten_next.insert(self.next, id.to_owned());
-        while self.closed.len() > REMEMBERED || self.closed_bytes > REMEMBERED_BYTES {
-            let Some(oldest) = self.forgotten_next.first_key_value().map(|(_, id)| id.clone()) else { break };
-            self.forget(&oldest);
-        }
-        let within = asked.within.clone();
-        Some((Change::Closed { id: id.to_owned(), decided, within }, asked.session.clone()))
+        let parent_session = asked.parent_session.clone();
+        Some((Change::Closed { id: id.clone(), decided, parent_session }, asked.session.clone()))
     }
 
-    /// Forgets a closed question.
-    fn forget(&mut self, id: &str) {
-        if let Some(closed) = self.closed.remove(id) {
-            self.forgotten_next.remove(&closed.place);
-            self.closed_bytes = self.closed_bytes.saturating_sub(closed.weight());
-        }
-    }
-
-    /// Checks an answer, and says whom to tell of it: the process that asked, and no other. An answer to a question that is closed is told as
-    /// well if that process is still there: it is recorded where the question was.
-    pub(super) fn answer(&mut self, id: &str, answering: &Answering) -> Result<Delivery<L>, Refused> {
-        let (asked, closed) = match (self.open.get(id), self.closed.get(id)) {
-            (Some(asked), _) => (&**asked, None),
-            (None, Some(closed)) => (&closed.asked, Some(closed)),
-            (None, None) => return Err(Refused::unknown(id).unheard()),
-        };
-        if !bool::from(asked.nonce.as_bytes().ct_eq(answering.nonce.as_bytes())) {
-            return Err(Refused::new(
-                "nonce",
+    /// Checks an answer, and returns where to send it: to the process that asked, and no other. An answer to a closed request is sent as well if
+    /// that process is still there: it is recorded where the request was.
+    pub(super) fn answer(&mut self, id: &ApprovalId, submitted: &SubmittedAnswer) -> Result<Delivery<L>, HubError> {
+        let closed = self.approvals.closed(id).filter(|_| self.approvals.open(id).is_none());
+        let asked = self.approvals.request(id).ok_or_else(|| HubError::unknown(id).unheard())?;
+        let SubmittedAnswer { answer, nonce, scope } = submitted;
+        if !bool::from(asked.nonce.as_bytes().ct_eq(nonce.as_bytes())) {
+            return Err(HubError::new(
+                HubErrorCode::Nonce,
                 "the nonce is not the one of this question; look at the question again and answer what you see",
             ));
         }
-        if let Some(why) = asked.refuses(&answering.option, answering.scope) {
-            return Err(Refused::new("not_offered", why));
+        if let Some(why) = asked.rejects(&answer.label, *scope) {
+            return Err(HubError::new(HubErrorCode::InvalidOption, why));
         }
-        let (session, digest) = (asked.connected().to_owned(), asked.digest.clone());
+        let (session, digest) = (asked.connected_session().to_owned(), asked.digest);
+        let rule = (*scope == AnswerScope::Project).then(|| project_rule(asked, submitted));
         let decided = closed.map(|closed| closed.decided.clone());
         let member = self.sessions.get(&session);
-        // What is open was asked by whoever is connected.
+        // What is open was asked by the process that is connected.
         let Some(member) = member.filter(|member| closed.is_none_or(|closed| closed.process == member.process)) else {
             let refused = match decided {
                 Some(decided) if member.is_none() || decided.basis != DecisionBasis::Disconnected => {
-                    Refused::over(&decided)
+                    HubError::over(&decided)
                 }
-                Some(_) => Refused::replaced(&session),
-                None => Refused::gone(&session),
+                Some(_) => HubError::replaced(&session),
+                None => HubError::gone(&session),
             };
             return Err(refused.unheard());
         };
-        let number = id.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
-        let Some(number) = number else { return Err(Refused::unknown(id)) };
         self.next += 1;
-        let (link, connection) = (member.link.clone(), member.connection);
-        Ok(Delivery { link, connection, session, number, digest, reference: self.next, decided })
+        let (link, connection, id) = (member.link.clone(), member.connection, id.clone());
+        Ok(Delivery { link, connection, session, id, digest, reference: self.next, decided, rule })
     }
 
-    /// What becomes of an answer by what the session says to it. What became of the question is taken over at once, so that whoever looks
-    /// next sees it.
+    /// Returns the result of an answer by the session's reply. The decision is taken over at once, so that the next reader sees it.
     pub(super) fn answered(
         &mut self,
         connection: u64,
-        spoken: &Spoken,
-        result: Reception,
-        outcome: Option<ApprovalDecision>,
+        id: &ApprovalId,
+        status: AnswerStatus,
+        decision: Option<ApprovalDecision>,
         now: Timestamp,
-    ) -> (Result<Decided, Refused>, Vec<Change>) {
+    ) -> (Result<DecidedApproval, HubError>, Vec<Change>) {
         if self.member(connection).is_none() {
-            return (Err(Refused::gone("")), Vec::new());
+            return (Err(HubError::gone("")), Vec::new());
         }
-        let id = self.meant(connection, spoken);
-        // What a session does not know any more, it does not record.
-        let is_unheard = result == Reception::Closed && outcome.is_none();
-        let changes = outcome.map(|outcome| self.closed(connection, spoken, outcome, now)).unwrap_or_default();
-        let decided = id.and_then(|id| self.closed.get(&id)).map(|closed| &closed.decided);
+        let known = self.resolve(connection, id);
+        // A session does not record what it does not know any more.
+        let is_unheard = status == AnswerStatus::Closed && decision.is_none();
+        let changes = decision.map(|decision| self.closed(connection, id, decision, now)).unwrap_or_default();
+        let decided = known.and_then(|id| self.approvals.closed(&id)).map(|closed| &closed.decided);
         let by = decided.and_then(|decided| decided.by.clone());
-        let answer = match (result, decided) {
-            (Reception::Taken, Some(decided)) => Ok(decided.clone()),
-            (Reception::Late, _) => Err(Refused::late()),
-            (Reception::Answered, _) => Err(Refused::faster(by)),
-            (Reception::NotOffered, _) => Err(Refused::new("not_offered", "it is none of the options")),
-            (Reception::Closed, Some(decided)) => Err(Refused::over(decided)),
-            (Reception::Closed | Reception::Taken, None) => {
-                Err(Refused::new("closed", "the question is no longer open"))
+        let answer = match (status, decided) {
+            (AnswerStatus::Taken, Some(decided)) => Ok(decided.clone()),
+            (AnswerStatus::Late, _) => Err(HubError::late()),
+            (AnswerStatus::Answered, _) => Err(HubError::faster(by)),
+            (AnswerStatus::NotOffered, _) => {
+                Err(HubError::new(HubErrorCode::InvalidOption, "it is none of the options"))
+            }
+            (AnswerStatus::Closed, Some(decided)) => Err(HubError::over(decided)),
+            (AnswerStatus::Closed | AnswerStatus::Taken, None) => {
+                Err(HubError::new(HubErrorCode::Closed, "the question is no longer open"))
             }
         };
-        let answer = answer.map_err(|refused| Refused { unheard: is_unheard, ..refused });
+        let answer = answer.map_err(|refused| HubError { unheard: is_unheard, ..refused });
         (answer, changes)
     }
 
@@ -450,14 +363,14 @@ impl<L: Clone> State<L> {
     }
 
     /// The way to a session that can be told something, and its connection. A prompt counts as begun at once, so that two cannot be sent.
-    pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), Refused> {
-        let Some(member) = self.sessions.get_mut(session) else { return Err(Refused::gone(session)) };
+    pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
+        let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::gone(session)) };
         if is_prompt && !member.about.takes_prompts {
-            return Err(Refused::new("not_offered", "this session takes no prompts from here"));
+            return Err(HubError::new(HubErrorCode::NoPrompts, "this session takes no prompts from here"));
         }
         if is_prompt && !std::mem::take(&mut member.is_idle) {
-            return Err(Refused::new(
-                "busy",
+            return Err(HubError::new(
+                HubErrorCode::Busy,
                 "the session is in the middle of a turn; wait for its end, or interrupt it",
             ));
         }
@@ -492,16 +405,16 @@ impl<L: Clone> State<L> {
         self.sessions.get(id).map(|member| member.is_idle)
     }
 
-    pub(super) fn pending(&self) -> Vec<Arc<Approval>> {
-        self.order.values().filter_map(|id| self.open.get(id).cloned()).collect()
+    pub(super) fn pending(&self) -> Vec<Arc<OpenApproval>> {
+        self.approvals.in_order().cloned().collect()
     }
 
-    pub(super) fn approval(&self, id: &str) -> Option<Arc<Approval>> {
-        self.open.get(id).cloned()
+    pub(super) fn approval(&self, id: &ApprovalId) -> Option<Arc<OpenApproval>> {
+        self.approvals.open(id).cloned()
     }
 
-    pub(super) fn decided(&self, id: &str) -> Option<Decided> {
-        self.closed.get(id).map(|closed| closed.decided.clone())
+    pub(super) fn decided(&self, id: &ApprovalId) -> Option<DecidedApproval> {
+        self.approvals.closed(id).map(|closed| closed.decided.clone())
     }
 
     pub(super) fn rules(&self) -> Vec<Rule> {
@@ -538,4 +451,18 @@ impl<L: Clone> State<L> {
     fn member(&mut self, connection: u64) -> Option<&mut Member<L>> {
         self.sessions.get_mut(self.connections.get(&connection)?)
     }
+}
+
+/// Returns the rule that an answer for the whole project becomes.
+fn project_rule(asked: &OpenApproval, submitted: &SubmittedAnswer) -> Result<ApprovalRule, &'static str> {
+    // A `*` in the prompt would stand for any text in the rule, and a colon in the name would end it.
+    if asked.prompt.contains('*') || asked.hook.contains([':', '*']) {
+        return Err("a rule would stand for more than this question");
+    }
+    let chosen = asked.options.iter().find(|option| option.label == submitted.answer.label);
+    let allows = chosen.is_some_and(|option| option.effect.allows());
+    let decision = if allows { DefaultDecision::Allow } else { DefaultDecision::Deny };
+    let rule = ApprovalRule::new(asked.hook.as_str(), asked.prompt.as_str(), decision);
+    let (scope, project) = (RuleScope::Project, Some(asked.workspace.clone()));
+    Ok(ApprovalRule { scope, project, by: submitted.answer.by.clone(), ..rule })
 }

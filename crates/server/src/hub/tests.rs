@@ -1,17 +1,20 @@
 //! The hub, driven with plain values.
 
 use amplifier_core::{
-    ActionPreview, Actor, ApprovalDecision, ApprovalRule, DecisionBasis, DefaultDecision, PreviewRow, PreviewRowKind,
-    RuleScope,
+    ActionPreview, Actor, ApprovalAnswer, ApprovalDecision, ApprovalOption, ApprovalRequest, ApprovalRule,
+    DecisionBasis, DefaultDecision, Digest, Effect, PreviewRow, PreviewRowKind, RuleScope,
+};
+use amplifier_link::{
+    AnswerScope, AnswerStatus, ApprovalId, OpenApproval, ReloadResult, ReloadStatus, ServerMessage, SessionHello,
+    SessionMessage, VERSION,
 };
 use jiff::{SignedDuration, Timestamp};
-
 use tokio::sync::mpsc;
 
-use super::state::{Spoken, State};
-use super::{Answering, Change, Hub, Refused};
-use crate::wire::{Approval, Choice, Place, Reload, Reloaded};
-use amplifier_link::{Hello, Reception, ToServer, ToSession, VERSION};
+use super::HubErrorCode::{Answered, Busy, Closed, InvalidOption, Late, NoPrompts, Nonce, NotFound, Offline};
+use super::state::State;
+use super::{Change, Hub, HubErrorCode, SubmittedAnswer};
+use crate::wire::Place;
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -19,8 +22,8 @@ fn after(seconds: i64) -> Timestamp {
     BEGIN + SignedDuration::from_secs(seconds)
 }
 
-fn hello(session: &str) -> Hello {
-    Hello {
+fn hello(session: &str) -> SessionHello {
+    SessionHello {
         version: VERSION,
         session: session.to_owned(),
         run: "r".to_owned(),
@@ -29,45 +32,58 @@ fn hello(session: &str) -> Hello {
         workspace: "/work".to_owned(),
         takes_prompts: true,
         idle: true,
-        begun_at: BEGIN,
+        started_at: BEGIN,
     }
 }
 
-fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> Approval {
-    let option = |label: &str, effect: &str| Choice { label: label.to_owned(), effect: effect.to_owned() };
-    Approval {
-        id: number.to_string(),
-        session: String::new(),
-        within: None,
+fn digest() -> Digest {
+    "0".repeat(64).parse().unwrap()
+}
+
+fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> OpenApproval {
+    let option = |label: &str, effect| ApprovalOption { label: label.to_owned(), effect };
+    OpenApproval {
+        id: ApprovalId::new("s", "forged", number),
+        session: "forged".to_owned(),
+        parent_session: None,
         session_name: None,
         workspace: "/work".to_owned(),
-        hook: hook.to_owned(),
-        event: "tool:pre".to_owned(),
-        prompt: prompt.to_owned(),
-        reason: None,
-        options: vec![option("Allow", "allow_once"), option("Always", "allow_always"), option("Deny", "deny")],
-        asked_at: at,
+        request: ApprovalRequest {
+            number,
+            hook: hook.to_owned(),
+            event: "tool:pre".parse().unwrap(),
+            prompt: prompt.to_owned(),
+            reason: None,
+            warning: None,
+            options: vec![
+                option("Allow", Effect::AllowOnce),
+                option("Always", Effect::AllowAlways),
+                option("Deny", Effect::Deny),
+            ],
+            timeout: std::time::Duration::from_secs(300),
+            default: DefaultDecision::Deny,
+            digest: digest(),
+            created_at: at,
+            preview: ActionPreview::default(),
+        },
         deadline: at + SignedDuration::from_secs(300),
-        timeout_s: 300.0,
-        default: "deny".to_owned(),
-        digest: "d".to_owned(),
-        action: ActionPreview::default(),
-        cut: false,
+        truncated: false,
         nonce: "forged".to_owned(),
     }
 }
 
-/// A question of the session itself.
-fn own(number: u64) -> Spoken {
-    Spoken { number, session: None }
+/// The id of a request of the session itself.
+fn own(number: u64) -> ApprovalId {
+    ApprovalId::new("s", "r", number)
 }
 
 fn ann() -> Actor {
     Actor { name: "ann".to_owned(), via: "console".to_owned() }
 }
 
-fn answering(option: &str, nonce: &str, scope: Option<RuleScope>) -> Answering {
-    Answering { option: option.to_owned(), nonce: nonce.to_owned(), by: ann(), scope }
+fn answering(option: &str, nonce: &str, scope: AnswerScope) -> SubmittedAnswer {
+    let answer = ApprovalAnswer { label: option.to_owned(), by: Some(ann()) };
+    SubmittedAnswer { answer, nonce: nonce.to_owned(), scope }
 }
 
 fn outcome(basis: &str, by: Option<Actor>) -> ApprovalDecision {
@@ -82,18 +98,23 @@ fn with_session() -> (State<&'static str>, u64) {
     (state, connection)
 }
 
-fn refused(state: &mut State<&'static str>, id: &str, answer: &Answering) -> (&'static str, Option<Actor>) {
-    match state.answer(id, answer) {
+/// An id from its text.
+fn id(text: &str) -> ApprovalId {
+    text.parse().unwrap()
+}
+
+fn refused(state: &mut State<&'static str>, id: &str, answer: &SubmittedAnswer) -> (HubErrorCode, Option<Actor>) {
+    match state.answer(&self::id(id), answer) {
         Ok(_) => panic!("it is delivered"),
-        Err(Refused { code, by, .. }) => (code, by),
+        Err(error) => (error.code, error.by),
     }
 }
 
 #[test]
 fn what_a_session_says_about_itself_in_a_question_does_not_count() {
     let (mut state, connection) = with_session();
-    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
-    let asked = state.approval("s.r.1").unwrap();
+    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    let asked = state.approval(&id("s.r.1")).unwrap();
     assert_eq!((asked.session.as_str(), asked.nonce.as_str()), ("s", "n1"));
     assert_eq!(state.session("s").unwrap().pending, 1);
 }
@@ -101,130 +122,130 @@ fn what_a_session_says_about_itself_in_a_question_does_not_count() {
 #[test]
 fn an_answer_needs_the_nonce_and_an_option() {
     let (mut state, connection) = with_session();
-    state.asked(connection, asks(1, "guard", "Delete *?", BEGIN), "n1".to_owned(), BEGIN);
-    let mut check = |id: &str, option: &str, nonce: &str, scope, expected: &str| {
+    state.requested(connection, asks(1, "guard", "Delete *?", BEGIN), "n1".to_owned(), BEGIN);
+    let mut check = |id: &str, option: &str, nonce: &str, scope, expected: HubErrorCode| {
         assert_eq!(refused(&mut state, id, &answering(option, nonce, scope)).0, expected, "{id} {option} {nonce}");
     };
-    check("s.r.2", "Allow", "n1", None, "unknown");
-    check("t.r.1", "Allow", "n1", None, "unknown");
-    check("s.r.1", "Allow", "", None, "nonce");
-    check("s.r.1", "Allow", "n2", None, "nonce");
-    check("s.r.1", "allow", "n1", None, "not_offered");
-    check("s.r.1", "Allow", "n1", Some(RuleScope::Project), "not_offered");
-    check("s.r.1", "Allow", "n1", Some(RuleScope::User), "not_offered");
-    let delivery = state.answer("s.r.1", &answering("Allow", "n1", None)).unwrap();
-    assert_eq!((delivery.link, delivery.number, delivery.decided), ("link", 1, None));
+    check("s.r.2", "Allow", "n1", AnswerScope::Once, NotFound);
+    check("t.r.1", "Allow", "n1", AnswerScope::Once, NotFound);
+    check("s.r.1", "Allow", "", AnswerScope::Once, Nonce);
+    check("s.r.1", "Allow", "n2", AnswerScope::Once, Nonce);
+    check("s.r.1", "allow", "n1", AnswerScope::Once, InvalidOption);
+    check("s.r.1", "Allow", "n1", AnswerScope::Project, InvalidOption);
+    let delivery = state.answer(&id("s.r.1"), &answering("Allow", "n1", AnswerScope::Once)).unwrap();
+    assert_eq!((delivery.link, delivery.id, delivery.decided), ("link", own(1), None));
 }
 
 #[test]
 fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     let (mut state, connection) = with_session();
-    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let (taken, changes) =
-        state.answered(connection, &own(1), Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
+        state.answered(connection, &own(1), AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
     assert_eq!(taken.unwrap().by, Some(ann()));
-    assert!(matches!(&changes[0], Change::Closed { id, .. } if id == "s.r.1"), "{changes:?}");
+    assert!(matches!(&changes[0], Change::Closed { id, .. } if *id == own(1)), "{changes:?}");
     assert!(state.pending().is_empty());
     // The second one is told to the session all the same, which records it.
-    let second = state.answer("s.r.1", &answering("Deny", "n1", None)).unwrap();
+    let second = state.answer(&id("s.r.1"), &answering("Deny", "n1", AnswerScope::Once)).unwrap();
     assert!(second.decided.is_some());
     let (second, changes) =
-        state.answered(connection, &own(1), Reception::Answered, Some(outcome("answer", Some(ann()))), after(2));
+        state.answered(connection, &own(1), AnswerStatus::Answered, Some(outcome("answer", Some(ann()))), after(2));
     let second = second.unwrap_err();
-    assert_eq!((second.code, second.by, changes.len()), ("answered", Some(ann()), 0));
+    assert_eq!((second.code, second.by, changes.len()), (Answered, Some(ann()), 0));
     // When the session is gone, nobody has to be told.
     state.leave(connection, after(3));
-    assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "n1", None)), ("answered", Some(ann())));
-    assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "other", None)).0, "nonce");
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "n1", AnswerScope::Once)), (Answered, Some(ann())));
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "other", AnswerScope::Once)).0, Nonce);
 }
 
 #[test]
 fn an_answer_after_the_time_limit_is_late() {
     let (mut state, connection) = with_session();
-    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     state.closed(connection, &own(1), outcome("timeout", None), after(300));
-    let (late, _) = state.answered(connection, &own(1), Reception::Late, None, after(301));
-    assert_eq!(late.unwrap_err().code, "late");
+    let (late, _) = state.answered(connection, &own(1), AnswerStatus::Late, None, after(301));
+    assert_eq!(late.unwrap_err().code, Late);
 }
 
 #[test]
 fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
     let (mut state, connection) = with_session();
-    state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let changes = state.leave(connection, after(1));
     let is_closed = |change: &Change| matches!(change, Change::Closed { decided, .. } if decided.basis == DecisionBasis::Disconnected);
     assert!(changes.iter().any(is_closed), "{changes:?}");
     assert_eq!((state.pending().len(), state.connected().len()), (0, 0));
-    assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", None)).0, "unreachable");
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", AnswerScope::Once)).0, Offline);
     let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
-    state.asked(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
-    assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", None)).0, "nonce");
-    assert!(state.answer("s.r.1", &answering("Allow", "n2", None)).is_ok());
+    state.requested(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
+    assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", AnswerScope::Once)).0, Nonce);
+    assert!(state.answer(&id("s.r.1"), &answering("Allow", "n2", AnswerScope::Once)).is_ok());
     // What the old connection says no longer counts.
     assert!(state.closed(connection, &own(1), outcome("answer", None), after(3)).is_empty());
 }
 
 #[test]
 fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
-    let resumed = || Hello { run: "r2".to_owned(), ..hello("s") };
+    let resumed = || SessionHello { run: "r2".to_owned(), ..hello("s") };
     let (mut state, connection) = with_session();
-    state.asked(connection, asks(1, "guard", "Run `ls`?", BEGIN), "n1".to_owned(), BEGIN);
+    state.requested(connection, asks(1, "guard", "Run `ls`?", BEGIN), "n1".to_owned(), BEGIN);
     state.leave(connection, after(1));
     // The session is resumed in another process, which counts from one again.
     let (again, _) = state.join(resumed(), Place::Process, Some(8), "other", after(2)).unwrap();
-    let late = answering("Allow", "n1", None);
-    assert_eq!(refused(&mut state, "s.r.1", &late).0, "closed");
-    state.asked(again, asks(1, "guard", "Run `rm`?", after(2)), "n2".to_owned(), after(2));
-    assert_eq!(refused(&mut state, "s.r.1", &late).0, "closed");
-    assert_eq!(refused(&mut state, "s.r2.1", &late).0, "nonce");
-    assert_eq!(state.pending().iter().map(|asked| asked.id.as_str()).collect::<Vec<_>>(), ["s.r2.1"]);
+    let late = answering("Allow", "n1", AnswerScope::Once);
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
+    state.requested(again, asks(1, "guard", "Run `rm`?", after(2)), "n2".to_owned(), after(2));
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
+    assert_eq!(refused(&mut state, "s.r2.1", &late).0, Nonce);
+    assert_eq!(state.pending().iter().map(|asked| asked.id.to_string()).collect::<Vec<_>>(), ["s.r2.1"]);
     // One that says it is the same run is told nothing either, and cannot put another question in the place of the first.
     state.leave(again, after(3));
     let (forged, _) = state.join(hello("s"), Place::Process, Some(9), "forged", after(3)).unwrap();
-    assert_eq!(refused(&mut state, "s.r.1", &late).0, "closed");
-    assert!(state.asked(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
+    assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
+    assert!(state.requested(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
     state.leave(forged, after(4));
     let (back, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(4)).unwrap();
-    assert!(state.asked(back, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
+    assert!(state.requested(back, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
     // The process itself, connected again, has its question back, until it is closed for good.
-    assert!(!state.asked(back, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
-    assert_eq!(state.answer("s.r.1", &answering("Allow", "n5", None)).unwrap().digest, "d");
+    assert!(!state.requested(back, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
+    assert_eq!(state.answer(&id("s.r.1"), &answering("Allow", "n5", AnswerScope::Once)).unwrap().digest, digest());
     state.closed(back, &own(1), outcome("answer", Some(ann())), after(5));
-    assert!(state.asked(back, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
+    assert!(state.requested(back, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
 }
 
 #[test]
 fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
     let (mut state, connection) = with_session();
-    let asks_as = |session: &str, number| Approval {
-        session: session.to_owned(),
+    let asks_as = |session: &str, number: u64| OpenApproval {
+        id: ApprovalId::new(session, "r", number),
         ..asks(number, "guard", "Go?", after(number.try_into().unwrap()))
     };
-    let child = Spoken { number: 1, session: Some("child".to_owned()) };
-    state.asked(connection, asks_as("child", 1), "n1".to_owned(), BEGIN);
-    state.asked(connection, asks_as("s", 2), "n2".to_owned(), BEGIN);
+    let child = ApprovalId::new("child", "r", 1);
+    state.requested(connection, asks_as("child", 1), "n1".to_owned(), BEGIN);
+    state.requested(connection, asks_as("s", 2), "n2".to_owned(), BEGIN);
     // Whoever has a connection of its own is nobody's sub-agent, and no question takes the place of another.
     let (other, _) = state.join(hello("other"), Place::Process, Some(8), "other", BEGIN).unwrap();
-    state.asked(other, asks_as("s", 3), "n3".to_owned(), BEGIN);
-    assert!(state.asked(other, asks_as("child", 1), "n4".to_owned(), BEGIN).is_empty());
+    state.requested(other, asks_as("s", 3), "n3".to_owned(), BEGIN);
+    assert!(state.requested(other, asks_as("child", 1), "n4".to_owned(), BEGIN).is_empty());
     assert!(state.closed(other, &child, outcome("answer", None), BEGIN).is_empty());
     let pending = state.pending();
     let told: Vec<_> =
-        pending.iter().map(|asked| (asked.id.as_str(), &*asked.session, asked.within.as_deref())).collect();
-    assert_eq!(told, [("child.r.1", "child", Some("s")), ("s.r.2", "s", None), ("other.r.3", "other", None)]);
+        pending.iter().map(|asked| (asked.id.to_string(), &*asked.session, asked.parent_session.as_deref())).collect();
+    let expected = [("child.r.1", "child", Some("s")), ("s.r.2", "s", None), ("other.r.3", "other", None)];
+    assert_eq!(told, expected.map(|(id, session, parent)| (id.to_owned(), session, parent)));
     assert_eq!((state.pending_of("s"), state.pending_of("child"), state.pending_of("other")), (2, 1, 1));
 
-    let delivery = state.answer("child.r.1", &answering("Allow", "n1", None)).unwrap();
-    assert_eq!((delivery.link, delivery.session.as_str(), delivery.number), ("link", "s", 1));
+    let delivery = state.answer(&id("child.r.1"), &answering("Allow", "n1", AnswerScope::Once)).unwrap();
+    assert_eq!((delivery.link, delivery.session.as_str(), delivery.id), ("link", "s", child.clone()));
     let (taken, changes) =
-        state.answered(connection, &child, Reception::Taken, Some(outcome("answer", Some(ann()))), after(1));
+        state.answered(connection, &child, AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
     assert_eq!(taken.unwrap().session, "child");
     let is_told = |session: &str| changes.iter().any(|change| matches!(change, Change::Session(id) if id == session));
     assert!(is_told("s") && is_told("child"), "{changes:?}");
     assert_eq!((state.pending_of("s"), state.pending_of("child")), (1, 0));
 
     // It goes with the connection.
-    state.asked(connection, asks_as("child", 5), "n5".to_owned(), BEGIN);
+    state.requested(connection, asks_as("child", 5), "n5".to_owned(), BEGIN);
     let changes = state.leave(connection, after(2));
     assert!(changes.iter().any(|change| matches!(change, Change::Session(id) if id == "child")), "{changes:?}");
     assert_eq!((state.pending_of("s"), state.pending_of("child"), state.pending().len()), (0, 0, 1));
@@ -234,7 +255,7 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
 fn what_was_announced_again_is_remembered_from_its_last_close() {
     let (mut state, mut connection) = with_session();
     for round in 0..2 {
-        state.asked(connection, asks(1, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
         if round == 0 {
             state.leave(connection, BEGIN);
             connection = state.join(hello("s"), Place::Process, Some(7), "link", BEGIN).unwrap().0;
@@ -242,31 +263,31 @@ fn what_was_announced_again_is_remembered_from_its_last_close() {
     }
     // As many as are remembered, of which the first is closed before the question.
     for number in 2..=10_001 {
-        state.asked(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.requested(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
         state.closed(connection, &own(number), outcome("answer", None), after(1));
         if number == 2 {
             state.closed(connection, &own(1), outcome("timeout", None), after(1));
         }
     }
-    assert_eq!(state.decided("s.r.1").map(|decided| decided.basis), Some(DecisionBasis::Timeout));
-    assert_eq!(state.decided("s.r.2"), None);
+    assert_eq!(state.decided(&id("s.r.1")).map(|decided| decided.basis), Some(DecisionBasis::Timeout));
+    assert_eq!(state.decided(&id("s.r.2")), None);
 }
 
 #[test]
 fn an_answer_lasts_only_where_the_question_offers_one_that_does() {
     let (mut state, connection) = with_session();
-    let without = |effect: &str, number| {
+    let without = |effect: Effect, number| {
         let mut asks = asks(number, "guard", "Run `make`?", BEGIN);
-        asks.options.push(Choice { label: "Never".to_owned(), effect: "deny_always".to_owned() });
+        asks.options.push(ApprovalOption { label: "Never".to_owned(), effect: Effect::DenyAlways });
         asks.options.retain(|option| option.effect != effect);
         asks
     };
-    state.asked(connection, without("allow_always", 1), "n".to_owned(), BEGIN);
-    state.asked(connection, without("deny_always", 2), "n".to_owned(), BEGIN);
+    state.requested(connection, without(Effect::AllowAlways, 1), "n".to_owned(), BEGIN);
+    state.requested(connection, without(Effect::DenyAlways, 2), "n".to_owned(), BEGIN);
     let mut check = |id: &str, option: &str, is_taken: bool| {
-        let answer = answering(option, "n", Some(RuleScope::Project));
-        let code = state.answer(id, &answer).err().map(|refused| refused.code);
-        assert_eq!(code, (!is_taken).then_some("not_offered"), "{id} {option}");
+        let answer = answering(option, "n", AnswerScope::Project);
+        let code = state.answer(&self::id(id), &answer).err().map(|refused| refused.code);
+        assert_eq!(code, (!is_taken).then_some(InvalidOption), "{id} {option}");
     };
     check("s.r.1", "Allow", false);
     check("s.r.1", "Deny", true);
@@ -279,8 +300,8 @@ fn a_question_that_is_cut_is_not_proposed_as_a_rule() {
     let (mut state, connection) = with_session();
     for number in 1..=6 {
         let mut cut = asks(number, "guard", "Run `make aaaa… (cut)`?", BEGIN);
-        cut.options.retain(|option| option.effect != "allow_always");
-        state.asked(connection, cut, "n".to_owned(), BEGIN);
+        cut.options.retain(|option| option.effect != Effect::AllowAlways);
+        state.requested(connection, cut, "n".to_owned(), BEGIN);
     }
     let busy = state.busy(BEGIN).unwrap();
     assert_eq!((busy.asked, busy.pattern.as_str()), (6, ""));
@@ -291,14 +312,14 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
     let (mut state, connection) = with_session();
     let long = |number| {
         let mut asks = asks(number, "guard", &"x".repeat(16 << 10), BEGIN);
-        asks.action.body = vec![PreviewRow::new(PreviewRowKind::Plain, "y".repeat(15_000)); 66];
+        asks.preview.body = vec![PreviewRow::new(PreviewRowKind::Plain, "y".repeat(15_000)); 66];
         asks
     };
     for number in 1..=2_000 {
-        assert!(!state.asked(connection, long(number), "n".to_owned(), BEGIN).is_empty(), "{number}");
+        assert!(!state.requested(connection, long(number), "n".to_owned(), BEGIN).is_empty(), "{number}");
     }
     let pending = state.pending();
-    let whole = pending.iter().filter(|asked| !asked.action.body.is_empty()).count();
+    let whole = pending.iter().filter(|asked| !asked.preview.body.is_empty()).count();
     assert_eq!((pending.len(), whole), (2_000, 8));
     let held: usize = pending.iter().map(|asked| asked.weight()).sum();
     assert!(held < 12 << 20, "{held}");
@@ -306,14 +327,14 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
     assert!(listed < 4 << 20, "{listed}");
     // What is not shown can be denied.
     let last = &pending[1_999];
-    assert!(last.action.warnings[0].contains("no room"), "{last:?}");
-    assert_eq!(refused(&mut state, "s.r.2000", &answering("Allow", "n", None)).0, "not_offered");
-    assert!(state.answer("s.r.2000", &answering("Deny", "n", None)).is_ok());
+    assert!(last.preview.warnings[0].contains("no room"), "{last:?}");
+    assert_eq!(refused(&mut state, "s.r.2000", &answering("Allow", "n", AnswerScope::Once)).0, InvalidOption);
+    assert!(state.answer(&id("s.r.2000"), &answering("Deny", "n", AnswerScope::Once)).is_ok());
     // It is the same question when the session comes back, and there is room again for what was closed.
     state.leave(connection, after(1));
     let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
-    assert!(!state.asked(again, long(2_000), "n".to_owned(), after(2)).is_empty());
-    assert_eq!(state.pending()[0].action.body.len(), 66);
+    assert!(!state.requested(again, long(2_000), "n".to_owned(), after(2)).is_empty());
+    assert_eq!(state.pending()[0].preview.body.len(), 66);
 }
 
 #[test]
@@ -329,9 +350,9 @@ fn only_its_own_process_can_take_a_session_over() {
 fn questions_are_listed_by_age_whatever_order_they_come_in() {
     let (mut state, connection) = with_session();
     for (number, seconds) in [(1, 30), (2, 10), (3, 20)] {
-        state.asked(connection, asks(number, "guard", "Go?", after(seconds)), "n".to_owned(), after(40));
+        state.requested(connection, asks(number, "guard", "Go?", after(seconds)), "n".to_owned(), after(40));
     }
-    let ids: Vec<String> = state.pending().iter().map(|asked| asked.id.clone()).collect();
+    let ids: Vec<String> = state.pending().iter().map(|asked| asked.id.to_string()).collect();
     assert_eq!(ids, ["s.r.2", "s.r.3", "s.r.1"]);
 }
 
@@ -340,7 +361,7 @@ fn more_than_five_questions_of_a_hook_in_a_minute_are_too_many() {
     let (mut state, connection) = with_session();
     let mut ask = |number: u64, at| {
         let prompt = format!("Run `step {number}`?");
-        let changes = state.asked(connection, asks(number, "guard", &prompt, at), "n".to_owned(), at);
+        let changes = state.requested(connection, asks(number, "guard", &prompt, at), "n".to_owned(), at);
         changes.iter().filter(|change| matches!(change, Change::Busy(_))).count()
     };
     let told: Vec<usize> = (1..=5).map(|number| ask(number, after(number as i64))).collect();
@@ -351,7 +372,7 @@ fn more_than_five_questions_of_a_hook_in_a_minute_are_too_many() {
     // Announced again after a broken connection, they count once.
     state.leave(connection, after(7));
     let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(7)).unwrap();
-    state.asked(again, asks(6, "guard", "Run `step 6`?", after(6)), "n".to_owned(), after(7));
+    state.requested(again, asks(6, "guard", "Run `step 6`?", after(6)), "n".to_owned(), after(7));
     assert_eq!(state.busy(after(7)).map(|busy| busy.asked), Some(6));
     assert_eq!(state.busy(after(61)), None);
     assert!(matches!(state.told_busy(after(61)), Some(Change::Busy(None))));
@@ -362,7 +383,7 @@ fn questions_of_several_hooks_are_not_too_many() {
     let (mut state, connection) = with_session();
     for number in 0..10 {
         let hook = if number % 2 == 0 { "one" } else { "two" };
-        state.asked(connection, asks(number, hook, "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.requested(connection, asks(number, hook, "Go?", BEGIN), "n".to_owned(), BEGIN);
     }
     assert_eq!(state.busy(BEGIN), None);
 }
@@ -371,14 +392,14 @@ fn questions_of_several_hooks_are_not_too_many() {
 fn a_prompt_is_taken_once_and_by_sessions_that_take_prompts() {
     let (mut state, connection) = with_session();
     assert!(state.reach("s", true).is_ok());
-    assert_eq!(state.reach("s", true).unwrap_err().code, "busy");
+    assert_eq!(state.reach("s", true).unwrap_err().code, Busy);
     assert!(state.reach("s", false).is_ok());
     state.set_idle(connection, true);
     assert!(state.reach("s", true).is_ok());
-    assert_eq!(state.reach("t", true).unwrap_err().code, "unreachable");
-    let silent = Hello { takes_prompts: false, ..hello("t") };
+    assert_eq!(state.reach("t", true).unwrap_err().code, Offline);
+    let silent = SessionHello { takes_prompts: false, ..hello("t") };
     state.join(silent, Place::Process, None, "link", BEGIN).unwrap();
-    assert_eq!(state.reach("t", true).unwrap_err().code, "not_offered");
+    assert_eq!(state.reach("t", true).unwrap_err().code, NoPrompts);
 }
 
 #[test]
@@ -401,11 +422,11 @@ fn ten_thousand_questions_are_no_trouble() {
     let (mut state, connection) = with_session();
     for number in 0..MANY {
         let prompt = format!("Run `step {number}`?");
-        state.asked(connection, asks(number, "guard", &prompt, after(0)), number.to_string(), after(0));
+        state.requested(connection, asks(number, "guard", &prompt, after(0)), number.to_string(), after(0));
     }
     assert_eq!(state.pending().len(), MANY as usize);
     for number in 0..MANY {
-        assert!(state.answer(&format!("s.r.{number}"), &answering("Allow", &number.to_string(), None)).is_ok());
+        assert!(state.answer(&own(number), &answering("Allow", &number.to_string(), AnswerScope::Once)).is_ok());
         state.closed(connection, &own(number), outcome("answer", None), after(1));
     }
     assert!(state.pending().is_empty());
@@ -423,18 +444,21 @@ async fn every_session_says_what_came_of_a_look_at_its_bundles_or_is_named() {
     let (reloaded, ()) = tokio::join!(hub.reload(), async {
         let mut references = Vec::new();
         for (_, told) in &mut links {
-            let Some(ToSession::Reload { reference }) = told.recv().await else { panic!("it is not told") };
+            let Some(ServerMessage::Reload { reference }) = told.recv().await else { panic!("it is not told") };
             references.push(reference);
         }
-        let refused = Reloaded { result: Reload::Refused, message: Some("line 3".to_owned()) };
+        let refused = ReloadResult { result: ReloadStatus::Refused, message: Some("line 3".to_owned()) };
         // What another session says about it does not count.
         for connection in [links[1].0, links[0].0] {
-            let said = ToServer::Reloaded { reference: references[0], reloaded: refused.clone() };
+            let said = SessionMessage::Reloaded { reference: references[0], reload: refused.clone() };
             hub.heard(connection, said).unwrap();
         }
         hub.leave(links[2].0);
     });
     let results: Vec<_> = reloaded.iter().map(|(session, reloaded)| (session.as_str(), reloaded.result)).collect();
-    assert_eq!(results, [("gone", Reload::NoAnswer), ("quick", Reload::Refused), ("silent", Reload::NoAnswer)]);
+    assert_eq!(
+        results,
+        [("gone", ReloadStatus::NoAnswer), ("quick", ReloadStatus::Refused), ("silent", ReloadStatus::NoAnswer)]
+    );
     assert_eq!(reloaded[1].1.message.as_deref(), Some("line 3"));
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::BoxFuture;
 use crate::access::guard::Connection;
+use futures::future::BoxFuture;
 
 /// An open connection. It stays one when it becomes a WebSocket, and keeps its place among all connections until it is closed.
 pub(super) struct Open<T> {

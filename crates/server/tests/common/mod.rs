@@ -7,14 +7,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use amplifier_audit::{Log, LogOptions, RecordFilter};
 use amplifier_core::{
-    ActionPreview, Approval as Asking, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalSystem, AuditEntry,
-    AuditRecord, Coordinator, DecisionKind, EventData, EventEntry, EventName, HookRegistry, HookResult, Level, Map,
-    MessageEntry, PROMPT_SUBMIT, PortError, PreviewSource, PromptSubmit, SESSION_START, SessionStart, TOOL_POST,
+    ActionPreview, Approval as Asking, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditEntry, AuditRecord,
+    Coordinator, DecisionKind, EventData, EventEntry, EventName, HookRegistry, HookResult, Level, Map, MessageEntry,
+    OpenRequest, PROMPT_SUBMIT, PortError, PreviewSource, PromptSubmit, SESSION_START, SessionStart, TOOL_POST,
     TOOL_PRE, ToolPost, ToolPre, Verdict,
 };
-use amplifier_link::{Link, Participant, ParticipantOptions};
+use amplifier_link::{
+    LinkClient, LinkClientOptions, LinkHandle, MachineReply, MachineRequest, OpenApproval, RuleList, serve_machine,
+};
 use amplifier_server::feed::{Feed, Page};
-use amplifier_server::wire::Approval;
+use amplifier_server::hub::HubErrorCode;
 use amplifier_server::{Change, Hub};
 use serde_json::json;
 use tempfile::TempDir;
@@ -111,15 +113,30 @@ pub(crate) fn read_to(feed: &Feed, size: u64) {
     until(&format!("{size} records"), || (feed.cursor() >= size).then_some(()));
 }
 
+/// Connects a machine that replies like this, and waits until the server knows it.
+pub(crate) async fn machine(hub: &Hub, reply: impl Fn(MachineRequest) -> MachineReply + Send + Sync + 'static) {
+    let pipe = hub.machine_pipes().open();
+    tokio::spawn(async move {
+        let (_news, rules) = tokio::sync::watch::channel(RuleList::default());
+        serve_machine(pipe, rules, move |request| std::future::ready(reply(request))).await
+    });
+    let connecting = async {
+        while hub.test_bundle(None).await.is_err_and(|error| error.code == HubErrorCode::Offline) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, connecting).await.expect("the machine connects");
+}
+
 /// A session in the server whose hook asks before every tool. How long it waits, the tool's name says: [`call`]. It is connected, so that
 /// the server hears of every question, however short it is.
-pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Link) {
-    let (participant, _) = Participant::new(ParticipantOptions {
+pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, LinkHandle) {
+    let (participant, _) = LinkClient::new(LinkClientOptions {
         workspace: "/".into(),
         run: log.map_or("run", Log::writer).to_owned(),
         name: None,
         takes_prompts: false,
-        book: None,
+        record: None,
         reload: None,
     });
     let hooks = HookRegistry::new();
@@ -157,13 +174,13 @@ pub(crate) fn call(session: &Coordinator, time: Duration) -> JoinHandle<Verdict>
 }
 
 /// Lets it ask, and gives the question.
-pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (Approval, JoinHandle<Verdict>) {
+pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (OpenApproval, JoinHandle<Verdict>) {
     let mut changes = hub.subscribe();
     let operation = call(session, time);
     loop {
         let change = tokio::time::timeout(LIMIT, changes.recv()).await.unwrap().unwrap();
-        if let Change::Asked(approval) = change {
-            return (Approval::clone(&approval), operation);
+        if let Change::Requested(approval) = change {
+            return (OpenApproval::clone(&approval), operation);
         }
     }
 }
@@ -172,7 +189,7 @@ pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (
 pub(crate) struct Always(pub(crate) &'static str);
 
 impl ApprovalSystem for Always {
-    async fn request_approval(&self, _: Arc<ApprovalRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+    async fn request_approval(&self, _: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         Ok(ApprovalAnswer::by(self.0, "alice", "console"))
     }
 }

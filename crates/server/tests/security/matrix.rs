@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use amplifier_link::{ApprovalId, OpenApproval};
 use amplifier_server::access::Role;
-use amplifier_server::wire::Approval;
 use amplifier_server::{Hub, description};
 use serde_json::{Value, json};
 
@@ -428,7 +428,7 @@ fn check_let_in(route: &Route, who: &str, reply: &super::place::Reply, except: &
 }
 
 /// Waits until the server knows that a question is no longer open.
-async fn closed(hub: &Hub, id: &str) {
+async fn closed(hub: &Hub, id: &ApprovalId) {
     let mut changes = hub.subscribe();
     while hub.decided(id).is_none() {
         tokio::time::timeout(LIMIT, changes.recv()).await.unwrap().unwrap();
@@ -440,11 +440,11 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
     let place = Place::new().await;
     let hub = &place.hub;
     let (session, _link) = asking(hub, None, "s-1");
-    let answer = |id: &str, body: &Value| {
+    let answer = |id: &dyn std::fmt::Display, body: &Value| {
         let path = format!("/api/approvals/{id}/answer");
         Asked::new("POST", &path).with("Authorization", &place.bearer(Role::Approver)).json(&body.to_string())
     };
-    let right = |approval: &Approval| json!({ "option": "Allow once", "nonce": approval.nonce });
+    let right = |approval: &OpenApproval| json!({ "option": "Allow once", "nonce": approval.nonce });
 
     let (open, operation) = asked(hub, &session, Duration::from_secs(600)).await;
     let (answered, first) = asked(hub, &session, Duration::from_secs(600)).await;
@@ -466,7 +466,9 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
         body
     };
     let almost = format!("{}x", open.nonce);
-    for nonce in ["", "wrong", &open.nonce[1..], &almost, &open.nonce.to_uppercase(), &answered.nonce, &open.digest] {
+    for nonce in
+        ["", "wrong", &open.nonce[1..], &almost, &open.nonce.to_uppercase(), &answered.nonce, &open.digest.to_string()]
+    {
         let body = with("nonce", json!(nonce));
         add(format!("the nonce `{nonce}`"), answer(&open.id, &body), 403, "nonce");
     }
@@ -476,7 +478,7 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
     }
     for option in ["", "Allow", "allow once", "Allow once ", "Allow always", "yes", "*"] {
         let body = with("option", json!(option));
-        add(format!("the option `{option}`"), answer(&open.id, &body), 422, "not_offered");
+        add(format!("the option `{option}`"), answer(&open.id, &body), 422, "invalid_option");
     }
     for (field, value) in [
         ("nonce", json!(null)),
@@ -498,7 +500,7 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
         add(format!("no {field}"), answer(&open.id, &body), 422, "body");
     }
     let project = with("scope", json!("project"));
-    add("a rule for any text".to_owned(), answer(&open.id, &project), 422, "not_offered");
+    add("a rule for any text".to_owned(), answer(&open.id, &project), 422, "invalid_option");
     for id in [
         "s-1.run.99",
         "s-1.run.0",
@@ -513,7 +515,7 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
         "s-1.run.1%00",
         "%2e%2e",
     ] {
-        add("there is no such question".to_owned(), answer(id, &right(&open)), 404, "not_found");
+        add("there is no such question".to_owned(), answer(&id, &right(&open)), 404, "not_found");
     }
     for (question, code) in [(&answered, "answered"), (&late, "late"), (&withdrawn, "closed")] {
         for option in ["Allow once", "Deny"] {

@@ -57,19 +57,19 @@ async fn only_those_who_may_answer_a_question_are_given_its_nonce() {
         let get = |path: &str| place.ask(&Asked::new("GET", path).with("Authorization", &place.bearer(role))).body;
         let by_cookie = place.ask(&Asked::new("GET", "/api/approvals").by(&place.browser(role))).body;
         let mut socket = watch(&place, role).await;
-        let hello = socket(&open.id).await;
+        let hello = socket(&open.id.to_string()).await;
         let (new, second) = asked(&place.hub, &session, Duration::from_secs(600)).await;
-        let told = socket(&new.id).await;
-        assert!(told.contains(r#""type":"asked""#), "{told}");
+        let told = socket(&new.id.to_string()).await;
+        assert!(told.contains(r#""type":"approval_requested""#), "{told}");
         for (place, text, nonce) in [
             ("the list", get("/api/approvals"), &open.nonce),
             ("the list in a browser", by_cookie, &open.nonce),
             ("one question", get(&format!("/api/approvals/{}", open.id)), &open.nonce),
             ("the beginning of a WebSocket", hello, &open.nonce),
             ("a new question on a WebSocket", told, &new.nonce),
-            ("a stream of lines", lines(&place, role, &open.id), &open.nonce),
+            ("a stream of lines", lines(&place, role, &open.id.to_string()), &open.nonce),
         ] {
-            assert!(text.contains(&open.id) || text.contains(&new.id), "{place}: {text}");
+            assert!(text.contains(&open.id.to_string()) || text.contains(&new.id.to_string()), "{place}: {text}");
             let may_answer = role >= Role::Approver;
             assert_eq!(text.contains(nonce.as_str()), may_answer, "{place} for {role}: {text}");
             assert_eq!(text.contains("nonce"), may_answer, "{place} for {role}: {text}");

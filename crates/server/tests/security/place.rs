@@ -6,35 +6,20 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_audit::Log;
+use amplifier_link::MachineReply;
 use amplifier_server::access::{Access, AccessOptions, Rate, Role, TokenFiles};
 use amplifier_server::feed::Feed;
-use amplifier_server::trial::{Trial, Tried};
-use amplifier_server::{App, BoxFuture, Host, Hub, Running, ServeError, Server, ServerOptions};
+use amplifier_server::{App, Hub, Running, ServeError, Server, ServerOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::machine;
+
 /// Longer than anything here takes; a test that waits for it has failed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
-
-struct Nothing;
-
-impl Host for Nothing {
-    fn start_session(&self, _: Hub, _: Option<String>, _: Option<String>) -> BoxFuture<'_, Result<String, String>> {
-        Box::pin(async { Err("this test has no sessions".to_owned()) })
-    }
-
-    fn test_bundle(&self, _: Option<String>) -> BoxFuture<'_, Result<Value, String>> {
-        Box::pin(async { Err("this test has no bundles".to_owned()) })
-    }
-
-    fn try_event(&self, _: Trial) -> BoxFuture<'_, Result<Tried, String>> {
-        Box::pin(async { Err("this test has no hooks".to_owned()) })
-    }
-}
 
 /// A server, and what gets in.
 pub(crate) struct Place {
@@ -76,6 +61,8 @@ impl Place {
         }
         let app = Self::app(folder.path(), access);
         let hub = app.hub.clone();
+        machine(&hub, |_| MachineReply::Invalid { error: "this test has neither sessions nor bundles".to_owned() })
+            .await;
         Ok(Self { running: Server::start(app, options).await?, folder, tokens, hub })
     }
 
@@ -85,7 +72,6 @@ impl Place {
             feed: Feed::open(&folder.join("audit"), None).unwrap(),
             access: Access::open(&folder.join("server"), access).unwrap(),
             log: Log::at(folder.join("audit"), folder.join("key")).open().unwrap(),
-            host: Arc::new(Nothing),
         }
     }
 

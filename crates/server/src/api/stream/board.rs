@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -141,8 +140,6 @@ impl Telling {
         let mut sessions = interval(SESSIONS);
         sessions.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut next = Instant::now();
-        let hub = self.board.app.hub.clone();
-        let mut rules = pin!(hub.follow_rules());
         loop {
             let cursor = self.board.app.feed.cursor();
             let is_behind = *self.board.pace.borrow() != cursor;
@@ -167,7 +164,6 @@ impl Telling {
                     let audit = AuditStatus::clone(&self.status.borrow_and_update());
                     self.say([].into(), &StreamMessage::Audit { audit });
                 }
-                never = &mut rules => match never {},
                 _ = sessions.tick() => {
                     if self.board.is_left() {
                         return;
@@ -181,19 +177,18 @@ impl Telling {
     fn change(&mut self, change: Change) {
         match change {
             Change::Session(id) => _ = self.changed.insert(id),
-            Change::Asked(approval) => {
+            Change::Requested(approval) => {
                 let shown = |role| self.board.app.hub.shown(&approval, role).brief();
-                let about = asker(&approval.session, approval.within.as_ref());
-                self.say_by_role(about, |role| StreamMessage::Asked { approval: shown(role) });
+                let about = asker(&approval.session, approval.parent_session.as_ref());
+                self.say_by_role(about, |role| StreamMessage::ApprovalRequested { approval: shown(role) });
             }
-            Change::Closed { id, decided, within } => {
+            Change::Closed { id, decided, parent_session } => {
                 let shown = |role| masked::decided(decided.clone(), role);
-                let about = asker(&decided.session, within.as_ref());
-                self.say_by_role(about, |role| StreamMessage::Closed { id: id.clone(), decided: shown(role) });
+                let about = asker(&decided.session, parent_session.as_ref());
+                self.say_by_role(about, |role| StreamMessage::ApprovalClosed { id: id.clone(), decided: shown(role) });
             }
-            Change::Busy(busy) => {
-                self.say_by_role([].into(), |role| StreamMessage::Busy { busy: masked::busy(busy.clone(), role) })
-            }
+            Change::Busy(busy) => self
+                .say_by_role([].into(), |role| StreamMessage::ApprovalFlood { busy: masked::busy(busy.clone(), role) }),
             Change::Rules => self.say([].into(), &StreamMessage::Rules {}),
         }
     }

@@ -1,11 +1,12 @@
 //! What is said on the stream, in both directions.
 
+use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::{Approval, AuditStatus, Busy, Decided, Explained, Me, Session};
+use crate::wire::{AuditStatus, Busy, Explained, Me, Session};
 
 /// What the server sends.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,7 +27,7 @@ pub(super) enum StreamMessage {
         /// How many sessions there are.
         known: u64,
         /// The questions that are open, the oldest first; not all if there are very many.
-        approvals: Vec<Approval>,
+        approvals: Vec<OpenApproval>,
         /// How many questions are open.
         pending: u64,
         /// Whether there are too many.
@@ -40,20 +41,21 @@ pub(super) enum StreamMessage {
         /// How it is now.
         session: Session,
     },
-    /// There is a question.
-    Asked {
-        /// The question.
-        approval: Approval,
+    /// An approval request is open.
+    ApprovalRequested {
+        /// The request.
+        approval: OpenApproval,
     },
-    /// A question is no longer open.
-    Closed {
-        /// Which.
-        id: String,
-        /// What became of it.
-        decided: Decided,
+    /// An approval request is closed.
+    ApprovalClosed {
+        /// Its id.
+        #[schema(value_type = String)]
+        id: ApprovalId,
+        /// The decision.
+        decided: DecidedApproval,
     },
-    /// There are too many questions, or no longer.
-    Busy {
+    /// There are too many approval requests, or no longer.
+    ApprovalFlood {
         /// How many; none if there are not too many any more.
         busy: Option<Busy>,
     },
@@ -86,7 +88,7 @@ pub(super) enum Said {
         option: String,
         nonce: String,
         #[serde(default)]
-        scope: Option<AnswerScope>,
+        scope: AnswerScope,
     },
     /// Other records are wanted from now on.
     Watch {
@@ -103,14 +105,6 @@ pub(super) enum Said {
         #[serde(default)]
         after: Option<u64>,
     },
-}
-
-/// For what an answer holds.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum AnswerScope {
-    Once,
-    Project,
 }
 
 impl StreamMessage {

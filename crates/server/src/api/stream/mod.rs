@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::RuleScope;
+use amplifier_core::ApprovalAnswer;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -32,14 +32,15 @@ use utoipa_axum::routes;
 
 pub(super) use self::board::Board;
 use self::board::{Heard, Note};
-use self::message::{AnswerScope, Said, StreamMessage};
+use self::message::{Said, StreamMessage};
+use super::approvals::parse_id;
 use super::error::{ApiError, Query};
 use super::events::Wanted;
 use super::sessions::joined;
 use crate::App;
 use crate::access::guard::{Connection, PROTOCOL, Refusal, Seats};
 use crate::access::{Identity, Role, Viewer};
-use crate::hub::Answering;
+use crate::hub::SubmittedAnswer;
 use crate::masked;
 use crate::server::Stopping;
 use crate::wire::{Explained, Failure, Me, State as Doing};
@@ -85,7 +86,7 @@ struct StreamQuery {
 
 /// What happens, as it happens: over a WebSocket, or as one object a line for those who ask for none.
 ///
-/// The server sends objects with a `type`: first `hello`, then `events`, `session`, `asked`, `closed`, `busy`, `rules`, `audit` and
+/// The server sends objects with a `type`: first `hello`, then `records`, `session`, `approval_requested`, `approval_closed`, `approval_flood`, `rules`, `audit` and
 /// `answered`. Another `hello` says that something was missed, and takes the place of all that was said about sessions and questions. The
 /// client may send `answer` and `watch` over the WebSocket. With `session` in the query, only what concerns that session is told. An empty line says that the server is
 /// still there.
@@ -372,7 +373,7 @@ impl Client<'_> {
         older.retain(|session| !matches!(session.state, Doing::Ended | Doing::Gone));
         sessions.append(&mut older);
         let mut open = self.app.hub.pending_shared();
-        open.retain(|approval| self.concerns(&approval.session) || self.concerns(approval.connected()));
+        open.retain(|approval| self.concerns(&approval.session) || self.concerns(approval.connected_session()));
         let pending = open.len() as u64;
         let shown = |approval| self.app.hub.shown(approval, self.who.role).brief();
         let approvals = open.iter().take(FIRST_APPROVALS).map(shown).collect();
@@ -458,17 +459,18 @@ impl Client<'_> {
                     return self.send(&StreamMessage::Answered { id, ok: false, error }).await;
                 }
                 let app = self.app.clone();
-                let by = self.who.actor();
-                let scope = match scope {
-                    Some(AnswerScope::Project) => Some(RuleScope::Project),
-                    Some(AnswerScope::Once) | None => None,
-                };
+                let answer = ApprovalAnswer { label: option, by: Some(self.who.actor()) };
+                let submitted = SubmittedAnswer { answer, nonce, scope };
                 // Not waited for here: the session may take its time, and what happens meanwhile is told all the same.
                 answers.spawn(async move {
-                    let answered = app.answer(&id, Answering { option, nonce, by, scope }).await;
-                    let error = answered.err().map(|refused| {
-                        let ApiError { code, message, by, .. } = refused.into();
-                        Explained { code: code.to_owned(), message, by }
+                    let answered = match parse_id(&id) {
+                        Ok(parsed) => app.answer(&parsed, submitted).await.map_err(ApiError::from),
+                        Err(error) => Err(error),
+                    };
+                    let error = answered.err().map(|ApiError { code, message, by, .. }| Explained {
+                        code: code.to_owned(),
+                        message,
+                        by,
                     });
                     StreamMessage::Answered { id, ok: error.is_none(), error }
                 });

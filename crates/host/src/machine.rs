@@ -1,0 +1,258 @@
+//! The machine as a server sees it: starts sessions, keeps approval rules, tests bundles and tries events.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_agent::{Cancel, Session};
+use amplifier_audit::Log;
+use amplifier_core::{Actor, ApprovalRule, RuleScope};
+use amplifier_link::{MachineReply, MachineRequest, PipeConnector, RuleList, serve_machine};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::BoxFuture;
+use crate::config::Config;
+use crate::error::{Context, Error, Result, bail, reasons};
+use crate::home::Home;
+use crate::rule_store::ApprovalRuleStore;
+use crate::server_link::{LinkTarget, ServerLink, SessionCommands, run_remotely};
+use crate::session::{SessionBuilder, SessionParts};
+
+/// How often the files of approval rules are read for changes by others: a command, an editor.
+const RULES: Duration = Duration::from_secs(1);
+/// The time that sessions have to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// The pause before the machine connects again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+type Handler = Box<dyn Fn(MachineRequest) -> BoxFuture<'static, MachineReply> + Send + Sync>;
+type LoadConfig = Box<dyn Fn(Option<PathBuf>) -> Result<Config> + Send + Sync>;
+
+/// A machine on which a server starts sessions. Cheap to clone; clones share state.
+#[derive(Clone)]
+pub struct Machine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    home: Home,
+    rules: ApprovalRuleStore,
+    load: LoadConfig,
+    other: Handler,
+    /// The number of sessions that run.
+    running: watch::Sender<usize>,
+    ending: watch::Sender<bool>,
+}
+
+/// The link of a machine to a server.
+#[must_use = "the machine leaves the server when this is dropped"]
+pub struct MachineHandle {
+    machine: Machine,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Machine {
+    /// A machine whose sessions have the configuration that `load` returns for their workspace. Changes of approval rules are recorded in the log.
+    pub fn new(
+        home: &Home,
+        log: &Log,
+        load: impl Fn(Option<PathBuf>) -> Result<Config> + Send + Sync + 'static,
+        other: Handler,
+    ) -> Self {
+        let rules = ApprovalRuleStore::new(home.clone(), log.clone());
+        let (running, ending) = (watch::Sender::new(0), watch::Sender::new(false));
+        Self { shared: Arc::new(Shared { home: home.clone(), rules, load: Box::new(load), other, running, ending }) }
+    }
+
+    /// Serves a server in the same process. `machine` leads to the server's end for machines, `sessions` to that for sessions.
+    pub fn connect(&self, machine: PipeConnector, sessions: PipeConnector) -> MachineHandle {
+        let (news, rules) = watch::channel(RuleList::default());
+        let handler = self.clone();
+        let serving = tokio::spawn(async move {
+            loop {
+                let (machine_of_call, sessions) = (handler.clone(), sessions.clone());
+                let handle = move |request| machine_of_call.clone().handle(request, sessions.clone());
+                let ended = serve_machine(machine.open(), rules.clone(), handle).await;
+                tracing::debug!(?ended, "the link of the machine has ended");
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+        let watched = self.clone();
+        let watching = tokio::spawn(async move {
+            loop {
+                let machine = watched.clone();
+                let list = tokio::task::spawn_blocking(move || machine.shared.rules.list()).await;
+                if let Ok(list) = list {
+                    news.send_if_modified(|known| std::mem::replace(known, list.clone()) != list);
+                }
+                tokio::time::sleep(RULES).await;
+            }
+        });
+        MachineHandle { machine: self.clone(), tasks: [serving, watching] }
+    }
+
+    async fn handle(self, request: MachineRequest, sessions: PipeConnector) -> MachineReply {
+        let reply = match request {
+            MachineRequest::StartSession { workspace, prompt } => {
+                let started = self.start_session(sessions, workspace, prompt).await;
+                // The reason is for whoever asked for the session.
+                return match started {
+                    Ok(session) => MachineReply::Started { session },
+                    Err(error) => MachineReply::Invalid { error: reasons(&error) },
+                };
+            }
+            MachineRequest::ListRules => self.in_files(|rules| Ok(MachineReply::Rules(rules.list()))).await,
+            MachineRequest::AddRule { rule } => self.in_files(move |rules| add_rule(rules, rule)).await,
+            MachineRequest::RevokeRule { rule, by } => self.in_files(move |rules| revoke_rule(rules, &rule, &by)).await,
+            request => Ok((self.shared.other)(request).await),
+        };
+        reply.unwrap_or_else(|error| MachineReply::Failed { error: reasons(&error) })
+    }
+
+    /// Reads or writes the files of approval rules, which may take a while.
+    async fn in_files(
+        &self,
+        work: impl FnOnce(&ApprovalRuleStore) -> Result<MachineReply> + Send + 'static,
+    ) -> Result<MachineReply> {
+        let machine = self.clone();
+        tokio::task::spawn_blocking(move || work(&machine.shared.rules)).await.map_err(Error::other)?
+    }
+
+    /// Returns the configuration of a session in a folder.
+    fn config(&self, workspace: Option<String>) -> Result<Config> {
+        let workspace = workspace.map(PathBuf::from);
+        if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
+            bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
+        }
+        (self.shared.load)(workspace)
+    }
+
+    /// Starts a session that takes its prompts from the server, and returns its id.
+    async fn start_session(
+        &self,
+        server: PipeConnector,
+        workspace: Option<String>,
+        prompt: Option<String>,
+    ) -> Result<String> {
+        let config = self.config(workspace)?;
+        let cancel = Cancel::default();
+        let parts = SessionBuilder::new(&config, &self.shared.home).cancel(&cancel).in_server(true).build().await?;
+        let link = ServerLink::open(&parts.policy, &LinkTarget::Pipe(server), false);
+        let client = link.client.clone();
+        let SessionParts { builder, policy, servers, .. } = parts.approvals(client.clone());
+        let (tell, started) = oneshot::channel();
+        let mut running = RunningSession::enter(&self.shared);
+        tokio::spawn(async move {
+            let session = match builder.start().await {
+                Ok(session) => session,
+                Err(error) => {
+                    // Whoever asked has an id already if a hook has requested an approval; then the record says why.
+                    let _ = tell.send(Err(Error::other(error)));
+                    return link.close("error").await;
+                }
+            };
+            let _ = tell.send(Ok(session.id().to_owned()));
+            link.started(&session);
+            let ended = run(session, link, &mut running, &cancel, prompt).await;
+            drop(servers);
+            // Closing waits for the disk.
+            let closed = tokio::task::spawn_blocking(move || policy.close()).await;
+            if ended.is_err() || !matches!(closed, Ok(Ok(()))) {
+                tracing::error!(?ended, ?closed, "a session in the server has no proper end in the audit log");
+            }
+        });
+        tokio::select! {
+            biased;
+            started = started => started.ok().context("the session did not start")?,
+            // A hook asks before it begins: whoever started it has to know which request is its own.
+            id = client.session() => Ok(id),
+        }
+    }
+}
+
+/// Runs a session until the server, or the end of the machine, ends it.
+async fn run(
+    session: Session,
+    mut link: ServerLink,
+    running: &mut RunningSession,
+    cancel: &Cancel,
+    prompt: Option<String>,
+) -> Result<()> {
+    let client = link.client.clone();
+    let mut commands = SessionCommands { commands: &mut link.commands, ending: &mut running.ending };
+    run_remotely(&session, &client, &mut commands, cancel, prompt).await;
+    link.close("user_exit").await;
+    session.end("user_exit").await.map_err(Error::other)
+}
+
+/// Counts a session while it runs.
+struct RunningSession {
+    machine: Arc<Shared>,
+    ending: watch::Receiver<bool>,
+}
+
+impl RunningSession {
+    fn enter(machine: &Arc<Shared>) -> Self {
+        machine.running.send_modify(|running| *running += 1);
+        Self { machine: machine.clone(), ending: machine.ending.subscribe() }
+    }
+}
+
+impl Drop for RunningSession {
+    fn drop(&mut self) {
+        self.machine.running.send_modify(|running| *running -= 1);
+    }
+}
+
+impl MachineHandle {
+    /// Ends all sessions, and waits until they have an end in the audit log, for five seconds at most.
+    pub async fn end(self) {
+        let shared = &self.machine.shared;
+        shared.ending.send_replace(true);
+        let mut running = shared.running.subscribe();
+        if timeout(GRACE, running.wait_for(|running| *running == 0)).await.is_err() {
+            tracing::warn!("sessions in the server did not end in time");
+        }
+    }
+}
+
+impl Drop for MachineHandle {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn add_rule(rules: &ApprovalRuleStore, rule: ApprovalRule) -> Result<MachineReply> {
+    let project = match (rule.scope, rule.project.as_deref()) {
+        (RuleScope::Project, None) => {
+            return Ok(MachineReply::Invalid { error: "say for which folder: `project`".to_owned() });
+        }
+        (RuleScope::Project, Some(project)) => match project_folder(project) {
+            Ok(project) => Some(project),
+            Err(reason) => {
+                return Ok(MachineReply::Invalid { error: format!("`{project}` cannot be a project: {reason}") });
+            }
+        },
+        _ => None,
+    };
+    let rule = ApprovalRule { project, session: None, ..rule };
+    rules.add(&rule)?;
+    Ok(MachineReply::RuleAdded { rule, list: rules.list() })
+}
+
+/// Returns the path of a project, as sessions name it.
+fn project_folder(named: &str) -> Result<String, String> {
+    let found = Path::new(named).canonicalize().map_err(|error| error.to_string())?;
+    if !found.is_dir() || !Path::new(named).is_absolute() {
+        return Err("it has to be the whole path of a folder".to_owned());
+    }
+    found.into_os_string().into_string().map_err(|_| "its name is not text".to_owned())
+}
+
+fn revoke_rule(rules: &ApprovalRuleStore, id: &str, by: &Actor) -> Result<MachineReply> {
+    let rule = rules.list().rules.into_iter().find(|rule| rule.id() == id);
+    let found = rule.map_or(Ok(false), |rule| rules.revoke(&rule, by))?;
+    Ok(MachineReply::RuleRevoked { found, list: rules.list() })
+}

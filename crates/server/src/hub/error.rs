@@ -1,0 +1,105 @@
+//! Errors of the hub.
+
+use amplifier_core::{Actor, DecisionBasis};
+use amplifier_link::{ApprovalId, DecidedApproval};
+
+/// The reason why a request to the hub failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct HubError {
+    /// The kind of error.
+    pub code: HubErrorCode,
+    /// The problem, and what to do.
+    pub message: String,
+    /// The approver who was faster.
+    pub by: Option<Actor>,
+    /// `true` if no session has got the answer, so that none has recorded it.
+    pub unheard: bool,
+}
+
+/// The kinds of errors of the hub. The API has each as a word and a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HubErrorCode {
+    /// There is no such approval request, session or rule.
+    NotFound,
+    /// The nonce is not the one of the request.
+    Nonce,
+    /// Another approver has answered.
+    Answered,
+    /// The time limit has passed.
+    Late,
+    /// The request is closed for another reason.
+    Closed,
+    /// The answer is none of the options, or not for that scope.
+    InvalidOption,
+    /// The rule is invalid.
+    InvalidRule,
+    /// The session takes no prompts.
+    NoPrompts,
+    /// The session is in the middle of a turn.
+    Busy,
+    /// Too many requests of the same kind run.
+    TooMany,
+    /// The session, or the machine, is not connected.
+    Offline,
+    /// The session, or the machine, has not replied in time.
+    TimedOut,
+    /// The machine refuses the request.
+    Refused,
+    /// The request failed.
+    Failed,
+}
+
+impl HubError {
+    pub(crate) fn new(code: HubErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), by: None, unheard: false }
+    }
+
+    /// The same, where no session has taken notice of the answer.
+    pub(super) fn unheard(self) -> Self {
+        Self { unheard: true, ..self }
+    }
+
+    pub(crate) fn not_offered<'a>(option: &str, offered: impl Iterator<Item = &'a str>) -> Self {
+        let offered = offered.map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
+        Self::new(HubErrorCode::InvalidOption, format!("`{option}` is none of {offered}"))
+    }
+
+    pub(super) fn unknown(id: &ApprovalId) -> Self {
+        Self::new(HubErrorCode::NotFound, format!("there is no question `{id}`"))
+    }
+
+    pub(super) fn gone(session: &str) -> Self {
+        Self::new(HubErrorCode::Offline, format!("the session `{session}` is not connected"))
+    }
+
+    /// The process that asked is gone for good, because another one has taken over the session.
+    pub(super) fn replaced(session: &str) -> Self {
+        let message = format!(
+            "the run of session `{session}` that asked this has ended; another one goes on with the session, and asks anew what it wants to know"
+        );
+        Self::new(HubErrorCode::Closed, message)
+    }
+
+    pub(super) fn late() -> Self {
+        Self::new(HubErrorCode::Late, "the time for an answer is over; the answer is recorded and changes nothing")
+    }
+
+    pub(super) fn faster(by: Option<Actor>) -> Self {
+        let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
+        Self { by, ..Self::new(HubErrorCode::Answered, format!("{who} has answered already")) }
+    }
+
+    /// What to say to an answer when the question was decided so.
+    pub(crate) fn over(decided: &DecidedApproval) -> Self {
+        match decided.basis {
+            DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::faster(decided.by.clone()),
+            // Nobody says that it was recorded.
+            DecisionBasis::Timeout => {
+                Self::new(HubErrorCode::Late, "the time for an answer is over; the answer changes nothing")
+            }
+            DecisionBasis::Disconnected => Self::gone(&decided.session),
+            _ => Self::new(HubErrorCode::Closed, format!("the question is no longer open: {}", decided.reason)),
+        }
+    }
+}
