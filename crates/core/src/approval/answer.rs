@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The option that an approver chose, and the approver's identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ApprovalAnswer {
     /// The label of an option.
     pub label: String,

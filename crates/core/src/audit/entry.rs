@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::approval::{Actor, ApprovalDecision};
 use crate::event::{Digest, EventData, EventName, Map};
 use crate::ports::preview::ComparedWith;
+use crate::registry::HookReportRef;
 use crate::result::{
     ActionKind, ApprovalOption, DecisionKind, DefaultDecision, InjectionStatus, Level, Placement, Role,
 };
@@ -202,6 +203,7 @@ pub struct IntentEntry {
 
 /// A gated operation that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OperationResult))]
 pub struct OutcomeEntry {
     /// `true` if it succeeded, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,8 +215,10 @@ pub struct OutcomeEntry {
 
 /// A part of the system that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = FailureReport))]
 pub struct FailureEntry {
     /// The part.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub part: Cow<'static, str>,
     /// The error.
     pub error: String,
@@ -243,6 +247,19 @@ impl AuditEntry {
             Self::Intent(intent) => intent.digest,
             Self::ApprovalRequest(request) => Some(request.digest),
             _ => None,
+        }
+    }
+}
+
+impl From<HookReportRef<'_>> for HookReportEntry {
+    fn from(report: HookReportRef<'_>) -> Self {
+        Self {
+            hook: report.hook.to_owned(),
+            answer: report.answer_or_failure(),
+            took: report.took,
+            reason: report.reason.map(str::to_owned),
+            error: report.error.map(ToString::to_string),
+            suppressed_output: report.suppressed_output,
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn failures<D: Data>(outcome: &Outcome<D>) -> Vec<Attributed<String>>
     if outcome.is_silent() {
         return Vec::new();
     }
-    let failure = |report: crate::registry::HookReport<'_>| {
+    let failure = |report: crate::registry::HookReportRef<'_>| {
         let error = report.error?.to_string();
         let said = error.chars().filter(|c| is_readable(*c)).take(LONGEST_ERROR).collect();
         Some(Attributed { hook: report.hook.into(), value: said })

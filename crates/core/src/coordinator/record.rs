@@ -141,16 +141,7 @@ pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision:
         denied_by: denial.map(|denial| denial.by.to_string()),
         reason: denial.and_then(|denial| denial.reason.clone()),
     });
-    let reports = outcome.reports().map(|report| {
-        AuditEntry::HookReport(HookReportEntry {
-            hook: report.hook.to_owned(),
-            answer: report.answer_or_failure(),
-            took: report.took,
-            reason: report.reason.map(str::to_owned),
-            error: report.error.map(ToString::to_string),
-            suppressed_output: report.suppressed_output,
-        })
-    });
+    let reports = outcome.reports().map(|report| AuditEntry::HookReport(report.into()));
     std::iter::once(event).chain(reports).collect()
 }
 

@@ -15,7 +15,7 @@ mod trace;
 pub use book::{ListedHook, Listeners};
 pub use emission::Emission;
 pub use hook::{Hook, HookAnswer, Later, Now};
-pub use outcome::{Attributed, Decision, Denial, HookApproval, HookReport, Outcome};
+pub use outcome::{Attributed, Decision, Denial, HookApproval, HookReportRef, Outcome};
 pub use registration::{HookBuilder, Registration, ScopedRegistration};
 pub use settings::{HookInfo, HookRole, OnError};
 

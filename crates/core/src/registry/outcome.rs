@@ -166,7 +166,7 @@ impl Deref for HookApproval {
 
 /// What one hook answered, how long it took, and how it failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HookReport<'a> {
+pub struct HookReportRef<'a> {
     /// The hook's name.
     pub hook: &'a str,
     /// What it answered.
@@ -181,7 +181,7 @@ pub struct HookReport<'a> {
     pub suppressed_output: bool,
 }
 
-impl HookReport<'_> {
+impl HookReportRef<'_> {
     /// Returns the action of the hook, or the kind of its failure.
     pub fn answer_or_failure(&self) -> ActionKind {
         self.error.map_or(self.answer, HookError::kind)
@@ -234,7 +234,7 @@ impl<D: Data> Outcome<D> {
     }
 
     /// What each hook that ran answered, in running order.
-    pub fn reports(&self) -> impl ExactSizeIterator<Item = HookReport<'_>> {
+    pub fn reports(&self) -> impl ExactSizeIterator<Item = HookReportRef<'_>> {
         let hooks = self.listeners.hooks();
         let reasons: &[_] = self.said.as_ref().map_or(&[], |said| &said.reasons);
         self.progress.reports().iter().map(move |kept| {
@@ -245,7 +245,7 @@ impl<D: Data> Outcome<D> {
                 Some(Why::Failure(error)) => (None, Some(error)),
                 None => (None, None),
             };
-            HookReport {
+            HookReportRef {
                 hook: &hooks[hook].info().name,
                 answer: kept.answer,
                 took: Duration::from_nanos(kept.nanos),

@@ -67,6 +67,7 @@ pub struct UserMessage {
 
 /// How urgent a message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageLevel))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// For information.
@@ -104,6 +105,7 @@ impl<O> Action<O> {
 
 words! {
     /// The action of a hook without its payload, or the kind of its failure.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum ActionKind("action") {
         /// Goes on.
         Continue = "continue",
@@ -137,6 +139,7 @@ impl ActionKind {
 
 words! {
     /// The decision of an emission, in a word.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum DecisionKind("decision") {
         /// The operation goes on.
         Continue = "continue",

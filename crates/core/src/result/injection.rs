@@ -26,6 +26,7 @@ pub struct Injection {
 
 /// As whom a message speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageRole))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The environment; right for nearly every injection.
@@ -39,6 +40,7 @@ pub enum Role {
 
 /// Where an injection lands, and how long it stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// In the stored history.
@@ -113,6 +115,7 @@ impl<T: Into<String>> From<T> for Injection {
 
 words! {
     /// The status of an injection after the session's limits were applied.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum InjectionStatus("status of an injection") {
         /// Added to the conversation.
         Injected = "injected",
