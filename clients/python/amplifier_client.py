@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # For type checkers only: nothing else needs the file.
-    from amplifier_types import AllReloaded, Answered, Approval, AuditStatus, Decided, HookStats, Me, Page, Rules, Session, StreamMessage, Timeline, Tried
+    from amplifier_types import AllReloaded, Answered, Approval, AuditStatus, Decided, DryRunReport, HookStats, Me, Page, Rules, Session, StreamMessage, Timeline
 
 __all__ = ["Client", "ServerError"]
 
@@ -134,9 +134,9 @@ class Client:
     def test(self, bundle: str | None = None) -> Json:
         return self._post("/api/hooks/test", {"bundle": bundle})
 
-    def try_event(self, event: str, data: Json | None = None, **more: Any) -> Tried:
+    def try_event(self, event: str, data: Json | None = None, **more: Any) -> DryRunReport:
         """What would come of an event, hook by hook: of the hooks of a session in ``workspace``, or of those of a ``bundle`` alone."""
-        return cast("Tried", self._post("/api/hooks/try", {"event": event, "data": data, **more}))
+        return cast("DryRunReport", self._post("/api/hooks/try", {"event": event, "data": data, **more}))
 
     def audit(self) -> AuditStatus:
         return cast("AuditStatus", self._get("/api/audit"))

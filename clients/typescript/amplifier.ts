@@ -13,7 +13,7 @@
  */
 
 import type {
-    Actor, AllReloaded, Answered, Approval, AuditStatus, Decided, HookStats, Me, Page, Rule, Rules, Session, StreamMessage, Timeline, Tried, Wanted,
+    Actor, AllReloaded, Answered, Approval, AuditStatus, Decided, DryRunReport, HookStats, Me, Page, Rule, Rules, Session, StreamMessage, Timeline, Wanted,
 } from "./types";
 
 export type * from "./types";
@@ -121,7 +121,7 @@ export class Client {
         return this.#post("/api/hooks/test", { bundle });
     }
     /** What would come of an event: of the hooks of a session in `workspace`, or of those of a `bundle` alone. */
-    try(event: string, data: object = {}, more: { workspace?: string; bundle?: string } = {}): Promise<Tried> {
+    try(event: string, data: object = {}, more: { workspace?: string; bundle?: string } = {}): Promise<DryRunReport> {
         return this.#post("/api/hooks/try", { event, data, ...more });
     }
     audit(): Promise<AuditStatus> {

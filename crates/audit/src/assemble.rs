@@ -1,57 +1,75 @@
-//! Puts the records of each emission together, while they go by.
+//! Reassembling emissions from their records.
 
 use std::collections::{HashMap, VecDeque};
 
 use amplifier_core::{
-    ApprovalDecision, ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, EventEntry, IntentEntry,
-    LateAnswerEntry, OutcomeEntry, RecordedData,
+    ActionKind, ApprovalAnswer, ApprovalDecisionEntry, ApprovalReport, ApprovalRequestEntry, AuditEntry, DataStatus,
+    EmissionReport, EventEntry, IntentReport, RecordedData, RecordedEmission,
 };
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::bodies::Bodies;
 use crate::body::Body;
-use crate::emission::{Kept, RecordedApproval, RecordedEmission, RecordedIntent, RecordedOutcome, StrayRecord};
 use crate::error::AuditError;
 use crate::record::{Kind, Record};
 use crate::redact::has_marker;
 use crate::storage::RecordSource;
 
-/// How many emissions of a session are held at once. Tools run side by side, so their records can stand among one another.
+/// The most emissions of a session that are open at once. Tools run side by side, so their records can be interleaved.
 const MOST_OPEN: usize = 8;
 
-/// The same for those that wait for a person: much can happen meanwhile.
+/// The same for emissions that wait for an approval: much can happen meanwhile.
 const MOST_WAITING: usize = 64;
 
-/// Puts the records of each emission together, while they go by. Holds a few emissions of each session, however long the log is.
+/// Reassembles the emissions of a log from its records. Holds a few emissions of each session, however long the log is.
 ///
-/// What it gives comes in the order of a session's events. It can be told less than all records: those of one session, say, or of
-/// some events.
+/// Emissions come in the order of a session's events. It can be given less than all records: those of one session, or of some events.
 #[derive(Debug, Default)]
-pub struct Emissions {
+pub struct EmissionAssembler {
     open: HashMap<Box<str>, VecDeque<RecordedEmission>>,
     bodies: Bodies,
 }
 
-/// What came together.
+/// An emission with all its records, or a record on its own.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Traced {
+pub enum AssembledEntry {
     /// An emission, with all that is recorded of it.
     Emission(Box<RecordedEmission>),
-    /// A record that belongs to none.
-    Stray(StrayRecord),
+    /// A record of no emission.
+    Unassigned(UnassignedRecord),
 }
 
-impl Emissions {
-    /// None so far.
+/// A record that belongs to no emission, or to one that is complete.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UnassignedRecord {
+    /// The number of the record.
+    pub seq: u64,
+    /// The time of the record.
+    pub time: String,
+    /// The session.
+    pub session: Option<String>,
+    /// The turn of the session.
+    pub turn: Option<u64>,
+    /// The event.
+    pub event: Option<String>,
+    /// The kind of the record.
+    pub kind: Kind,
+    /// The body of the record.
+    pub body: Value,
+}
+
+impl EmissionAssembler {
+    /// An assembler without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next record, and gives what is complete by it.
+    /// Takes the next record, and returns the entries that it completes.
     ///
     /// # Errors
     /// If a large body cannot be read, or is not what was recorded.
-    pub fn see(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<Vec<Traced>, AuditError> {
+    pub fn push(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<Vec<AssembledEntry>, AuditError> {
         let session = record.session.as_deref().unwrap_or_default();
         let body = self.bodies.read(record, storage)?;
         if record.kind == Kind::Event {
@@ -61,7 +79,7 @@ impl Emissions {
             }
             let Some(open) = self.open.get_mut(session) else { return Ok(Vec::new()) };
             open.push_back(emission(record, &body));
-            return Ok(overflowing(open).into_iter().map(Traced::from).collect());
+            return Ok(overflowing(open).into_iter().map(AssembledEntry::from).collect());
         }
         let is_of_emission = !matches!(record.kind, Kind::Seal | Kind::PolicyChange | Kind::Gap | Kind::Breach);
         if is_of_emission
@@ -70,13 +88,13 @@ impl Emissions {
         {
             return Ok(Vec::new());
         }
-        // What a session ends with comes after all that happened in it.
+        // The seal of a session comes after all that happened in it.
         let ended = if record.kind == Kind::Seal { self.open.remove(session) } else { None };
-        let before = ended.into_iter().flatten().map(Traced::from);
-        Ok(before.chain([Traced::Stray(stray(record, &body))]).collect())
+        let before = ended.into_iter().flatten().map(AssembledEntry::from);
+        Ok(before.chain([AssembledEntry::Unassigned(unassigned(record, &body))]).collect())
     }
 
-    /// What is left when there are no more records.
+    /// Returns the emissions that are left when there are no more records.
     pub fn finish(self) -> Vec<RecordedEmission> {
         let mut left: Vec<_> = self.open.into_values().flatten().collect();
         left.sort_unstable_by_key(|emission| emission.seq);
@@ -84,17 +102,18 @@ impl Emissions {
     }
 }
 
-impl From<RecordedEmission> for Traced {
+impl From<RecordedEmission> for AssembledEntry {
     fn from(emission: RecordedEmission) -> Self {
         Self::Emission(Box::new(emission))
     }
 }
 
-/// The oldest ones, if there are too many. One that waits for a person holds those after it back, so that their order stays.
+/// Removes the oldest emissions if there are too many. One that waits for an approval holds back those after it, so that the order stays.
 fn overflowing(open: &mut VecDeque<RecordedEmission>) -> Vec<RecordedEmission> {
+    let is_waiting = |emission: &RecordedEmission| emission.report.approvals.iter().any(|one| one.decision.is_none());
     let mut over = Vec::new();
     while let Some(first) = open.front() {
-        let most = if first.is_waiting() { MOST_WAITING } else { MOST_OPEN };
+        let most = if is_waiting(first) { MOST_WAITING } else { MOST_OPEN };
         if open.len() <= most {
             break;
         }
@@ -104,131 +123,140 @@ fn overflowing(open: &mut VecDeque<RecordedEmission>) -> Vec<RecordedEmission> {
 }
 
 fn emission(record: &Record<'_>, body: &Body<'_>) -> RecordedEmission {
-    let mut emission = RecordedEmission {
-        seq: record.seq,
-        time: record.time.to_string(),
-        session: record.session.as_deref().map(str::to_owned),
-        turn: record.turn,
+    let mut report = EmissionReport {
         event: record.event.as_deref().unwrap_or_default().to_owned(),
-        kept: Kept::Withheld,
-        data: None,
-        decision: None,
-        denied_by: None,
-        reason: None,
-        hooks: Vec::new(),
-        approvals: Vec::new(),
-        injections: Vec::new(),
-        messages: Vec::new(),
-        intent: None,
-        outcome: None,
-        failures: Vec::new(),
-        unreadable: 0,
+        data_status: DataStatus::Withheld,
+        ..EmissionReport::default()
     };
     let entry = |text: &str| match record.entry(text) {
         Ok(Some(AuditEntry::Event(event))) => Some(event),
         _ => None,
     };
-    match body {
-        Body::Whole(text) => {
-            if let Some(EventEntry { data, decision, denied_by, reason }) = entry(text) {
-                emission.data = data.to_map();
-                emission.decision = Some(decision.as_str().to_owned());
-                emission.denied_by = denied_by;
-                emission.reason = reason;
-                emission.kept = match (&emission.data, data) {
-                    (None, _) => Kept::Withheld,
-                    (Some(_), RecordedData::Text(text)) if has_marker(text.get()) => Kept::Redacted,
-                    (Some(_), _) => Kept::Whole,
-                };
-            }
-        }
-        Body::Erased { .. } => {
-            emission.kept = Kept::Erased;
-            // Of a request whose first messages were erased, the line still has what was decided.
-            if let Some(EventEntry { decision, denied_by, reason, .. }) = entry(record.body.get()) {
-                let decision = Some(decision.as_str().to_owned());
-                (emission.decision, emission.denied_by, emission.reason) = (decision, denied_by, reason);
-            }
-        }
-        Body::Withheld { .. } => {}
+    let event = match body {
+        Body::Whole(text) => entry(text),
+        // If the first messages of a model request were erased, the line still has the decision.
+        Body::Erased { .. } => entry(record.body.get()),
+        Body::Withheld { .. } => None,
+    };
+    if matches!(body, Body::Erased { .. }) {
+        report.data_status = DataStatus::Erased;
+    } else if let Some(EventEntry { data, .. }) = &event {
+        report.data = data.to_map();
+        report.data_status = match (&report.data, data) {
+            (None, _) => DataStatus::Withheld,
+            (Some(_), RecordedData::Text(text)) if has_marker(text.get()) => DataStatus::Redacted,
+            (Some(_), _) => DataStatus::Whole,
+        };
     }
-    emission
+    if let Some(EventEntry { decision, denied_by, reason, .. }) = event {
+        (report.decision, report.denied_by, report.reason) = (Some(decision), denied_by, reason);
+    }
+    RecordedEmission {
+        seq: record.seq,
+        time: record.time.to_string(),
+        session: record.session.as_deref().map(str::to_owned),
+        run: record.writer.to_string(),
+        turn: record.turn,
+        report,
+    }
 }
 
-/// Adds a record to the emission that it belongs to, if that is there.
+/// Adds a record to the emission that it belongs to; `false` if that is not open.
 fn join(open: &mut VecDeque<RecordedEmission>, record: &Record<'_>, body: &Body<'_>) -> bool {
     let event = record.event.as_deref().unwrap_or_default();
-    let mut of_event = open.iter_mut().filter(|emission| emission.event == event);
+    let mut of_event = open.iter_mut().filter(|emission| emission.report.event == event);
     let Body::Whole(text) = body else {
-        return of_event.next_back().map(|emission| emission.unreadable += 1).is_some();
+        return add(of_event.next_back(), |report| report.unreadable += 1);
     };
     let Ok(Some(entry)) = record.entry(text) else { return false };
     match entry {
-        AuditEntry::HookReport(report) => add(of_event.next_back(), |emission| emission.hooks.push(report.into())),
-        AuditEntry::Injection(told) => add(of_event.next_back(), |emission| emission.injections.push(told.into())),
-        AuditEntry::Message(told) => add(of_event.next_back(), |emission| emission.messages.push(told.into())),
-        AuditEntry::Failure(failure) => add(of_event.next_back(), |emission| emission.failures.push(failure.into())),
-        AuditEntry::Outcome(OutcomeEntry { success, tool_call_id }) => add(of_event.next_back(), |emission| {
-            emission.outcome = Some(RecordedOutcome { success, tool_call_id });
-        }),
-        AuditEntry::Intent(IntentEntry { tool_call_id, .. }) => {
-            let is_call = |emission: &RecordedEmission| {
-                let data = emission.data.as_ref();
-                let id = data.and_then(|data| data.get("tool_call_id")).and_then(Value::as_str);
-                emission.intent.is_none() && id == tool_call_id.as_deref()
+        AuditEntry::HookReport(one) => add(of_event.next_back(), |report| report.hooks.push(one.into())),
+        AuditEntry::Injection(one) => add(of_event.next_back(), |report| report.injections.push(one.into())),
+        AuditEntry::Message(one) => add(of_event.next_back(), |report| report.messages.push(one.into())),
+        AuditEntry::Failure(one) => add(of_event.next_back(), |report| report.failures.push(one)),
+        AuditEntry::Outcome(result) => add(of_event.next_back(), |report| report.result = Some(result)),
+        AuditEntry::Intent(intent) => {
+            let call = intent.tool_call_id;
+            let is_call = |report: &EmissionReport| {
+                let id = report.data.as_ref().and_then(|data| data.get("tool_call_id")?.as_str());
+                report.intent.is_none() && id == call.as_deref()
             };
-            let Some(emission) = of_event.rfind(|emission| is_call(emission)) else { return false };
-            let digest = record.digest.as_deref().map(str::to_owned);
-            emission.intent = Some(RecordedIntent { seq: record.seq, digest, tool_call_id, in_doubt: false });
+            let Some(emission) = of_event.rfind(|emission| is_call(&emission.report)) else { return false };
+            let digest = record.digest.as_deref().and_then(|digest| digest.parse().ok());
+            let intent = IntentReport { seq: record.seq, digest, tool_call_id: call, unresolved: false };
+            emission.report.intent = Some(intent);
             true
         }
-        AuditEntry::ApprovalRequest(ApprovalRequestEntry { id, hook, prompt, .. }) => {
-            let Some(emission) = of_event.find(|emission| asks(emission, &hook)) else { return false };
-            let asked = Some(record.time.to_string());
-            let asked = RecordedApproval { hook, id: Some(id), prompt: Some(prompt), asked, ..Default::default() };
-            emission.approvals.push(asked);
+        AuditEntry::ApprovalRequest(request) => {
+            let Some(emission) = of_event.find(|emission| requests(&emission.report, &request.hook)) else {
+                return false;
+            };
+            let request = requested(request, record);
+            emission.report.approvals.push(request);
             true
         }
         AuditEntry::ApprovalDecision(decided) => decide(open, decided, record),
-        AuditEntry::LateAnswer(LateAnswerEntry { id, answer, by, .. }) => {
-            let mut approvals = of_event.flat_map(|emission| &mut emission.approvals);
-            let Some(approval) = approvals.find(|approval| approval.id == Some(id)) else { return false };
-            (approval.late_answer, approval.late_answer_by) = (Some(answer), by);
+        AuditEntry::LateAnswer(late) => {
+            let mut approvals = of_event.flat_map(|emission| &mut emission.report.approvals);
+            let Some(approval) = approvals.find(|approval| number(approval) == Some(late.id)) else { return false };
+            approval.late_answers.push(ApprovalAnswer { label: late.answer, by: late.by });
             true
         }
         AuditEntry::Event(_) => false,
     }
 }
 
-/// Whether the hook wants to have something allowed there that nobody was asked about so far.
-fn asks(emission: &RecordedEmission, hook: &str) -> bool {
-    let wanted = emission.answered("ask_user").filter(|asking| *asking == hook).count();
-    wanted > emission.approvals.iter().filter(|approval| approval.hook == hook).count()
+fn add(emission: Option<&mut RecordedEmission>, add: impl FnOnce(&mut EmissionReport)) -> bool {
+    emission.map(|emission| add(&mut emission.report)).is_some()
+}
+
+/// Returns `true` if the hook asked for more approvals there than the records so far are about.
+fn requests(report: &EmissionReport, hook: &str) -> bool {
+    let wanted = report.answered(ActionKind::AskUser).filter(|asking| *asking == hook).count();
+    wanted > report.approvals.iter().filter(|approval| approval.hook == hook).count()
+}
+
+fn requested(request: ApprovalRequestEntry, record: &Record<'_>) -> ApprovalReport {
+    let session = record.session.as_deref().unwrap_or_default();
+    ApprovalReport {
+        hook: request.hook,
+        id: Some(format!("{session}.{}.{}", record.writer, request.id)),
+        prompt: Some(request.prompt),
+        options: request.options,
+        timeout_s: Some(request.timeout.as_secs_f64()),
+        default: Some(request.default),
+        digest: Some(request.digest),
+        changed_after_asking: request.changed_after_asking,
+        compared_with: request.compared_with,
+        created_at: Some(record.time.to_string()),
+        ..ApprovalReport::default()
+    }
+}
+
+/// The number of a request in its session: the end of its id.
+fn number(approval: &ApprovalReport) -> Option<u64> {
+    approval.id.as_deref()?.rsplit('.').next()?.parse().ok()
 }
 
 fn decide(open: &mut VecDeque<RecordedEmission>, decided: ApprovalDecisionEntry, record: &Record<'_>) -> bool {
     let event = record.event.as_deref().unwrap_or_default();
     let ApprovalDecisionEntry { id, hook, decision } = decided;
-    let ApprovalDecision { granted, basis, reason, by, .. } = decision;
-    let mut of_event = open.iter_mut().filter(|emission| emission.event == event);
+    let mut reports = open.iter_mut().map(|emission| &mut emission.report).filter(|report| report.event == event);
     let approval = match id {
         Some(id) => {
-            let mut approvals = of_event.flat_map(|emission| &mut emission.approvals);
-            approvals.find(|approval| approval.id == Some(id) && approval.hook == hook)
+            let mut approvals = reports.flat_map(|report| &mut report.approvals);
+            approvals.find(|approval| number(approval) == Some(id) && approval.hook == hook)
         }
-        None => of_event.find(|emission| asks(emission, &hook)).and_then(|emission| {
-            emission.approvals.push(RecordedApproval { hook, ..RecordedApproval::default() });
-            emission.approvals.last_mut()
+        None => reports.find(|report| requests(report, &hook)).and_then(|report| {
+            report.approvals.push(ApprovalReport { hook, ..ApprovalReport::default() });
+            report.approvals.last_mut()
         }),
     };
     let Some(approval) = approval else { return false };
-    approval.waited_ms = approval.asked.as_deref().and_then(|asked| milliseconds(asked, &record.time));
+    approval.waited_ms = approval.created_at.as_deref().and_then(|created| milliseconds(created, &record.time));
     approval.decided_at = Some(record.time.to_string());
     approval.decided_seq = Some(record.seq);
-    approval.granted = Some(granted);
-    approval.basis = Some(basis);
-    approval.reason = Some(reason);
-    approval.by = by;
+    approval.decision = Some(decision);
     true
 }
 
@@ -237,16 +265,12 @@ fn milliseconds(from: &str, to: &str) -> Option<u64> {
     u64::try_from(time(to)?.duration_since(time(from)?).as_millis()).ok()
 }
 
-fn add(emission: Option<&mut RecordedEmission>, add: impl FnOnce(&mut RecordedEmission)) -> bool {
-    emission.map(add).is_some()
-}
-
-fn stray(record: &Record<'_>, body: &Body<'_>) -> StrayRecord {
+fn unassigned(record: &Record<'_>, body: &Body<'_>) -> UnassignedRecord {
     let text = match body {
         Body::Whole(text) => text,
         Body::Erased { .. } | Body::Withheld { .. } => record.body.get(),
     };
-    StrayRecord {
+    UnassignedRecord {
         seq: record.seq,
         time: record.time.to_string(),
         session: record.session.as_deref().map(str::to_owned),

@@ -5,10 +5,9 @@
 
 mod anchor;
 mod appender;
+mod assemble;
 mod bodies;
 mod body;
-mod emission;
-mod emissions;
 mod error;
 mod filter;
 mod hash;
@@ -33,13 +32,9 @@ mod verify;
 mod words;
 
 pub use anchor::{Anchor, AnchorError, AnchorState, CommandAnchor, FileAnchor, HttpAnchor};
+pub use assemble::{AssembledEntry, EmissionAssembler, UnassignedRecord};
 pub use bodies::Bodies;
 pub use body::Body;
-pub use emission::{
-    Kept, RecordedApproval, RecordedEmission, RecordedFailure, RecordedInjection, RecordedIntent, RecordedMessage,
-    RecordedOutcome, RecordedReport, StrayRecord,
-};
-pub use emissions::{Emissions, Traced};
 pub use error::AuditError;
 pub use filter::{LineFilter, RecordFilter};
 pub use hash::Hash;

@@ -1,6 +1,6 @@
 //! Which gated operations have begun and not ended, while records go by.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use amplifier_core::{AuditEntry, IntentEntry, OutcomeEntry};
 
@@ -12,6 +12,7 @@ use crate::report::InDoubt;
 pub struct Operations {
     /// Intents without an outcome so far.
     open: HashMap<Operation, Vec<InDoubt>>,
+    count: usize,
 }
 
 /// What pairs an intent with its outcome.
@@ -52,6 +53,7 @@ impl Operations {
             call: call.as_deref().unwrap_or_default().into(),
         };
         if record.kind == Kind::Intent {
+            self.count += 1;
             self.open.entry(operation).or_default().push(InDoubt {
                 seq: record.seq,
                 time: record.time.to_string(),
@@ -60,11 +62,32 @@ impl Operations {
                 tool_call_id: call,
             });
         } else if let Some(open) = self.open.get_mut(&operation) {
-            open.pop();
+            self.count -= usize::from(open.pop().is_some());
             if open.is_empty() {
                 self.open.remove(&operation);
             }
         }
+    }
+
+    /// Returns the numbers of the records of the intents that have no outcome so far.
+    pub fn unresolved(&self) -> HashSet<u64> {
+        self.open.values().flatten().map(|one| one.seq).collect()
+    }
+
+    /// Forgets the older half of the intents without an outcome if there are more than `most`.
+    pub fn limit(&mut self, most: usize) {
+        if self.count <= most {
+            return;
+        }
+        let mut seqs: Vec<u64> = self.unresolved().into_iter().collect();
+        let middle = seqs.len() / 2;
+        let (_, bound, _) = seqs.select_nth_unstable(middle);
+        let bound = *bound;
+        self.open.retain(|_, open| {
+            open.retain(|one| one.seq >= bound);
+            !open.is_empty()
+        });
+        self.count = self.open.values().map(Vec::len).sum();
     }
 
     /// The operations that may have run, and nobody knows how they ended; in order.

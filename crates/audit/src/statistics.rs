@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use amplifier_core::{Answers, AuditEntry, DecisionKind, EventName};
+use amplifier_core::{AuditEntry, DecisionKind};
 use serde::Serialize;
 
 use crate::body::{Body, stored_body};
@@ -93,7 +93,7 @@ impl RecordedDecision {
     pub fn from_body(record: &Record<'_>, body: &str) -> Option<Self> {
         Some(match record.entry(body).ok()?? {
             AuditEntry::Event(event) => match event.decision {
-                DecisionKind::Deny if !is_observed(record.event.as_deref()?) => Self::Denied,
+                decision if decision.denies_at(record.event.as_deref().unwrap_or_default()) => Self::Denied,
                 DecisionKind::AskUser => Self::Asked,
                 DecisionKind::Cancelled => Self::Cancelled,
                 _ => Self::Allowed,
@@ -120,11 +120,6 @@ impl RecordedDecision {
     pub fn is_denial(self) -> bool {
         matches!(self, Self::Denied | Self::Refused)
     }
-}
-
-/// `true` if a denial at the event has no effect, because what the event reports has happened already.
-pub(crate) fn is_observed(event: &str) -> bool {
-    event.parse::<EventName>().is_ok_and(|event| event.answers() == Answers::Observed)
 }
 
 impl DecisionCounts {

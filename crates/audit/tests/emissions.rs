@@ -5,12 +5,12 @@
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::{
-    Emissions, Folder, Kept, Log, Operations, RecordedEmission, StrayRecord, Traced, has_marker, read_records,
+    AssembledEntry, EmissionAssembler, Folder, Log, Operations, UnassignedRecord, has_marker, read_records,
 };
 use amplifier_core::{
     ActionKind, Actor, ApprovalDecision, ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, AuditRecord,
-    DecisionBasis, DecisionKind, EventData, EventEntry, EventName, HookReportEntry, IntentEntry, Level, MessageEntry,
-    OutcomeEntry, TOOL_PRE, data,
+    DataStatus, DecisionBasis, DecisionKind, EventData, EventEntry, EventName, HookReportEntry, IntentEntry, Level,
+    MessageEntry, OutcomeEntry, RecordedEmission, TOOL_PRE, data,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -47,24 +47,24 @@ fn log(records: &[AuditRecord]) -> TempDir {
 }
 
 /// What comes together of the session, and what stands alone.
-fn traced(folder: &TempDir) -> (Vec<RecordedEmission>, Vec<StrayRecord>) {
+fn assembled(folder: &TempDir) -> (Vec<RecordedEmission>, Vec<UnassignedRecord>) {
     let storage = Folder::new(folder.path().join("audit"));
-    let mut emissions = Emissions::new();
-    let (mut found, mut strays) = (Vec::new(), Vec::new());
+    let mut assembler = EmissionAssembler::new();
+    let (mut found, mut unassigned) = (Vec::new(), Vec::new());
     read_records(&storage, |record| {
         if record.session.is_some() {
-            for traced in emissions.see(record, &storage).unwrap() {
-                match traced {
-                    Traced::Emission(emission) => found.push(*emission),
-                    Traced::Stray(stray) => strays.push(stray),
+            for entry in assembler.push(record, &storage).unwrap() {
+                match entry {
+                    AssembledEntry::Emission(emission) => found.push(*emission),
+                    AssembledEntry::Unassigned(record) => unassigned.push(record),
                 }
             }
         }
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
-    assert_eq!(emissions.finish(), [], "the seal has given all of them");
-    (found, strays)
+    assert_eq!(assembler.finish(), [], "the seal has given all of them");
+    (found, unassigned)
 }
 
 #[test]
@@ -76,14 +76,22 @@ fn data_is_whole_redacted_in_a_file_of_its_own_erased_or_withheld() {
         event("tool:pre", data! { "text": "x".repeat(20_000) }),
         event("tool:pre", data! { "deep": deep }),
     ]);
-    let kept = |folder| traced(folder).0.iter().map(|one| (one.kept, one.data.is_some())).collect::<Vec<_>>();
-    let whole = [(Kept::Whole, true), (Kept::Redacted, true), (Kept::Whole, true), (Kept::Withheld, false)];
-    assert_eq!(kept(&folder), whole);
-    let large = traced(&folder).0.remove(2);
-    assert_eq!(large.data.unwrap()["text"].as_str().unwrap().len(), 20_000);
+    let statuses = |folder| {
+        let emissions = assembled(folder).0;
+        emissions.iter().map(|one| (one.report.data_status, one.report.data.is_some())).collect::<Vec<_>>()
+    };
+    let expected = [
+        (DataStatus::Whole, true),
+        (DataStatus::Redacted, true),
+        (DataStatus::Whole, true),
+        (DataStatus::Withheld, false),
+    ];
+    assert_eq!(statuses(&folder), expected);
+    let large = assembled(&folder).0.remove(2);
+    assert_eq!(large.report.data.unwrap()["text"].as_str().unwrap().len(), 20_000);
     std::fs::remove_dir_all(folder.path().join("audit/blobs")).unwrap();
-    assert_eq!(kept(&folder)[2], (Kept::Erased, false));
-    assert_eq!(traced(&folder).0[2].decision, None);
+    assert_eq!(statuses(&folder)[2], (DataStatus::Erased, false));
+    assert_eq!(assembled(&folder).0[2].report.decision, None);
 }
 
 #[test]
@@ -110,12 +118,12 @@ fn however_long_a_session_is_few_emissions_are_held_and_what_comes_too_late_stan
     records.insert(0, event("tool:pre", data! {}));
     records.insert(2, message("tool:pre", "in time"));
     records.push(message("tool:pre", "too late"));
-    let (found, strays) = traced(&log(&records));
+    let (found, unassigned) = assembled(&log(&records));
     assert_eq!(found.iter().map(|one| one.seq).collect::<Vec<_>>(), found_in_order(&found));
-    let texts: Vec<&str> = found[0].messages.iter().map(|told| told.text.as_str()).collect();
+    let texts: Vec<&str> = found[0].report.messages.iter().map(|told| told.text.as_str()).collect();
     assert_eq!((found.len(), texts), (51, vec!["in time"]));
-    let strays: Vec<_> = strays.iter().map(|one| (one.kind.as_str(), one.body["text"].as_str())).collect();
-    assert_eq!(strays, [("message", Some("too late")), ("seal", None)]);
+    let unassigned: Vec<_> = unassigned.iter().map(|one| (one.kind.as_str(), one.body["text"].as_str())).collect();
+    assert_eq!(unassigned, [("message", Some("too late")), ("seal", None)]);
 }
 
 fn found_in_order(found: &[RecordedEmission]) -> Vec<u64> {
@@ -137,6 +145,7 @@ fn operations_without_an_outcome_are_in_doubt() {
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
+    assert_eq!(operations.unresolved().len(), 1);
     let calls: Vec<_> = operations.in_doubt().into_iter().map(|one| one.tool_call_id).collect();
     assert_eq!(calls, [call("b")]);
 }
@@ -187,10 +196,12 @@ fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
     let mut records = vec![record("tool:pre", ask), record("tool:pre", report), record("tool:pre", request)];
     records.extend((0..30).map(|n| event("tool:post", data! { "n": n })));
     records.push(AuditRecord { at: SystemTime::UNIX_EPOCH + Duration::from_secs(5), ..record("tool:pre", decision) });
-    let (found, _) = traced(&log(&records));
-    let approval = &found[0].approvals[0];
-    assert_eq!(approval.by.as_ref().map(|by| (by.name.as_str(), by.via.as_str())), Some(("ann", "console")));
-    let decided =
-        (approval.granted, approval.basis.map(DecisionBasis::as_str), approval.waited_ms, approval.prompt.as_deref());
-    assert_eq!((found.len(), decided), (31, (Some(true), Some("answer"), Some(5000), Some("Sure?"))));
+    let (found, _) = assembled(&log(&records));
+    let approval = &found[0].report.approvals[0];
+    let decision = approval.decision.as_ref().unwrap();
+    assert_eq!(decision.by.as_ref().map(|by| (by.name.as_str(), by.via.as_str())), Some(("ann", "console")));
+    let decided = (decision.granted, decision.basis, approval.waited_ms, approval.prompt.as_deref());
+    assert_eq!((found.len(), decided), (31, (true, DecisionBasis::Answer, Some(5000), Some("Sure?"))));
+    let json = serde_json::to_value(&found[0]).unwrap();
+    assert_eq!(serde_json::from_value::<RecordedEmission>(json).unwrap(), found[0], "it is read as it is written");
 }

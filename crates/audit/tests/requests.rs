@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::{
-    Bodies, Body, Durability, Emissions, Folder, Kept, Kind, Log, LogOptions, Record, SigningKey, Storage, Traced,
-    Verifier, has_marker, read_records,
+    AssembledEntry, Bodies, Body, Durability, EmissionAssembler, Folder, Kind, Log, LogOptions, Record, SigningKey,
+    Storage, Verifier, has_marker, read_records,
 };
-use amplifier_core::{AuditEntry, AuditRecord, DecisionKind, EventData, EventEntry, PROVIDER_REQUEST};
+use amplifier_core::{AuditEntry, AuditRecord, DataStatus, DecisionKind, EventData, EventEntry, PROVIDER_REQUEST};
 use common::disk::{Disk, Fault, Left};
 use common::{Place, message};
 use proptest::prelude::*;
@@ -243,20 +243,22 @@ fn what_continues_an_erased_request_says_that_it_was_erased_and_what_was_decided
     log.close().unwrap();
     let storage = Folder::new(place.log());
     assert_eq!(requests(&storage), [("s".to_owned(), None), ("s".to_owned(), None)]);
-    let mut emissions = Emissions::new();
+    let mut assembler = EmissionAssembler::new();
     let mut found = Vec::new();
     let mut exported = Vec::new();
     read_records(&storage, |record| {
-        let traced = emissions.see(record, &storage).unwrap();
-        found.extend(traced.into_iter().filter_map(|traced| match traced {
-            Traced::Emission(emission) => Some((emission.kept, emission.data.is_some(), emission.decision)),
-            Traced::Stray(_) => None,
+        let entries = assembler.push(record, &storage).unwrap();
+        found.extend(entries.into_iter().filter_map(|entry| match entry {
+            AssembledEntry::Emission(one) => {
+                Some((one.report.data_status, one.report.data.is_some(), one.report.decision))
+            }
+            AssembledEntry::Unassigned(_) => None,
         }));
         exported.push(Bodies::new().line(record, &storage).unwrap());
         ControlFlow::Continue(())
     })
     .unwrap();
-    assert_eq!(found, [(Kept::Erased, false, None), (Kept::Erased, false, Some("continue".to_owned()))]);
+    assert_eq!(found, [(DataStatus::Erased, false, None), (DataStatus::Erased, false, Some(DecisionKind::Continue))]);
     assert_eq!(exported.iter().filter(|line| line.ends_with(r#","content":null,"erased":true}"#)).count(), 2);
     assert!(place.verify().is_sound());
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
 use amplifier_host::{BoxFuture, Config, Error, Home, Machine, bundles};
-use amplifier_link::{DryRun, MachineReply, MachineRequest};
+use amplifier_link::{DryRun, DryRunReport, MachineReply, MachineRequest};
 use amplifier_modules::bundle::{Loaded, load};
-use amplifier_server::trial::Tried;
 use anyhow::{Result, bail};
 use tempfile::TempDir;
 
@@ -48,7 +47,7 @@ impl Hosting {
         match request {
             MachineRequest::TestBundle { bundle } => Ok(MachineReply::Tested { results: self.test(bundle).await? }),
             MachineRequest::DryRun(dry_run) => {
-                Ok(MachineReply::Tried { outcome: serde_json::to_value(self.try_out(dry_run).await?)? })
+                Ok(MachineReply::Tried { report: Box::new(self.try_out(dry_run).await?) })
             }
             _ => bail!("unknown request"),
         }
@@ -63,7 +62,7 @@ impl Hosting {
         hooks::tested(&bundle, &config, &self.home).await
     }
 
-    async fn try_out(&self, dry_run: DryRun) -> Result<Tried> {
+    async fn try_out(&self, dry_run: DryRun) -> Result<DryRunReport> {
         let DryRun { event, data, workspace, bundle } = dry_run;
         let workspace = workspace.map(PathBuf::from);
         if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
@@ -72,12 +71,12 @@ impl Hosting {
         let config = self.load(workspace)?;
         let Some(text) = bundle else {
             let Registered { hooks, host, warning, .. } = hooks::registered(&config, &self.home)?;
-            return Ok(Tried { warning, ..hooks::tried(&hooks, &host, &event, data).await? });
+            return Ok(DryRunReport { report: hooks::dry_run(&hooks, &host, &event, data).await?, warning });
         };
         let (_folder, bundle) = written(&text)?;
         let hooks = HookRegistry::new();
         let host = bundles::register_alone(&bundle, &config, &self.home, &hooks)?;
-        hooks::tried(&hooks, &host, &event, data).await
+        Ok(DryRunReport { report: hooks::dry_run(&hooks, &host, &event, data).await?, warning: None })
     }
 }
 

@@ -49,7 +49,7 @@ fn a_bundle_is_validated_listed_tested_and_tried_before_it_is_trusted() {
     let data = r#"{"tool_name": "Bash", "tool_input": {"command": "rm -rf ."}}"#;
     let tried = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--json", "--bundle", &file]).fine();
     let tried: Value = serde_json::from_str(&tried).unwrap();
-    assert_eq!((&tried["decision"], &tried["by"]), (&json!("deny"), &json!("no-destructive-shell")));
+    assert_eq!((&tried["decision"], &tried["denied_by"]), (&json!("deny"), &json!("no-destructive-shell")));
 }
 
 #[test]

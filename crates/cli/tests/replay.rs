@@ -123,20 +123,28 @@ fn json_has_all_of_it() {
             line[field] = "…".into();
         }
     }
+    for field in ["decided_at", "decided_seq"] {
+        lines[1]["approvals"][0][field] = "…".into();
+    }
     let expected = [
         json!({
             "kind": "change", "seq": "…", "time": "…", "session": "…", "event": "tool:pre", "subject": "Bash rm -rf build",
             "was": {
-                "decision": "deny", "by": ["no-destructive-shell"], "why": "deletes recursively (`rm -rf build`)", "fields": {},
+                "decision": "deny", "decided_by": ["no-destructive-shell"], "reason": "deletes recursively (`rm -rf build`)", "fields": {},
             },
-            "would_be": { "decision": "ask_user", "by": ["confirm"], "why": "Run `rm -rf build`?", "fields": {} },
+            "would_be": { "decision": "ask_user", "decided_by": ["confirm"], "reason": "Run `rm -rf build`?", "fields": {} },
             "approvals": [], "redacted": false,
         }),
         json!({
             "kind": "change", "seq": "…", "time": "…", "session": "…", "event": "tool:pre", "subject": "Bash echo hello",
-            "was": { "decision": "ask_user", "by": ["confirm"], "why": null, "fields": {} },
-            "would_be": { "decision": "deny", "by": ["no-echo"], "why": "no", "fields": {} },
-            "approvals": [{ "hook": "confirm", "prompt": null, "granted": true, "basis": "rule" }], "redacted": false,
+            "was": { "decision": "ask_user", "decided_by": ["confirm"], "reason": null, "fields": {} },
+            "would_be": { "decision": "deny", "decided_by": ["no-echo"], "reason": "no", "fields": {} },
+            "approvals": [{
+                "hook": "confirm", "options": [],
+                "decision": { "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?" },
+                "decided_at": "…", "decided_seq": "…",
+            }],
+            "redacted": false,
         }),
         json!({
             "kind": "summary", "events": 3, "changed": 2, "changes": { "ask_user -> deny": 1, "deny -> ask_user": 1 },

@@ -347,13 +347,14 @@ fn a_question_of_a_sub_agent_is_its_own_and_has_one_id_everywhere() {
     let id = question["id"].as_str().unwrap();
     let path = format!("/api/approvals/{id}");
     let timeline = format!("/api/sessions/{}/timeline", child["id"].as_str().unwrap());
-    // The questions that an item of the timeline speaks of, under such a name.
-    let spoken = |served: &Served, name: &str| {
+    // The questions of the timeline that are decided, or open.
+    let spoken = |served: &Served, is_decided: bool| {
         let items = served.told_owner(&place, &timeline)["items"].as_array().unwrap().clone();
-        let ids = items.iter().filter_map(|item| item[name].as_array()).flatten().map(|one| one["id"].clone());
+        let approvals = items.iter().filter_map(|item| item["approvals"].as_array()).flatten();
+        let ids = approvals.filter(|one| one["decision"].is_object() == is_decided).map(|one| one["id"].clone());
         ids.collect::<Vec<Value>>()
     };
-    assert_eq!(until(|| Some(spoken(&served, "open")).filter(|open| !open.is_empty())), [id]);
+    assert_eq!(until(|| Some(spoken(&served, false)).filter(|open| !open.is_empty())), [id]);
     assert_eq!(served.told_owner(&place, &path)["nonce"], question["nonce"]);
 
     let answer = json!({ "option": "Allow once", "nonce": question["nonce"] }).to_string();
@@ -363,9 +364,70 @@ fn a_question_of_a_sub_agent_is_its_own_and_has_one_id_everywhere() {
     assert_eq!(served.told_owner(&place, &path)["id"], id);
     served.end("TERM");
     let served = Served::start(&place);
-    assert_eq!(until(|| Some(spoken(&served, "approvals")).filter(|decided| !decided.is_empty())), [id]);
+    assert_eq!(until(|| Some(spoken(&served, true)).filter(|decided| !decided.is_empty())), [id]);
     assert_eq!(served.told_owner(&place, "/api/approvals/history")["decisions"][0]["id"], id);
     assert_eq!(served.told_owner(&place, &path)["id"], id);
+    served.end("TERM");
+}
+
+/// Everything in `part` is in `whole`, with the same value.
+fn check_part_of(part: &Value, whole: &Value, at: &str) {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            for (key, value) in part {
+                check_part_of(value, whole.get(key).unwrap_or(&Value::Null), &format!("{at}/{key}"));
+            }
+        }
+        (Value::Array(part), Value::Array(whole)) if part.len() == whole.len() => {
+            part.iter().zip(whole).for_each(|(part, whole)| check_part_of(part, whole, at));
+        }
+        _ => assert_eq!(part, whole, "{at}"),
+    }
+}
+
+#[test]
+fn try_trace_and_timeline_report_an_emission_in_the_same_words() {
+    let place = Place::with(json!([
+        { "text": "I write.", "tools": [{ "name": "Write", "input": { "file_path": "a.txt", "content": "x" } }] },
+        { "text": "I clean up.", "tools": [{ "name": "Bash", "input": { "command": "rm -rf build" } }] },
+        { "text": "Done." },
+    ]));
+    place.write(
+        "home/bundle.yaml",
+        "hooks:\n  - rule: hint\n    on: tool:pre\n    when: tool_name == 'Write'\n    inject: Mind it.\n    message: It writes.\n  - rule: no-rm\n    on: tool:pre\n    when: tool_name == 'Bash'\n    deny: not here\n",
+    );
+    assert_eq!(place.run(&["Write it"]).code, 0);
+    let traced = place.amplifier(&["hooks", "trace", "last", "--json", "--event", "tool:pre"]).fine();
+    let traced: Vec<Value> = traced.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let served = Served::start(&place);
+    let path = format!("/api/sessions/{}/timeline", traced[0]["session"].as_str().unwrap());
+    let items = until(|| {
+        let items = served.told_owner(&place, &path)["items"].as_array().unwrap().clone();
+        items.iter().any(|item| item["kind"] == "seal").then_some(items)
+    });
+    let items: Vec<_> = items.into_iter().filter(|item| item["event"] == "tool:pre").collect();
+    assert_eq!((items.len(), traced.len()), (2, 2));
+    for (item, traced) in items.iter().zip(&traced) {
+        // The timeline is an envelope around what `trace` prints.
+        let mut of_trace = item.clone();
+        let envelope =
+            ["kind", "denied", "truncated"].map(|key| of_trace.as_object_mut().unwrap().remove(key).unwrap());
+        assert_eq!((&of_trace, envelope), (traced, [json!("event"), json!(true), json!(false)]));
+        // A dry run knows less, and how long hooks took is another time.
+        let tried =
+            place.amplifier(&["hooks", "try", "tool:pre", "--json", "--data", &traced["data"].to_string()]).fine();
+        let mut tried: Value = serde_json::from_str(&tried).unwrap();
+        let hooks = tried["hooks"].as_array_mut().unwrap();
+        hooks.iter_mut().for_each(|hook| _ = hook.as_object_mut().unwrap().remove("duration_ns").unwrap());
+        tried["data"]["timestamp"] = traced["data"]["timestamp"].clone();
+        for approval in tried["approvals"].as_array_mut().unwrap() {
+            // It is not recorded.
+            assert_eq!(approval.as_object_mut().unwrap().remove("fallback"), Some(json!(true)));
+        }
+        check_part_of(&tried, traced, "");
+    }
+    let counts = |key: &str| traced.iter().map(|one| one[key].as_array().unwrap().len()).collect::<Vec<_>>();
+    assert_eq!([counts("approvals"), counts("injections"), counts("messages")], [[1, 0], [1, 0], [1, 0]]);
     served.end("TERM");
 }
 

@@ -11,7 +11,7 @@ use amplifier::hosting;
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalAnswer, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
 use amplifier_host::{Home, MachineHandle, open_log};
-use amplifier_link::{AnswerScope, DryRun, OpenApproval, ReloadResult, ReloadStatus};
+use amplifier_link::{AnswerScope, DryRun, DryRunReport, OpenApproval, ReloadResult, ReloadStatus};
 use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
 use amplifier_server::wire::Place as Where;
 use amplifier_server::{Door, Hub};
@@ -392,48 +392,44 @@ async fn the_tests_of_a_bundle_run_for_the_server() {
 async fn an_event_is_tried_out_for_the_server() {
     let place = touch();
     let (_machine, hub, _log) = hosted(&place).await;
-    let trial = |bundle: Option<&str>| {
+    let dry_run = |bundle: Option<&str>| {
         let data = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } });
         let workspace = place.at("workspace").display().to_string();
-        let trial = json!({ "event": "tool:pre", "data": data, "workspace": workspace, "bundle": bundle });
-        serde_json::from_value::<DryRun>(trial).unwrap()
+        let dry_run = json!({ "event": "tool:pre", "data": data, "workspace": workspace, "bundle": bundle });
+        serde_json::from_value::<DryRun>(dry_run).unwrap()
     };
-    let called = |tried: &Value| {
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let hooks = tried["hooks"].as_array().unwrap().iter().map(|hook| (text(&hook["hook"]), text(&hook["answer"])));
-        (text(&tried["decision"]), hooks.collect::<Vec<_>>())
+    let called = |tried: &DryRunReport| {
+        let hooks = tried.report.hooks.iter().map(|hook| (hook.hook.clone(), hook.answer.as_str()));
+        (tried.report.decision.unwrap().as_str(), hooks.collect::<Vec<_>>())
     };
-    let says = |decision: &str, hooks: &[(&str, &str)]| {
-        let hooks = hooks.iter().map(|(hook, answer)| ((*hook).to_owned(), (*answer).to_owned()));
-        (decision.to_owned(), hooks.collect::<Vec<_>>())
+    let says = |decision: &'static str, hooks: &[(&str, &'static str)]| {
+        (decision, hooks.iter().map(|(hook, answer)| ((*hook).to_owned(), *answer)).collect::<Vec<_>>())
     };
 
     // Those that a session would have, and nobody is asked.
     place.write("home/bundle.yaml", "hooks:\n  - rule: notice\n    on: tool:pre\n    message: \"I saw it\"\n");
-    let tried = hub.dry_run(trial(None)).await.unwrap();
+    let tried = hub.dry_run(dry_run(None)).await.unwrap();
     assert_eq!(called(&tried), says("ask_user", &[("notice", "continue"), ("confirm", "ask_user")]));
-    assert_eq!(
-        (&tried["approvals"][0]["prompt"], &tried["messages"][0]["text"]),
-        (&json!("Run `ls`?"), &json!("I saw it"))
-    );
-    assert_eq!(tried.get("warning"), None);
+    let (approval, message) = (&tried.report.approvals[0], &tried.report.messages[0]);
+    assert_eq!((approval.prompt.as_deref(), message.text.as_str()), (Some("Run `ls`?"), "I saw it"));
+    assert_eq!(tried.warning, None);
     std::fs::create_dir(place.at("workspace/.amplifier")).unwrap();
     place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - rule: mine\n    on: tool:pre\n    deny: never\n");
-    let tried = hub.dry_run(trial(None)).await.unwrap();
+    let tried = hub.dry_run(dry_run(None)).await.unwrap();
     assert_eq!(called(&tried).0, "ask_user", "the project is not trusted");
-    assert!(tried["warning"].as_str().unwrap().contains("amplifier hooks trust"));
+    assert!(tried.warning.unwrap().contains("amplifier hooks trust"));
 
     // Those of a bundle alone.
     let bundle = "hooks:\n  - command: [sleep, '0.02']\n    on: tool:pre\n    name: slow\n  - rule: never\n    on: tool:pre\n    deny: never\n";
-    let tried = hub.dry_run(trial(Some(bundle))).await.unwrap();
+    let tried = hub.dry_run(dry_run(Some(bundle))).await.unwrap();
     assert_eq!(called(&tried), says("deny", &[("slow", "continue"), ("never", "deny")]));
-    assert!(tried["hooks"][0]["took_us"].as_u64().unwrap() >= 20_000, "{tried}");
-    assert_eq!((&tried["by"], &tried["says"]), (&json!("never"), &json!("never")));
+    assert!(tried.report.hooks[0].duration_ns >= 20_000_000, "{tried:?}");
+    assert_eq!((tried.report.denied_by.as_deref(), tried.report.reason.as_deref()), (Some("never"), Some("never")));
 
     for (wrong, why) in [
-        (DryRun { event: "tool".to_owned(), ..trial(None) }, "`amplifier events` lists all events"),
-        (DryRun { workspace: Some("nowhere".to_owned()), ..trial(None) }, "please give its whole path"),
-        (trial(Some("hooks: 7")), "bundle.yaml"),
+        (DryRun { event: "tool".to_owned(), ..dry_run(None) }, "`amplifier events` lists all events"),
+        (DryRun { workspace: Some("nowhere".to_owned()), ..dry_run(None) }, "please give its whole path"),
+        (dry_run(Some("hooks: 7")), "bundle.yaml"),
     ] {
         let told = hub.dry_run(wrong).await.unwrap_err().message;
         assert!(told.contains(why), "{told}");

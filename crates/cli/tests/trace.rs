@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use amplifier_audit::Log;
 use amplifier_core::{
-    ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRequestEntry, AuditEntry, AuditRecord,
+    Actor, ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRequestEntry, AuditEntry, AuditRecord,
     DecisionBasis, DefaultDecision, EventEntry, EventName, HookReportEntry, IntentEntry, LateAnswerEntry, OutcomeEntry,
     TOOL_POST, TOOL_PRE, data,
 };
@@ -112,28 +112,37 @@ fn one_event_is_one_line_of_json() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
     let mut first = lines[0].clone();
-    for pointer in ["/time", "/session", "/data/session_id", "/data/timestamp", "/intent/digest"] {
+    for pointer in [
+        "/time",
+        "/session",
+        "/run",
+        "/approvals/0/decided_at",
+        "/data/session_id",
+        "/data/timestamp",
+        "/intent/digest",
+    ] {
         *first.pointer_mut(pointer).unwrap() = "…".into();
     }
-    for pointer in ["/hooks/0/took_ns", "/hooks/1/took_ns", "/seq", "/intent/seq"] {
+    for pointer in ["/hooks/0/duration_ns", "/hooks/1/duration_ns", "/approvals/0/decided_seq", "/seq", "/intent/seq"] {
         *first.pointer_mut(pointer).unwrap() = 0.into();
     }
-    let report = |hook: &str, answer: &str| json!({ "hook": hook, "answer": answer, "took_ns": 0, "reason": null, "error": null, "suppressed_output": false });
+    let report = |hook: &str, answer: &str| json!({ "hook": hook, "answer": answer, "duration_ns": 0, "suppressed_output": false });
     let expected = json!({
-        "seq": 0, "time": "…", "session": "…", "turn": 1, "event": "tool:pre", "kept": "whole",
+        "seq": 0, "time": "…", "session": "…", "run": "…", "turn": 1, "event": "tool:pre", "data_status": "whole",
         "data": {
             "session_id": "…", "timestamp": "…", "tool_name": "Bash", "tool_input": { "command": "echo hello" },
             "tool_call_id": "call-2",
         },
-        "decision": "ask_user", "denied_by": null, "reason": null,
+        "decision": "ask_user",
         "hooks": [report("no-destructive-shell", "continue"), report("confirm", "ask_user")],
         "approvals": [{
-            "hook": "confirm", "id": null, "prompt": null, "asked": null, "granted": true, "basis": "rule",
-            "reason": "Allowed by rule: Run `echo hello`?", "waited_ms": null, "late_answer": null,
+            "hook": "confirm", "options": [],
+            "decision": { "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?" },
+            "decided_at": "…", "decided_seq": 0,
         }],
-        "injections": [], "messages": [],
-        "intent": { "seq": 0, "digest": "…", "tool_call_id": "call-2", "in_doubt": false },
-        "outcome": null, "failures": [], "unreadable": 0,
+        "injections": [], "messages": [], "outputs": [],
+        "intent": { "seq": 0, "digest": "…", "tool_call_id": "call-2", "unresolved": false },
+        "failures": [], "unreadable": 0,
     });
     assert_eq!(first, expected);
 }
@@ -218,6 +227,12 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
         answer: "Allow once".to_owned(),
         by: None,
     });
+    let later = AuditEntry::LateAnswer(LateAnswerEntry {
+        id: 7,
+        hook: "guard".to_owned(),
+        answer: "Deny".to_owned(),
+        by: Some(Actor::new("ann", "console")),
+    });
     let outcome = AuditEntry::Outcome(OutcomeEntry { success: Some(true), tool_call_id: Some("b".to_owned()) });
     for record in [
         call(10, "a", "first \u{1b}[31m", "ask_user"),
@@ -231,6 +246,7 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
         record(15, TOOL_POST.name(), outcome),
         record(71, TOOL_PRE.name(), decision),
         record(80, TOOL_PRE.name(), late),
+        record(81, TOOL_PRE.name(), later),
     ] {
         log.take(&record).unwrap();
     }
@@ -241,11 +257,11 @@ session s-1
 1970-01-01 00:00:10.000  tool:pre             ask: refused    Bash first ␛[31m
     guard                    ask_user            2.0ms
     guard asks: Sure\\u{202e}?
-      refused because nobody answered in time, after 60.0s; too late came `Allow once`
+      refused because nobody answered in time, after 60.0s; too late came `Allow once`; too late came `Deny` of ann by console
 1970-01-01 00:00:12.000  tool:pre             continue        Bash second
     guard                    continue            2.0ms
 1970-01-01 00:00:13.000  tool:pre             continue        Bash third
-    IN DOUBT: it may have run, and nobody knows how it ended
+    UNRESOLVED: it may have run, and no result is recorded
 ";
     assert_eq!(trace(&place, &["s-"]), expected);
     let coloured = place.command(&["hooks", "trace", "s-1", "--denied"]).env("CLICOLOR_FORCE", "1").output().unwrap();

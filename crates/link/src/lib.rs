@@ -14,7 +14,8 @@ mod transport;
 pub use approval::{AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, is_id};
 pub use client::{Command, LinkClient, LinkClientOptions, LinkHandle, RecordChange};
 pub use machine::{
-    DryRun, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile, serve_machine,
+    DryRun, DryRunReport, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile,
+    serve_machine,
 };
 pub use message::{AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
 pub use transport::{LONGEST, Lines, PipeConnector, SOCKET, is_open, write};

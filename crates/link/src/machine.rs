@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use amplifier_core::{Actor, ApprovalRule};
+use amplifier_core::{Actor, ApprovalRule, EmissionReport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
@@ -105,6 +105,18 @@ pub struct DryRun {
     pub bundle: Option<String>,
 }
 
+/// The report of an event that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DryRunReport {
+    /// The report.
+    #[serde(flatten)]
+    pub report: EmissionReport,
+    /// The reason why hooks of a project may be missing: it is not trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
 /// A reply to a [`MachineRequest`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -137,8 +149,8 @@ pub enum MachineReply {
     },
     /// An event was tried.
     Tried {
-        /// The outcome, as `amplifier hooks try --json` prints it.
-        outcome: Value,
+        /// The report, as `amplifier hooks try --json` prints it.
+        report: Box<DryRunReport>,
     },
     /// The request is invalid.
     Invalid {

@@ -9,7 +9,6 @@ mod late;
 mod listener;
 mod masked;
 mod server;
-pub mod trial;
 mod turns;
 pub mod wire;
 

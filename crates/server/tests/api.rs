@@ -319,7 +319,10 @@ async fn records_are_waited_for_and_paged() {
     let none = served.get("/api/audit/records?after=1000&wait=0.05").await;
     assert_eq!((&none["records"], none["cursor"].as_u64().unwrap() > 0), (&json!([]), true));
     let last = served.get("/api/audit/records?before=1000000&kind=message&limit=1").await;
-    assert_eq!((&last["records"][0]["body"]["text"], last["records"].as_array().unwrap().len()), (&json!("this one"), 1));
+    assert_eq!(
+        (&last["records"][0]["body"]["text"], last["records"].as_array().unwrap().len()),
+        (&json!("this one"), 1)
+    );
     let earlier = served.get(&format!("/api/audit/records?before={}&kind=message&limit=1", last["cursor"])).await;
     assert_eq!(earlier["records"][0]["body"]["text"], "another session");
     for wrong in ["wait=31", "wait=-1", "kind=dance", "before=1&after=1", "event=tool", "event=tool:%7Bpre,post%7D"] {

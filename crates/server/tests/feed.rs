@@ -8,10 +8,14 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use amplifier_audit::{Durability, Kind, Proof, RecordFilter};
 use amplifier_core::{
-    ApprovalDecision, ApprovalDecisionEntry, AuditEntry, AuditRecord, DecisionBasis, DecisionKind, EventEntry, data,
+    ActionKind, Actor, ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRequestEntry, AuditEntry,
+    AuditRecord, DecisionBasis, DecisionKind, DefaultDecision, EventEntry, FailureEntry, HookReportEntry,
+    InjectionEntry, InjectionStatus, IntentEntry, LateAnswerEntry, Level, MessageEntry, OutcomeEntry, Placement, Role,
+    data,
 };
 use amplifier_server::feed::Feed;
 use amplifier_server::wire::AuditStatus;
@@ -230,7 +234,7 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
     let timeline = feed.timeline("s-1", 0, 100).unwrap();
     assert_eq!(timeline.cursor, feed.cursor());
     let items = timeline.items;
-    let events: Vec<&str> = items.iter().map(|item| item.event.as_str()).collect();
+    let events: Vec<&str> = items.iter().map(|item| item.emission.report.event.as_str()).collect();
     assert_eq!(
         events,
         [
@@ -246,32 +250,36 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
             "seal"
         ]
     );
-    let written = &items[2];
+    let emission = &items[2].emission;
+    let written = &emission.report;
     let asked = &written.approvals[0];
+    let decision = asked.decision.as_ref().unwrap();
     assert_eq!(
-        (asked.granted, asked.prompt.as_str(), asked.basis.as_str(), asked.session.as_str()),
-        (true, "Run it?", "answer", "s-1")
+        (decision.granted, asked.prompt.as_deref(), decision.basis.as_str(), emission.session.as_deref()),
+        (true, Some("Run it?"), "answer", Some("s-1"))
     );
-    let by = asked.by.as_ref().unwrap();
+    let by = decision.by.as_ref().unwrap();
     assert_eq!((by.name.as_str(), by.via.as_str()), ("alice", "console"));
-    assert!(asked.id.as_ref().unwrap().session == "s-1" && asked.created_at.is_some() && asked.seq > written.seq);
+    assert_eq!(asked.id.as_deref(), Some(format!("s-1.{}.1", emission.run).as_str()));
+    assert!(asked.created_at.is_some() && asked.decided_at.is_some() && asked.decided_seq.unwrap() > emission.seq);
     assert_eq!((written.hooks[0].hook.as_str(), written.hooks[0].answer.as_str()), ("guard", "ask_user"));
     assert_eq!(written.hooks[0].reason.as_deref(), Some("it is new"));
-    assert!(written.hooks[0].took_ns > 0 && written.turn == Some(1));
-    let post = &items[6];
+    assert!(written.hooks[0].duration_ns > 0 && emission.turn == Some(1));
+    let post = &items[6].emission.report;
     assert_eq!((post.injections[0].hook.as_str(), post.injections[0].text.as_str()), ("linter", "line 3 is too long"));
     let messages: Vec<_> = post.messages.iter().map(|said| (said.source.as_str(), said.text.as_str())).collect();
     let failed = "failed at tool:post: panicked: no luck; the operation went on without this hook";
     assert_eq!(messages, [("hook:broken", failed), ("hook:linter", "linted")]);
     assert!(post.hooks[1].error.as_ref().unwrap().contains("no luck"), "{:?}", post.hooks[1]);
-    let outcome = post.outcome.as_ref().unwrap();
-    assert_eq!((outcome.success, outcome.took_ms), (Some(true), Some(7)));
-    let denied = &items[7];
-    assert_eq!((denied.decision.as_deref(), denied.denied_by.as_deref()), (Some("deny"), Some("guard")));
+    let duration = &post.data.as_ref().unwrap()["duration_ms"];
+    assert_eq!((post.result.as_ref().unwrap().success, duration), (Some(true), &json!(7)));
+    let denied = &items[7].emission.report;
+    assert_eq!((denied.decision, denied.denied_by.as_deref()), (Some(DecisionKind::Deny), Some("guard")));
     assert_eq!(denied.reason.as_deref(), Some("not here"));
+    assert!(items[7].denied && !items[6].denied);
     let long = &items[8];
-    assert!(long.cut && long.data["text"].as_str().unwrap().len() < 5_000);
-    assert!(!written.cut);
+    assert!(long.truncated && long.emission.report.data.as_ref().unwrap()["text"].as_str().unwrap().len() < 5_000);
+    assert!(!items[2].truncated);
 
     // By pages it is the same.
     let (mut paged, mut after) = (Vec::new(), 0);
@@ -287,9 +295,127 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
     // What may still change comes again.
     let open = feed.timeline("s-2", 0, 100).unwrap();
     let first = feed.timeline("s-2", 0, 2).unwrap();
-    assert_eq!((first.items.len(), first.cursor), (2, first.items[1].seq + 1));
-    assert_eq!(open.cursor, open.items[0].seq);
+    assert_eq!((first.items.len(), first.cursor), (2, first.items[1].emission.seq + 1));
+    assert_eq!(open.cursor, open.items[0].emission.seq);
     assert_eq!(feed.timeline("s-9", 0, 100).unwrap().items, []);
+}
+
+/// A call that a hook asked about, out of time, with two late answers, and one whose end nobody knows.
+fn recorded_calls() -> Vec<AuditRecord> {
+    let digest = data! { "a": 1 }.digest().unwrap();
+    let (guard, late) = ("guard".to_owned(), |answer: &str, name: &str| {
+        let (hook, answer) = ("guard".to_owned(), answer.to_owned());
+        LateAnswerEntry { id: 7, hook, answer, by: Some(Actor::new(name, "console")) }
+    });
+    let call = |id: &str, decision| {
+        let data = data! { "tool_name": "Bash", "tool_call_id": id }.into();
+        AuditEntry::Event(EventEntry { data, decision, denied_by: None, reason: None })
+    };
+    let entries = [
+        call("a", DecisionKind::AskUser),
+        AuditEntry::HookReport(HookReportEntry {
+            hook: guard.clone(),
+            answer: ActionKind::AskUser,
+            took: Duration::from_millis(2),
+            reason: None,
+            error: None,
+            suppressed_output: true,
+        }),
+        AuditEntry::Injection(InjectionEntry {
+            hook: guard.clone(),
+            role: Role::System,
+            placement: Placement::History,
+            bytes: 9,
+            tokens: 2,
+            status: InjectionStatus::NoContext,
+            text: "Mind it…".to_owned(),
+        }),
+        AuditEntry::Message(MessageEntry {
+            shown: false,
+            source: "hook:guard".to_owned(),
+            level: Level::Warning,
+            text: "Look.".to_owned(),
+        }),
+        AuditEntry::Failure(FailureEntry { part: "display".into(), error: "no screen".to_owned() }),
+        AuditEntry::ApprovalRequest(ApprovalRequestEntry {
+            id: 7,
+            hook: guard.clone(),
+            prompt: "Sure?".to_owned(),
+            options: vec![ApprovalOption::from("Allow once")],
+            timeout: Duration::from_secs(60),
+            default: DefaultDecision::Deny,
+            digest,
+            changed_after_asking: true,
+            compared_with: None,
+        }),
+        AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
+            id: Some(7),
+            hook: guard,
+            decision: ApprovalDecision::new(false, DecisionBasis::Timeout, "Approval timed out"),
+        }),
+        AuditEntry::LateAnswer(late("Allow once", "ann")),
+        AuditEntry::LateAnswer(late("Deny", "ben")),
+        call("b", DecisionKind::Continue),
+        AuditEntry::Intent(IntentEntry { digest: Some(digest), tool_call_id: Some("b".to_owned()) }),
+        call("c", DecisionKind::Continue),
+        AuditEntry::Intent(IntentEntry { digest: Some(digest), tool_call_id: Some("c".to_owned()) }),
+    ];
+    let template = event("s-1", "tool:pre", json!({}));
+    let at = |second: usize| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(second as u64);
+    let mut records: Vec<_> = entries
+        .into_iter()
+        .enumerate()
+        .map(|(second, entry)| AuditRecord { at: at(second), entry, ..template.clone() })
+        .collect();
+    let post = event("s-1", "tool:post", json!({ "tool_call_id": "c" }));
+    let outcome = AuditEntry::Outcome(OutcomeEntry { success: Some(false), tool_call_id: Some("c".to_owned()) });
+    records.extend([AuditRecord { at: at(20), ..post.clone() }, AuditRecord { at: at(20), entry: outcome, ..post }]);
+    records
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_timeline_loses_nothing_that_the_log_knows_of_an_emission() {
+    let place = Place::new();
+    let log = place.open();
+    for record in recorded_calls() {
+        log.take(&record).unwrap();
+    }
+    log.seal("s-1", "complete").await.unwrap();
+    let feed = place.feed();
+    read_to(&feed, log.status().size);
+    let items = serde_json::to_value(feed.timeline("s-1", 0, 100).unwrap().items).unwrap();
+    let asked = &items[0];
+    let approval = &asked["approvals"][0];
+    assert!(approval["id"].as_str().is_some_and(|id| id.starts_with("s-1.") && id.ends_with(".7")), "{approval}");
+    assert_eq!(
+        approval["late_answers"],
+        json!([
+            { "label": "Allow once", "by": { "name": "ann", "via": "console" } },
+            { "label": "Deny", "by": { "name": "ben", "via": "console" } },
+        ])
+    );
+    let decision = json!({ "granted": false, "basis": "timeout", "reason": "Approval timed out" });
+    assert_eq!((&approval["decision"], &approval["waited_ms"]), (&decision, &json!(1000)));
+    assert_eq!(approval["changed_after_asking"], true);
+    assert_eq!(approval["options"], json!([{ "label": "Allow once", "effect": "allow_once" }]));
+    assert_eq!((&approval["timeout_s"], &approval["default"]), (&json!(60.0), &json!("deny")));
+    assert!(approval["created_at"].is_string() && approval["decided_at"].is_string(), "{approval}");
+    let report = &asked["hooks"][0];
+    assert_eq!((&report["duration_ns"], &report["suppressed_output"]), (&json!(2_000_000), &json!(true)));
+    let injection = &asked["injections"][0];
+    assert_eq!((&injection["bytes"], &injection["status"]), (&json!(9), &json!("no_context")));
+    assert_eq!(asked["messages"][0]["shown"], false);
+    assert_eq!(asked["failures"], json!([{ "part": "display", "error": "no screen" }]));
+    assert_eq!(
+        (&asked["denied"], &asked["data_status"], &asked["unreadable"]),
+        (&json!(true), &json!("whole"), &json!(0))
+    );
+    for (item, call, unresolved) in [(&items[1], "b", true), (&items[2], "c", false)] {
+        let intent = &item["intent"];
+        assert_eq!((&intent["tool_call_id"], &intent["unresolved"]), (&json!(call), &json!(unresolved)), "{item}");
+        assert!(intent["digest"].is_string(), "{intent}");
+    }
+    assert_eq!(items[3]["result"], json!({ "success": false, "tool_call_id": "c" }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -560,6 +686,7 @@ fn requests_to_a_model_are_shown_whole_although_they_are_kept_as_what_they_add()
     let backward = feed.records_before(&filter, u64::MAX, 100).unwrap();
     assert_eq!(counts(backward.records.iter().map(|record| &record.body["data"]).collect()), expected);
     let timeline = feed.timeline("s", 0, 100).unwrap();
-    let requests = timeline.items.iter().filter(|item| item.event == "provider:request");
-    assert_eq!(counts(requests.map(|item| &item.data).collect()), expected);
+    let requests = timeline.items.iter().filter(|item| item.emission.report.event == "provider:request");
+    let bodies: Vec<_> = requests.map(|item| item.emission.report.data.clone().unwrap().into()).collect();
+    assert_eq!(counts(bodies.iter().collect()), expected);
 }

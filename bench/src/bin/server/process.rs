@@ -16,8 +16,7 @@ use amplifier_server::Door;
 use amplifier_server::access::{Access, AccessOptions};
 use amplifier_server::client::Address;
 use amplifier_server::feed::Feed;
-use amplifier_server::trial::{Trial, Tried};
-use amplifier_server::{App, BoxFuture, Host, Hub, Server, ServerOptions};
+use amplifier_server::{App, Hub, Server, ServerOptions};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -51,7 +50,6 @@ fn serve_all(folder: &Path) -> Result<()> {
             feed: Feed::open(&folder.join("audit"), None)?,
             access: Access::open(&own, AccessOptions::default())?,
             log: Log::at(folder.join("audit"), folder.join("audit.key")).open()?,
-            host: Arc::new(NoHost),
         };
         let hub = app.hub.clone();
         let running = Server::start(app, ServerOptions::new(LOOPBACK)).await?;
@@ -77,28 +75,6 @@ fn serve_floor(folder: &Path) -> Result<()> {
 async fn alone() -> Result<()> {
     let waited = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await?;
     Ok(waited.map(drop)?)
-}
-
-/// There are no sessions in this server.
-struct NoHost;
-
-impl Host for NoHost {
-    fn start_session(
-        &self,
-        _: Hub,
-        _: Option<String>,
-        _: Option<String>,
-    ) -> BoxFuture<'_, std::result::Result<String, String>> {
-        Box::pin(async { Err("sessions run elsewhere here".to_owned()) })
-    }
-
-    fn test_bundle(&self, _: Option<String>) -> BoxFuture<'_, std::result::Result<Value, String>> {
-        Box::pin(async { Err("there are no bundles here".to_owned()) })
-    }
-
-    fn try_event(&self, _: Trial) -> BoxFuture<'_, std::result::Result<Tried, String>> {
-        Box::pin(async { Err("there are no hooks here".to_owned()) })
-    }
 }
 
 /// A server that runs. It ends with this.

@@ -1,6 +1,6 @@
 /** What a program does with the TypeScript client. The last line says that all of it held. */
 
-import { Client, ServerError, type Approval, type Rule, type Tried } from "./amplifier.js";
+import { Client, ServerError, type Approval, type DryRunReport, type Rule } from "./amplifier.js";
 
 declare const process: { argv: string[] };
 const [workspace = "", url = "", token = "", viewer = ""] = process.argv.slice(2);
@@ -71,10 +71,10 @@ check((await client.rules()).rules, []);
 await refused(404, "not_found", () => client.revoke(rule.id));
 
 check((await client.hooks()).some((hook) => hook.hook === "confirm" && hook.asks === 1), true);
-const tried: Tried = await client.try("tool:pre", { tool_name: "Bash", tool_input: { command: "ls" } }, { workspace });
+const tried: DryRunReport = await client.try("tool:pre", { tool_name: "Bash", tool_input: { command: "ls" } }, { workspace });
 check([tried.decision, tried.hooks.map((hook) => hook.hook), tried.approvals[0]?.prompt], ["ask_user", ["confirm"], "Run `ls`?"]);
 const bundle = "hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n";
-check((await client.try("tool:pre", {}, { bundle })).by, "never");
+check((await client.try("tool:pre", {}, { bundle })).denied_by, "never");
 await refused(422, "body", () => client.try("tool"));
 check((await client.reload()).results.map((one) => one.result), ["unchanged"]);
 const audit = await client.verify();

@@ -152,8 +152,8 @@ pub struct ApprovalReport {
     /// The time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// The decision; its fields are missing while there is none.
-    #[serde(flatten)]
+    /// The decision; missing while the request is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ApprovalDecision>,
     /// The time of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]

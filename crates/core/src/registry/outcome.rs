@@ -76,9 +76,12 @@ pub struct Denial {
 }
 
 impl Denial {
+    /// The words for a missing reason.
+    pub const NO_REASON: &str = "no reason given";
+
     /// The reason, in words.
     pub fn reason(&self) -> &str {
-        self.reason.as_deref().unwrap_or("no reason given")
+        self.reason.as_deref().unwrap_or(Self::NO_REASON)
     }
 }
 

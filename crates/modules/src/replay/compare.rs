@@ -1,10 +1,9 @@
 //! Whether a recorded decision would be another one.
 
-use amplifier_audit::{Kept, RecordedEmission};
-use amplifier_core::{Answers, EventName};
+use amplifier_core::{ActionKind, Answers, DataStatus, DecisionKind, EmissionReport, EventName};
 use serde::Serialize;
 
-use super::{Judgement, Policy};
+use super::{DecisionSummary, Policy};
 
 /// How a recorded decision compares with that of a policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +13,9 @@ pub enum Comparison {
     /// It would be another one.
     Changed {
         /// What was decided.
-        was: Judgement,
+        was: DecisionSummary,
         /// What would be.
-        would_be: Judgement,
+        would_be: DecisionSummary,
     },
     /// That cannot be said.
     Uncompared(Uncompared),
@@ -41,36 +40,40 @@ pub enum Uncompared {
 }
 
 impl Uncompared {
-    /// The data that cannot be had, if that is the reason.
-    pub fn of(kept: Kept) -> Option<Self> {
-        match kept {
-            Kept::Whole | Kept::Redacted => None,
-            Kept::Erased => Some(Self::Erased),
-            Kept::Withheld => Some(Self::Withheld),
+    /// Returns the reason why data of this status cannot be compared; `None` if it can be.
+    pub fn from_status(status: DataStatus) -> Option<Self> {
+        match status {
+            DataStatus::Whole | DataStatus::Redacted => None,
+            DataStatus::Erased => Some(Self::Erased),
+            DataStatus::Withheld => Some(Self::Withheld),
         }
     }
 }
 
 /// Compares what was recorded with what the policy makes of the same event.
-pub fn compare(recorded: &RecordedEmission, policy: &Policy, would_be: Judgement) -> Comparison {
-    let Some(was) = Judgement::recorded(recorded) else { return Comparison::Uncompared(Uncompared::Withheld) };
-    if was.decision == "cancelled" {
+pub fn compare(recorded: &EmissionReport, policy: &Policy, would_be: DecisionSummary) -> Comparison {
+    let Some(was) = DecisionSummary::new(recorded) else { return Comparison::Uncompared(Uncompared::Withheld) };
+    if was.decision == DecisionKind::Cancelled {
         return Comparison::Uncompared(Uncompared::Cancelled);
     }
-    if was.decision == would_be.decision && same(&was.by, &would_be.by) && would_be.decision != "modify" {
+    if was.decision == would_be.decision
+        && same(&was.decided_by, &would_be.decided_by)
+        && would_be.decision != DecisionKind::Modify
+    {
         return Comparison::Same;
     }
     // The record has the data as hooks left it. If they changed it, nothing is left for the policy to change.
-    let only_changes = |judgement: &Judgement| matches!(judgement.decision.as_str(), "continue" | "modify");
-    let was_changed = recorded.answered("modify").next().is_some() && counts(&recorded.event);
+    let only_changes =
+        |summary: &DecisionSummary| matches!(summary.decision, DecisionKind::Continue | DecisionKind::Modify);
+    let was_changed = recorded.answered(ActionKind::Modify).next().is_some() && counts(&recorded.event);
     if was_changed && only_changes(&was) && only_changes(&would_be) {
         return Comparison::Uncompared(Uncompared::Modified);
     }
-    if was.by.iter().any(|hook| policy.skipped().iter().any(|skipped| skipped.name == *hook)) {
+    if was.decided_by.iter().any(|hook| policy.skipped().iter().any(|skipped| skipped.name == *hook)) {
         return Comparison::Uncompared(Uncompared::NotRun);
     }
     // Where changes do not count, the record has the data as it was, and a change is the same change.
-    if was.decision == would_be.decision && same(&was.by, &would_be.by) {
+    if was.decision == would_be.decision && same(&was.decided_by, &would_be.decided_by) {
         return Comparison::Same;
     }
     Comparison::Changed { was, would_be }
@@ -91,10 +94,10 @@ fn same(some: &[String], others: &[String]) -> bool {
     some == others || sorted(some) == sorted(others)
 }
 
-impl Judgement {
+impl DecisionSummary {
     /// Whether another policy decided the same: the same answer, of the same hooks, with the same changes. In which words does not
     /// matter.
     pub fn agrees(&self, other: &Self) -> bool {
-        self.decision == other.decision && same(&self.by, &other.by) && self.fields == other.fields
+        self.decision == other.decision && same(&self.decided_by, &other.decided_by) && self.fields == other.fields
     }
 }

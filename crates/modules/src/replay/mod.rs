@@ -2,9 +2,9 @@
 
 mod clock;
 mod compare;
-mod judgement;
 mod policy;
+mod summary;
 
 pub use self::compare::{Comparison, Uncompared, compare};
-pub use self::judgement::Judgement;
 pub use self::policy::{Policy, SkippedHook};
+pub use self::summary::DecisionSummary;

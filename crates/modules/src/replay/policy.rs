@@ -8,7 +8,7 @@ use amplifier_core::{EventData, EventName, HookRegistry, InvalidEventName, SESSI
 use serde::Serialize;
 
 use super::clock::RecordedClock;
-use super::judgement::Judgement;
+use super::summary::DecisionSummary;
 use crate::bundle::{self, BundleError, HookKind};
 use crate::condition::Scope;
 use crate::host::Host;
@@ -27,8 +27,8 @@ use crate::host::Host;
 /// std::fs::write(&file, "hooks: [{ rule: no-rm, on: tool:pre, when: tool_name == 'rm', deny: no rm }]")?;
 /// let policy = Policy::load(&file, Scope::new(".")?, false)?;
 ///
-/// let judgement = policy.judge("tool:pre", data! { "tool_name": "rm" }, SystemTime::now()).await?;
-/// assert_eq!((judgement.decision.as_str(), &judgement.by[..]), ("deny", &["no-rm".to_owned()][..]));
+/// let summary = policy.judge("tool:pre", data! { "tool_name": "rm" }, SystemTime::now()).await?;
+/// assert_eq!((summary.decision.as_str(), &summary.decided_by[..]), ("deny", &["no-rm".to_owned()][..]));
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -111,11 +111,11 @@ impl Policy {
         event: &str,
         data: impl Into<EventData>,
         at: SystemTime,
-    ) -> Result<Judgement, InvalidEventName> {
+    ) -> Result<DecisionSummary, InvalidEventName> {
         let data = data.into();
         self.clock.show(at);
         let outcome = self.hooks.emit(event, data.clone()).await?;
-        Ok(Judgement::of(&outcome, &data))
+        Ok(DecisionSummary::from_outcome(&outcome, &data))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hooks: what they have done, and how they are read again, tested and tried out.
 
-use amplifier_link::{DryRun, ReloadResult};
+use amplifier_link::{DryRun, DryRunReport, ReloadResult};
 use axum::Json as Told;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,6 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json, Query};
 use crate::App;
 use crate::access::{Admin, Viewer};
-use crate::trial::Tried;
 use crate::wire::{Failure, HookStats};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -109,12 +108,12 @@ async fn test(
     path = "/api/hooks/try",
     tag = "hooks",
     request_body = DryRun,
-    responses((status = 200, body = Tried), (status = 422, body = Failure))
+    responses((status = 200, body = DryRunReport), (status = 422, body = Failure))
 )]
 async fn try_out(
     _: Admin,
     State(App { hub, .. }): State<App>,
     Json(dry_run): Json<DryRun>,
-) -> Result<Told<Value>, ApiError> {
+) -> Result<Told<DryRunReport>, ApiError> {
     hub.dry_run(dry_run).await.map(Told).map_err(ApiError::refused_by_machine("body"))
 }

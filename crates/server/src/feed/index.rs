@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use amplifier_audit::{Body, DecisionCounts, Kind, Record, RecordSource, RecordedDecision};
+use amplifier_audit::{Body, DecisionCounts, Kind, Operations, Record, RecordSource, RecordedDecision};
 use amplifier_core::text::truncate_chars;
-use amplifier_core::{Answers, AuditEntry, EventName};
+use amplifier_core::{AuditEntry, DecisionKind};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -24,6 +24,9 @@ const FORGOTTEN_AT_ONCE: usize = 200;
 /// The newest decisions that can be found again, and the questions that wait for one.
 const MOST_DECISIONS: usize = 200_000;
 const MOST_ASKED: usize = 50_000;
+
+/// The newest operations without a result.
+const MOST_UNRESOLVED: usize = 50_000;
 /// How many sub-agents may stand between a session and another.
 const DEEPEST: usize = 64;
 
@@ -87,6 +90,8 @@ pub(super) struct Index {
     /// How many records of each event there were; the rest under `(others)`.
     pub(super) events: HashMap<Box<str>, u64>,
     pub(super) decided: DecisionCounts,
+    /// Operations without a result so far.
+    pub(super) operations: Operations,
     /// Lines that are no records.
     pub(super) unreadable: u64,
     sessions: HashMap<Arc<str>, Session>,
@@ -240,6 +245,8 @@ impl Index {
         if let Some(hash) = hash {
             places(hash).into_iter().for_each(|(word, bit)| block.sessions[word] |= bit);
         }
+        self.operations.see(record);
+        self.operations.limit(MOST_UNRESOLVED);
         if let Some(id) = record.session.as_deref() {
             let id = self.session_of(id, record);
             self.count(&id, record, storage);
@@ -463,8 +470,7 @@ impl Index {
 fn decision(record: &Record<'_>, storage: &dyn RecordSource) -> Option<RecordedDecision> {
     let is_large = record.body.get().starts_with("{\"blob\"");
     let event = record.event.as_deref().filter(|_| is_large && record.kind == Kind::Event);
-    let event = event.and_then(|event| event.parse::<EventName>().ok());
-    if event.is_some_and(|event| event.answers() == Answers::Observed) {
+    if event.is_some_and(|event| !DecisionKind::Deny.denies_at(event)) {
         return None;
     }
     RecordedDecision::read(record, storage).ok().flatten()

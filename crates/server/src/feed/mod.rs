@@ -29,7 +29,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 pub(crate) use self::decisions::Past;
-pub use self::forms::{Ended, HookSaid, Injected, OpenQuestion, Page, SessionFacts, Timeline, TimelineItem, Told};
+pub use self::forms::{Page, SessionFacts, Timeline, TimelineItem};
 use self::index::Index;
 use self::proven::{Known, Waiting};
 use crate::turns::Turns;

@@ -3,7 +3,7 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use amplifier_link::{DryRun, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList};
+use amplifier_link::{DryRun, DryRunReport, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -42,13 +42,13 @@ impl Hub {
         }
     }
 
-    /// Tries an event. Returns what `amplifier hooks try --json` prints.
+    /// Tries an event, and returns the report that `amplifier hooks try --json` prints.
     ///
     /// # Errors
     /// If the event is unknown, or a bundle cannot be read.
-    pub async fn dry_run(&self, dry_run: DryRun) -> Result<Value, HubError> {
+    pub async fn dry_run(&self, dry_run: DryRun) -> Result<DryRunReport, HubError> {
         match self.ask_machine(MachineRequest::DryRun(dry_run), PROGRAMS).await? {
-            MachineReply::Tried { outcome } => Ok(outcome),
+            MachineReply::Tried { report } => Ok(*report),
             reply => Err(unexpected(reply)),
         }
     }

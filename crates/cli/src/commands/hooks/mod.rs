@@ -17,7 +17,8 @@ use std::process::ExitCode;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::text::counted;
 use amplifier_core::{
-    Approval, Decision, DefaultDecision, EventName, HookInfo, HookRegistry, HookRole, OnError, Outcome, catalog,
+    Approval, DecisionKind, DefaultDecision, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole,
+    OnError, catalog,
 };
 use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards, tool_names};
 use amplifier_modules::bundle::{BundleError, BundleLevel, Loaded, Placed, load, schema};
@@ -27,7 +28,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
 
 pub(crate) use self::test::tested;
-pub(crate) use self::try_out::tried;
+pub(crate) use self::try_out::dry_run;
 use super::audit::text::padded;
 use super::output::unread_stdout;
 use super::trust;
@@ -267,20 +268,18 @@ fn unknown(event: &str) -> Option<String> {
     Some(format!("There is no event `{event}` unless it is your own; did you mean `{nearest}`?"))
 }
 
-/// Who decided, and in which words.
-fn said(outcome: &Outcome) -> (String, String) {
-    match &outcome.decision {
-        Decision::Deny(denial) => (denial.by.to_string(), denial.reason().to_owned()),
-        Decision::AskUser => {
-            outcome.approvals().first().map(|asked| (asked.hook.to_string(), asked.prompt.clone())).unwrap_or_default()
+/// Returns the hook that decided, and its words; empty if no hook did.
+fn decided_by(report: &EmissionReport) -> (String, String) {
+    let EmissionReport { denied_by, reason, approvals, injections, .. } = report;
+    let decided = match report.decision {
+        Some(DecisionKind::Deny) => denied_by.as_deref().map(|by| (by, reason.as_deref().unwrap_or(Denial::NO_REASON))),
+        Some(DecisionKind::AskUser) => {
+            approvals.first().map(|one| (one.hook.as_str(), one.prompt.as_deref().unwrap_or_default()))
         }
-        Decision::InjectContext => outcome
-            .injections()
-            .first()
-            .map(|told| (told.hook.to_string(), told.value.text.clone()))
-            .unwrap_or_default(),
-        Decision::Modify | Decision::Continue => Default::default(),
-    }
+        Some(DecisionKind::InjectContext) => injections.first().map(|one| (one.hook.as_str(), one.text.as_str())),
+        _ => None,
+    };
+    decided.map(|(by, says)| (by.to_owned(), says.to_owned())).unwrap_or_default()
 }
 
 /// Writes hooks to begin with. Nothing that is there is written over.

@@ -9,14 +9,14 @@ use anyhow::{Result, bail};
 
 use crate::commands::audit::reader::Reader;
 
-/// The sessions of logs, and what in them is in doubt.
+/// The sessions of logs, and their unresolved operations.
 #[derive(Default)]
 pub(super) struct Sessions {
     ids: BTreeSet<String>,
     /// The one with the newest record.
     last: Option<String>,
-    /// The intents of operations of which nobody knows how they ended.
-    pub(super) in_doubt: HashSet<u64>,
+    /// The intents of operations without a result.
+    pub(super) unresolved: HashSet<u64>,
 }
 
 impl Sessions {
@@ -45,7 +45,7 @@ impl Sessions {
                 }
                 Ok(())
             })?;
-            sessions.in_doubt.extend(operations.in_doubt().into_iter().map(|one| one.seq));
+            sessions.unresolved.extend(operations.unresolved());
         }
         Ok(sessions)
     }

@@ -14,7 +14,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{chosen, diff, said};
+use super::{chosen, decided_by, diff};
 use crate::commands::output::unread_stdout;
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
@@ -151,7 +151,7 @@ fn compared(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
     if let Some(decision) = &wanted.decision {
         compare("decision", decision.as_str().into(), outcome.decision.as_str().into());
     }
-    let (by, says) = said(outcome);
+    let (by, says) = decided_by(&outcome.report_with(None));
     if let Some(wanted) = &wanted.by {
         compare("by", wanted.as_str().into(), by.into());
     }

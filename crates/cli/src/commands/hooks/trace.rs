@@ -7,8 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amplifier_audit::{Emissions, Folder, Kept, Kind, RecordedApproval, RecordedEmission, StrayRecord, Traced};
-use amplifier_core::{DecisionBasis, EventPattern};
+use amplifier_audit::{AssembledEntry, EmissionAssembler, Folder, Kind, UnassignedRecord};
+use amplifier_core::{
+    ActionKind, ApprovalReport, DataStatus, DecisionBasis, DecisionKind, EmissionReport, EventPattern, Level,
+    RecordedEmission,
+};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use clap::Args;
@@ -68,23 +71,23 @@ impl Trace {
         if !self.json {
             writeln!(printer.out, "{QUIET}session {}{QUIET:#}", harmless(&session))?;
         }
-        let mut emissions = Emissions::new();
+        let mut assembler = EmissionAssembler::new();
         Reader::open(log)?.read(|record| {
             let is_meant = |event: &str| self.event.as_ref().is_none_or(|pattern| pattern.matches(event));
             if record.session.as_deref() != Some(&*session) || !record.event.as_deref().is_none_or(is_meant) {
                 return Ok(());
             }
-            emissions.see(record, &folder)?.into_iter().try_for_each(|traced| printer.print(traced))
+            assembler.push(record, &folder)?.into_iter().try_for_each(|entry| printer.print(entry))
         })?;
-        emissions.finish().into_iter().try_for_each(|emission| printer.emission(emission))?;
+        assembler.finish().into_iter().try_for_each(|emission| printer.emission(emission))?;
         printer.out.flush()?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn shows(&self, emission: &RecordedEmission) -> bool {
-        (!self.denied || emission.is_stopped())
+    fn shows(&self, report: &EmissionReport) -> bool {
+        (!self.denied || report.is_denied())
             && self.hook.as_deref().is_none_or(|hook| {
-                emission.denied_by.as_deref() == Some(hook) || emission.hooks.iter().any(|report| report.hook == hook)
+                report.denied_by.as_deref() == Some(hook) || report.hooks.iter().any(|one| one.hook == hook)
             })
     }
 }
@@ -97,80 +100,83 @@ struct Printer<'a, W> {
 }
 
 impl<W: Write> Printer<'_, W> {
-    fn print(&mut self, traced: Traced) -> Result<()> {
-        match traced {
-            Traced::Emission(emission) => self.emission(*emission),
-            Traced::Stray(stray) => self.stray(&stray),
+    fn print(&mut self, entry: AssembledEntry) -> Result<()> {
+        match entry {
+            AssembledEntry::Emission(emission) => self.emission(*emission),
+            AssembledEntry::Unassigned(record) => self.unassigned(&record),
         }
     }
 
     fn emission(&mut self, mut emission: RecordedEmission) -> Result<()> {
-        if let Some(intent) = &mut emission.intent {
-            intent.in_doubt = self.sessions.in_doubt.contains(&intent.seq);
+        if let Some(intent) = &mut emission.report.intent {
+            intent.unresolved = self.sessions.unresolved.contains(&intent.seq);
         }
-        if !self.trace.shows(&emission) {
+        if !self.trace.shows(&emission.report) {
             return Ok(());
         }
         if self.trace.json {
             return Ok(writeln!(self.out, "{}", serde_json::to_string(&emission)?)?);
         }
-        let (style, word) = decided(&emission);
-        let about = emission.data.as_ref().map(subject).unwrap_or_default();
-        let event = padded(&harmless(&emission.event), 20);
+        let report = &emission.report;
+        let (style, word) = decided(report);
+        let about = report.data.as_ref().map(subject).unwrap_or_default();
+        let event = padded(&harmless(&report.event), 20);
         let about = harmless(&about);
         // Without spaces at the end of a line, also where no style ends after them.
         let about =
             if about.is_empty() { about } else { format!("{:1$} {about}", "", 15_usize.saturating_sub(word.len())) };
         writeln!(self.out, "{QUIET}{}{QUIET:#}  {event} {style}{word}{style:#}{about}", time(&emission.time))?;
-        self.details(&emission)
+        self.details(report)
     }
 
-    fn details(&mut self, emission: &RecordedEmission) -> Result<()> {
+    fn details(&mut self, emission: &EmissionReport) -> Result<()> {
         let widest = emission.hooks.iter().map(|report| harmless(&report.hook).width()).fold(24, usize::max);
         for report in &emission.hooks {
-            let style = match (report.answer.as_str(), &report.error) {
-                ("deny", _) | (_, Some(_)) => BAD,
-                ("continue", None) => QUIET,
+            let style = match (report.answer, &report.error) {
+                (ActionKind::Deny, _) | (_, Some(_)) => BAD,
+                (ActionKind::Continue, None) => QUIET,
                 _ => Style::new(),
             };
-            let took = format!("{:.1?}", Duration::from_nanos(report.took_ns));
+            let took = format!("{:.1?}", Duration::from_nanos(report.duration_ns));
             let why = report.error.as_ref().or(report.reason.as_ref()).map(|why| harmless(why)).unwrap_or_default();
             let hook = padded(&harmless(&report.hook), widest);
-            self.line(style, &format!("{hook} {} {took:>9}  {why}", padded(&harmless(&report.answer), 15)))?;
+            self.line(style, &format!("{hook} {} {took:>9}  {why}", padded(report.answer.as_str(), 15)))?;
         }
         for approval in &emission.approvals {
-            let style = if approval.granted == Some(true) { GOOD } else { BAD };
+            let style = if approval.granted() == Some(true) { GOOD } else { BAD };
             self.line(NOTABLE, &asked(approval))?;
             self.line(style, &format!("  {}", answered(approval)))?;
         }
         for told in &emission.injections {
-            let size =
-                format!("{}, {}, {}", counted(told.bytes, "byte"), counted(told.tokens, "token"), harmless(&told.fate));
+            let mut size = counted(told.bytes, "byte");
+            size.extend(told.tokens.map(|tokens| format!(", {}", counted(tokens, "token"))));
+            size.extend(told.status.map(|status| format!(", {status}")));
             let text = harmless(&excerpt(&told.text));
             self.line(Style::new(), &format!("{} tells the agent ({size}): {text}", harmless(&told.hook)))?;
         }
         for told in &emission.messages {
-            let style = if told.level == "error" { BAD } else { Style::new() };
-            let (source, level) = (harmless(&told.source), harmless(&told.level));
-            self.line(style, &format!("{source} tells the person ({level}): {}", harmless(&told.text)))?;
+            let style = if told.level == Level::Error { BAD } else { Style::new() };
+            let hidden = if told.shown == Some(false) { ", not shown" } else { "" };
+            let (source, level) = (harmless(&told.source), told.level.as_str());
+            self.line(style, &format!("{source} tells the person ({level}{hidden}): {}", harmless(&told.text)))?;
         }
         for failure in &emission.failures {
             self.line(BAD, &format!("{} failed: {}", harmless(&failure.part), harmless(&failure.error)))?;
         }
-        if let Some(outcome) = &emission.outcome {
-            match outcome.success {
+        if let Some(result) = &emission.result {
+            match result.success {
                 Some(true) => self.line(GOOD, "it succeeded")?,
                 Some(false) => self.line(BAD, "it failed")?,
                 None => self.line(QUIET, "it ended")?,
             }
         }
-        if emission.intent.as_ref().is_some_and(|intent| intent.in_doubt) {
-            self.line(BAD, "IN DOUBT: it may have run, and nobody knows how it ended")?;
+        if emission.intent.as_ref().is_some_and(|intent| intent.unresolved) {
+            self.line(BAD, "UNRESOLVED: it may have run, and no result is recorded")?;
         }
-        match emission.kept {
-            Kept::Whole | Kept::Redacted => {}
-            Kept::Erased => self.line(NOTABLE, "its data was erased")?,
-            Kept::Withheld => self.line(NOTABLE, "its data was not kept")?,
+        match emission.data_status {
+            DataStatus::Whole | DataStatus::Redacted => {}
+            DataStatus::Erased => self.line(NOTABLE, "its data was erased")?,
+            DataStatus::Withheld => self.line(NOTABLE, "its data was not kept")?,
         }
         if emission.unreadable > 0 {
             self.line(NOTABLE, &format!("erased of it: {}", counted(emission.unreadable, "record")))?;
@@ -182,20 +188,20 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    fn stray(&mut self, stray: &StrayRecord) -> Result<()> {
+    fn unassigned(&mut self, record: &UnassignedRecord) -> Result<()> {
         let trace = self.trace;
         if trace.denied || trace.hook.is_some() || trace.event.is_some() {
             return Ok(());
         }
         if trace.json {
-            return Ok(writeln!(self.out, "{}", serde_json::to_string(stray)?)?);
+            return Ok(writeln!(self.out, "{}", serde_json::to_string(record)?)?);
         }
-        let body = match (stray.kind, stray.body["reason"].as_str()) {
+        let body = match (record.kind, record.body["reason"].as_str()) {
             (Kind::Seal, Some(reason)) => reason.to_owned(),
-            _ => stray.body.to_string(),
+            _ => record.body.to_string(),
         };
-        let event = padded(&harmless(stray.event.as_deref().unwrap_or("session")), 20);
-        let row = format!("{}  {event} {} {}", time(&stray.time), padded(stray.kind.as_str(), 15), harmless(&body));
+        let event = padded(&harmless(record.event.as_deref().unwrap_or("session")), 20);
+        let row = format!("{}  {event} {} {}", time(&record.time), padded(record.kind.as_str(), 15), harmless(&body));
         Ok(writeln!(self.out, "{QUIET}{}{QUIET:#}", self.fitting(&row))?)
     }
 
@@ -212,60 +218,54 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// What was decided in the end.
-fn decided(emission: &RecordedEmission) -> (Style, &str) {
-    match emission.decision.as_deref() {
-        None => (NOTABLE, "unknown"),
+/// The final decision, in a word.
+fn decided(report: &EmissionReport) -> (Style, &'static str) {
+    let Some(decision) = report.decision else { return (NOTABLE, "unknown") };
+    let mut approvals = report.approvals.iter().map(ApprovalReport::granted);
+    match decision {
         // What the event reports has happened already.
-        Some("deny") if !emission.is_stopped() => (NOTABLE, "deny (too late)"),
-        Some("deny") => (BAD, "deny"),
-        Some("cancelled") => (NOTABLE, "cancelled"),
-        Some("ask_user") if emission.approvals.iter().any(|approval| approval.granted == Some(false)) => {
-            (BAD, "ask: refused")
-        }
-        Some("ask_user") if emission.approvals.is_empty() => (NOTABLE, "ask"),
-        Some("ask_user") if emission.approvals.iter().all(|approval| approval.granted == Some(true)) => {
-            (GOOD, "ask: allowed")
-        }
-        Some("ask_user") => (NOTABLE, "ask: open"),
-        Some("continue") => (QUIET, "continue"),
-        Some("modify") => (Style::new(), "modify"),
-        Some("inject_context") => (Style::new(), "inject_context"),
-        Some(_) => (NOTABLE, "other"),
+        DecisionKind::Deny if !report.is_denied() => (NOTABLE, "deny (too late)"),
+        DecisionKind::Deny => (BAD, "deny"),
+        DecisionKind::AskUser if report.is_denied() => (BAD, "ask: refused"),
+        DecisionKind::AskUser if report.approvals.is_empty() => (NOTABLE, "ask"),
+        DecisionKind::AskUser if approvals.all(|granted| granted == Some(true)) => (GOOD, "ask: allowed"),
+        DecisionKind::AskUser => (NOTABLE, "ask: open"),
+        DecisionKind::Cancelled => (NOTABLE, "cancelled"),
+        DecisionKind::Continue => (QUIET, decision.as_str()),
+        DecisionKind::Modify | DecisionKind::InjectContext => (Style::new(), decision.as_str()),
     }
 }
 
-fn asked(approval: &RecordedApproval) -> String {
+fn asked(approval: &ApprovalReport) -> String {
     let hook = harmless(&approval.hook);
     match &approval.prompt {
         Some(prompt) => format!("{hook} asks: {}", harmless(prompt)),
-        // What a decision rests on ends with the question.
+        // The reason of a decision ends with the prompt.
         None => {
-            let prompt = approval.reason.as_deref().and_then(|reason| Some(reason.split_once(": ")?.1));
+            let prompt = approval.decision.as_ref().and_then(|decision| Some(decision.reason.split_once(": ")?.1));
             format!("{hook} wants to ask: {}", harmless(prompt.unwrap_or_default()))
         }
     }
 }
 
-fn answered(approval: &RecordedApproval) -> String {
-    let Some(granted) = approval.granted else { return "no answer is recorded".to_owned() };
-    let word = if granted { "allowed" } else { "refused" };
-    let by = match approval.basis {
-        Some(DecisionBasis::Answer) => "by the person".to_owned(),
-        Some(DecisionBasis::Remembered) => "by an earlier answer of the person".to_owned(),
-        Some(DecisionBasis::Rule) => "by a standing answer of the person".to_owned(),
-        Some(DecisionBasis::Timeout) => "because nobody answered in time".to_owned(),
-        Some(DecisionBasis::NoApprovalSystem) => "because nobody can be asked".to_owned(),
-        Some(DecisionBasis::Cancelled) => "because it was given up".to_owned(),
-        _ => harmless(approval.reason.as_deref().unwrap_or("for an unknown reason")),
+fn answered(approval: &ApprovalReport) -> String {
+    let Some(decision) = &approval.decision else { return "no answer is recorded".to_owned() };
+    let word = if decision.granted { "allowed" } else { "refused" };
+    let by = match decision.basis {
+        DecisionBasis::Answer => "by the person".to_owned(),
+        DecisionBasis::Remembered => "by an earlier answer of the person".to_owned(),
+        DecisionBasis::Rule => "by a standing answer of the person".to_owned(),
+        DecisionBasis::Timeout => "because nobody answered in time".to_owned(),
+        DecisionBasis::NoApprovalSystem => "because nobody can be asked".to_owned(),
+        DecisionBasis::Cancelled => "because it was given up".to_owned(),
+        _ => harmless(&decision.reason),
     };
     let waited = approval.waited_ms.map(|waited| format!(", after {:.1?}", Duration::from_millis(waited)));
-    let late = approval.late_answer.as_deref().map(|late| {
-        let by =
-            approval.late_answer_by.as_ref().map(|by| format!(" of {} by {}", harmless(&by.name), harmless(&by.via)));
-        format!("; too late came `{}`{}", harmless(late), by.unwrap_or_default())
+    let late = approval.late_answers.iter().map(|late| {
+        let by = late.by.as_ref().map(|by| format!(" of {} by {}", harmless(&by.name), harmless(&by.via)));
+        format!("; too late came `{}`{}", harmless(&late.label), by.unwrap_or_default())
     });
-    format!("{word} {by}{}{}", waited.unwrap_or_default(), late.unwrap_or_default())
+    format!("{word} {by}{}{}", waited.unwrap_or_default(), late.collect::<String>())
 }
 
 /// The time as people read it, to the millisecond.

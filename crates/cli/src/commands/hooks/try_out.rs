@@ -2,18 +2,19 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use amplifier_core::text::counted;
-use amplifier_core::{Attributed, HookRegistry, Map, Outcome};
+use amplifier_core::{DecisionKind, EmissionReport, HookRegistry, Map};
 use amplifier_host::Home;
+use amplifier_link::DryRunReport;
 use amplifier_modules::Host;
-use amplifier_server::trial::{Tried, TriedApproval, TriedHook, TriedInjection, TriedMessage, TriedOutput};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Registered, diff, registered, said, unknown, warn};
+use super::{Registered, decided_by, diff, registered, unknown, warn};
 use crate::commands::audit::text::padded;
 use crate::commands::output::stdout;
 use crate::flags::Flags;
@@ -38,131 +39,71 @@ pub(super) struct Try {
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
         let Registered { hooks, host, warning, .. } = registered(&self.flags.load(home)?, home)?;
-        warn(warning)?;
-        let tried = try_out(&hooks, &self.event, read(&self.data)?, self.json).await;
-        host.settle().await;
-        tried
-    }
-}
-
-/// Shows what would come of an event.
-async fn try_out(hooks: &HookRegistry, event: &str, data: Map, json: bool) -> Result<ExitCode> {
-    let outcome = emitted(hooks, event, data.clone()).await?;
-    let mut out = stdout();
-    match json {
-        true => writeln!(out, "{}", serde_json::to_string(&told(&outcome))?)?,
-        false => {
-            if outcome.reports().next().is_none() {
-                let hint = unknown(event).map(|hint| format!(" {hint}")).unwrap_or_default();
+        warn(warning.clone())?;
+        let data = read(&self.data)?;
+        let report = dry_run(&hooks, &host, &self.event, data.clone()).await?;
+        let mut out = stdout();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(&DryRunReport { report, warning })?)?;
+        } else {
+            if report.hooks.is_empty() {
+                let hint = unknown(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
                 writeln!(out, "No hook hears that.{}", visible(&hint, Reading::Exact))?;
             }
-            show(&mut out, data, &outcome)?;
+            show(&mut out, data, report)?;
         }
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
 }
 
-/// What would come of an event: what `--json` prints. What hooks do beside the agent is done then.
-pub(crate) async fn tried(hooks: &HookRegistry, host: &Host, event: &str, data: Map) -> Result<Tried> {
-    let outcome = emitted(hooks, event, data).await?;
-    host.settle().await;
-    Ok(told(&outcome))
-}
-
-/// What comes of an event. Nobody is asked, and nothing runs but the hooks.
-async fn emitted(hooks: &HookRegistry, event: &str, data: Map) -> Result<Outcome> {
+/// Runs the hooks on an event, and waits for what they do beside the agent. Nobody is asked, and nothing runs but the hooks.
+pub(crate) async fn dry_run(hooks: &HookRegistry, host: &Host, event: &str, data: Map) -> Result<EmissionReport> {
     let outcome = hooks.emit(event, data).await;
-    outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))
+    host.settle().await;
+    Ok(outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?.report())
 }
 
-fn told(outcome: &Outcome) -> Tried {
-    let hooks = outcome.reports().map(|report| TriedHook {
-        hook: report.hook.to_owned(),
-        answer: report.answer_or_failure().to_string(),
-        took_us: report.took.as_micros() as u64,
-        reason: report.reason.map(str::to_owned),
-        error: report.error.map(ToString::to_string),
-    });
-    let approvals = outcome.approvals().iter().map(|asked| TriedApproval {
-        hook: asked.hook.to_string(),
-        prompt: asked.prompt.clone(),
-        options: asked.offered().into_iter().map(|option| option.label).collect(),
-    });
-    let injections = outcome.injections().iter().map(|Attributed { hook, value }| TriedInjection {
-        hook: hook.to_string(),
-        role: word(&value.role),
-        placement: word(&value.placement),
-        text: value.text.clone(),
-    });
-    let messages = outcome.messages().iter().map(|Attributed { hook, value }| TriedMessage {
-        hook: hook.to_string(),
-        level: word(&value.level),
-        text: value.text.clone(),
-    });
-    let outputs = outcome
-        .outputs()
-        .iter()
-        .map(|Attributed { hook, value }| TriedOutput { hook: hook.to_string(), text: value.to_string() });
-    let (by, says) = said(outcome);
-    Tried {
-        decision: outcome.decision.as_str().to_owned(),
-        by,
-        says,
-        data: outcome.data.clone().into_map().into(),
-        hooks: hooks.collect(),
-        approvals: approvals.collect(),
-        injections: injections.collect(),
-        messages: messages.collect(),
-        outputs: outputs.collect(),
-        warning: None,
-    }
-}
-
-fn show(out: &mut impl Write, data: Map, outcome: &Outcome) -> Result<()> {
+fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
     let exact = |text: &str| visible(text, Reading::Exact);
-    let widest = outcome.reports().map(|report| exact(report.hook).width()).fold(24, usize::max);
-    for report in outcome.reports() {
-        let why = report.error.map(ToString::to_string).or(report.reason.map(str::to_owned)).unwrap_or_default();
-        let took = format!("{:.1?}", report.took);
-        let hook = padded(&exact(report.hook), widest);
-        let row = format!("{hook} {:<15} {took:>9}  {}", report.answer_or_failure(), exact(&why));
+    let widest = report.hooks.iter().map(|one| exact(&one.hook).width()).fold(24, usize::max);
+    for one in &report.hooks {
+        let why = one.error.as_deref().or(one.reason.as_deref()).unwrap_or_default();
+        let took = format!("{:.1?}", Duration::from_nanos(one.duration_ns));
+        let row = format!("{} {:<15} {took:>9}  {}", padded(&exact(&one.hook), widest), one.answer, exact(why));
         writeln!(out, "{}", row.trim_end())?;
     }
-    for asked in outcome.approvals() {
-        let options: Vec<_> = asked.offered().into_iter().map(|option| option.label).collect();
-        writeln!(out, "\n{} asks: {} [{}]", exact(&asked.hook), exact(&asked.prompt), exact(&options.join(" / ")))?;
+    for one in &report.approvals {
+        let options: Vec<_> = one.options.iter().map(|option| option.label.as_str()).collect();
+        let (hook, prompt) = (exact(&one.hook), exact(one.prompt.as_deref().unwrap_or_default()));
+        writeln!(out, "\n{hook} asks: {prompt} [{}]", exact(&options.join(" / ")))?;
     }
-    for Attributed { hook, value } in outcome.injections() {
-        let place = format!("as {}, {}", word(&value.role), counted(value.text.len(), "byte"));
-        writeln!(out, "\n{} tells the agent ({place}):", exact(hook))?;
-        for line in visible(&value.text, Reading::Stream).lines() {
-            writeln!(out, "    {line}")?;
-        }
+    for one in &report.injections {
+        let place = format!("as {}, {}", one.role.as_str(), counted(one.bytes, "byte"));
+        writeln!(out, "\n{} tells the agent ({place}):", exact(&one.hook))?;
+        indented(out, &one.text)?;
     }
-    for Attributed { hook, value } in outcome.messages() {
-        writeln!(out, "\n{} tells the person ({}): {}", exact(hook), word(&value.level), exact(&value.text))?;
+    for one in &report.messages {
+        let hook = one.source.strip_prefix("hook:").unwrap_or(&one.source);
+        writeln!(out, "\n{} tells the person ({}): {}", exact(hook), one.level.as_str(), exact(&one.text))?;
     }
-    for Attributed { hook, value } in outcome.outputs() {
-        writeln!(out, "\n{} prints:", exact(hook))?;
-        for line in visible(value, Reading::Stream).lines() {
-            writeln!(out, "    {line}")?;
-        }
+    for one in &report.outputs {
+        writeln!(out, "\n{} prints:", exact(&one.hook))?;
+        indented(out, &one.text)?;
     }
-    let (before, after) = (without_time(data), without_time(outcome.data.clone().into_map()));
+    let (by, says) = decided_by(&report);
+    let (before, after) = (without_time(data), without_time(report.data.unwrap_or_default()));
     if before != after {
         writeln!(out, "\nThe data becomes:")?;
         diff::write(out, 4, &before, &after)?;
     }
-    let (by, says) = said(outcome);
     let by = if by.is_empty() { String::new() } else { format!(" by {by}: {says}") };
-    writeln!(out, "\n{}{}", outcome.decision.as_str(), exact(&by))?;
+    writeln!(out, "\n{}{}", report.decision.map_or("unknown", DecisionKind::as_str), exact(&by))?;
     Ok(())
 }
 
-/// The word for a value, as JSON has it.
-fn word(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+fn indented(out: &mut impl Write, text: &str) -> Result<()> {
+    Ok(visible(text, Reading::Stream).lines().try_for_each(|line| writeln!(out, "    {line}"))?)
 }
 
 /// Every event gets the time, so it is no change.

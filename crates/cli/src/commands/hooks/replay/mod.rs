@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use amplifier_agent::tool::Workspace;
-use amplifier_audit::{Kept, RecordedEmission, Verifier};
-use amplifier_core::{Approval, EventData, EventPattern, SESSION_END, SESSION_START};
+use amplifier_audit::Verifier;
+use amplifier_core::{Approval, DataStatus, EventData, EventPattern, RecordedEmission, SESSION_END, SESSION_START};
 use amplifier_host::{Home, guards};
 use amplifier_modules::Scope;
 use amplifier_modules::replay::{Comparison, Policy, Uncompared, compare};
@@ -105,11 +105,12 @@ impl Replay {
         while let Some(batch) = batches.recv().await {
             for recorded in batch {
                 // What came before counts, also where nobody asks what would be decided about it.
-                if !reading.is_meant(&recorded.event, &recorded.time) || recorded.data.is_none() {
+                let event = &recorded.report.event;
+                if !reading.is_meant(event, &recorded.time) || recorded.report.data.is_none() {
                     let (data, at) = (data(&recorded), moment(&recorded));
-                    policies().for_each(|policy| policy.count(&recorded.event, &data, at));
+                    policies().for_each(|policy| policy.count(event, &data, at));
                 }
-                if !reading.is_meant(&recorded.event, &recorded.time) {
+                if !reading.is_meant(event, &recorded.time) {
                     continue;
                 }
                 let comparison = compared(&recorded, &candidate, baseline.as_ref()).await;
@@ -147,15 +148,16 @@ fn check(logs: &[PathBuf]) -> Result<()> {
 }
 
 async fn compared(recorded: &RecordedEmission, candidate: &Policy, baseline: Option<&Policy>) -> Comparison {
-    if let Some(reason) = Uncompared::of(recorded.kept) {
+    let report = &recorded.report;
+    if let Some(reason) = Uncompared::from_status(report.data_status) {
         return Comparison::Uncompared(reason);
     }
     let (data, at) = (data(recorded), moment(recorded));
-    let Ok(would_be) = candidate.judge(recorded.event.as_str(), data.clone(), at).await else {
+    let Ok(would_be) = candidate.judge(&report.event, data.clone(), at).await else {
         return Comparison::Uncompared(Uncompared::Unnamed);
     };
-    let Some(baseline) = baseline else { return compare(recorded, candidate, would_be) };
-    match baseline.judge(recorded.event.as_str(), data, at).await {
+    let Some(baseline) = baseline else { return compare(report, candidate, would_be) };
+    match baseline.judge(&report.event, data, at).await {
         Err(_) => Comparison::Uncompared(Uncompared::Unnamed),
         Ok(was) if was.agrees(&would_be) => Comparison::Same,
         Ok(was) => Comparison::Changed { was, would_be },
@@ -164,7 +166,7 @@ async fn compared(recorded: &RecordedEmission, candidate: &Policy, baseline: Opt
 
 /// The data as it was recorded. What was not kept still belongs to its session.
 fn data(recorded: &RecordedEmission) -> EventData {
-    let mut data = recorded.data.clone().unwrap_or_default();
+    let mut data = recorded.report.data.clone().unwrap_or_default();
     if let (Some(session), None) = (&recorded.session, data.get("session_id")) {
         data.insert("session_id".to_owned(), session.as_str().into());
     }
@@ -174,12 +176,12 @@ fn data(recorded: &RecordedEmission) -> EventData {
 /// When the hooks were asked. The record is a little later: it is made when they have answered.
 fn moment(recorded: &RecordedEmission) -> SystemTime {
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
-    let asked = recorded.data.as_ref().and_then(|data| data.get("timestamp")?.as_str());
+    let asked = recorded.report.data.as_ref().and_then(|data| data.get("timestamp")?.as_str());
     let at = asked.and_then(time).or_else(|| time(&recorded.time));
     at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 
 /// Whether a rule may have seen something else than what the log has.
 fn is_redacted(recorded: &RecordedEmission) -> bool {
-    recorded.kept == Kept::Redacted
+    recorded.report.data_status == DataStatus::Redacted
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use amplifier_audit::{Emissions, Folder, Kind, Record, RecordedEmission, Traced};
-use amplifier_core::EventPattern;
+use amplifier_audit::{AssembledEntry, EmissionAssembler, Folder, Kind, Record};
 use amplifier_core::text::counted;
+use amplifier_core::{EventPattern, RecordedEmission};
 use anyhow::Result;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -48,7 +48,7 @@ impl Reading {
         let mut events = 0;
         for reader in readers {
             let folder = Folder::new(reader.folder().path());
-            let mut emissions = Emissions::new();
+            let mut assembler = EmissionAssembler::new();
             let (mut batch, mut bytes) = (Vec::with_capacity(BATCH), 0);
             let mut hand_over = |batch: &mut Batch| {
                 events += batch.len();
@@ -60,9 +60,9 @@ impl Reading {
                 if !self.wants(record) {
                     return Ok(());
                 }
-                batch.extend(emissions.see(record, &folder)?.into_iter().filter_map(|traced| match traced {
-                    Traced::Emission(emission) => Some(*emission),
-                    Traced::Stray(_) => None,
+                batch.extend(assembler.push(record, &folder)?.into_iter().filter_map(|entry| match entry {
+                    AssembledEntry::Emission(emission) => Some(*emission),
+                    AssembledEntry::Unassigned(_) => None,
                 }));
                 if batch.len() < BATCH {
                     return Ok(());
@@ -70,7 +70,7 @@ impl Reading {
                 bar.inc(std::mem::take(&mut bytes));
                 hand_over(&mut batch)
             })?;
-            batch.extend(std::mem::take(&mut emissions).finish());
+            batch.extend(std::mem::take(&mut assembler).finish());
             hand_over(&mut batch)?;
         }
         bar.finish_and_clear();

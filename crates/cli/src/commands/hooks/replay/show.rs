@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-use amplifier_audit::RecordedEmission;
-use amplifier_core::DecisionBasis;
 use amplifier_core::text::counted;
-use amplifier_modules::replay::{Comparison, Judgement, SkippedHook, Uncompared};
+use amplifier_core::{DecisionKind, RecordedEmission};
+use amplifier_modules::replay::{Comparison, DecisionSummary, SkippedHook, Uncompared};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::is_redacted;
 use crate::agent::excerpt;
@@ -35,7 +34,7 @@ pub(super) struct Listing {
     changed: u64,
     redacted: u64,
     /// How often which decision becomes which.
-    changes: BTreeMap<(String, String), u64>,
+    changes: BTreeMap<(&'static str, &'static str), u64>,
     uncompared: BTreeMap<Uncompared, u64>,
 }
 
@@ -65,7 +64,7 @@ impl Listing {
             Comparison::Changed { was, would_be } => (was, would_be),
         };
         self.changed += 1;
-        *self.changes.entry((was.decision.clone(), would_be.decision.clone())).or_default() += 1;
+        *self.changes.entry((was.decision.as_str(), would_be.decision.as_str())).or_default() += 1;
         if self.limit.is_some_and(|limit| self.changed > limit) {
             return Ok(());
         }
@@ -75,17 +74,17 @@ impl Listing {
         }
     }
 
-    fn text(&mut self, recorded: &RecordedEmission, was: &Judgement, would_be: &Judgement) -> Result<()> {
+    fn text(&mut self, recorded: &RecordedEmission, was: &DecisionSummary, would_be: &DecisionSummary) -> Result<()> {
         let quiet = Style::new().dimmed();
         let session = harmless(recorded.session.as_deref().unwrap_or("-"));
-        let about = recorded.data.as_ref().map(subject).unwrap_or_default();
+        let about = recorded.report.data.as_ref().map(subject).unwrap_or_default();
         let place = format!("{}  {session}", harmless(&recorded.time));
-        let row = format!("{quiet}{place}{quiet:#}  {}  {}", harmless(&recorded.event), harmless(&about));
+        let row = format!("{quiet}{place}{quiet:#}  {}  {}", harmless(&recorded.report.event), harmless(&about));
         writeln!(self.out, "{}", row.trim_end())?;
         let style = weight(would_be);
         writeln!(self.out, "    {} → {style}{}{style:#}", harmless(&words(was)), harmless(&words(would_be)))?;
-        if let Some(why) = &would_be.why {
-            writeln!(self.out, "    {}", harmless(&excerpt(why)))?;
+        if let Some(reason) = &would_be.reason {
+            writeln!(self.out, "    {}", harmless(&excerpt(reason)))?;
         }
         for (pointer, value) in &would_be.fields {
             writeln!(self.out, "    {} becomes {}", harmless(pointer), harmless(&excerpt(&value.to_string())))?;
@@ -99,22 +98,17 @@ impl Listing {
         Ok(())
     }
 
-    fn json(&mut self, recorded: &RecordedEmission, was: &Judgement, would_be: &Judgement) -> Result<()> {
-        let approvals: Vec<Value> = recorded
-            .approvals
-            .iter()
-            .map(|one| json!({ "hook": one.hook, "prompt": one.prompt, "granted": one.granted, "basis": one.basis }))
-            .collect();
+    fn json(&mut self, recorded: &RecordedEmission, was: &DecisionSummary, would_be: &DecisionSummary) -> Result<()> {
         let line = json!({
             "kind": "change",
             "seq": recorded.seq,
             "time": recorded.time,
             "session": recorded.session,
-            "event": recorded.event,
-            "subject": recorded.data.as_ref().map(subject),
+            "event": recorded.report.event,
+            "subject": recorded.report.data.as_ref().map(subject),
             "was": was,
             "would_be": would_be,
-            "approvals": approvals,
+            "approvals": recorded.report.approvals,
             "redacted": is_redacted(recorded),
         });
         Ok(writeln!(self.out, "{line}")?)
@@ -155,7 +149,7 @@ impl Listing {
         }
         writeln!(out, "{}, {} would be decided otherwise", counted(self.events, "event"), self.changed)?;
         for ((was, would_be), count) in &self.changes {
-            writeln!(out, "  {} {count:>6}", padded(&format!("{} → {}", harmless(was), harmless(would_be)), 34))?;
+            writeln!(out, "  {} {count:>6}", padded(&format!("{was} → {would_be}"), 34))?;
         }
         for (reason, count) in &self.uncompared {
             let why = match reason {
@@ -186,26 +180,24 @@ impl Listing {
     }
 }
 
-/// What was decided, and by whom.
-fn words(judgement: &Judgement) -> String {
-    match judgement.by.as_slice() {
-        [] => judgement.decision.clone(),
-        by => format!("{} by {}", judgement.decision, by.join(", ")),
+/// The decision, and the hooks that made it.
+fn words(summary: &DecisionSummary) -> String {
+    match summary.decided_by.as_slice() {
+        [] => summary.decision.to_string(),
+        by => format!("{} by {}", summary.decision, by.join(", ")),
     }
 }
 
-fn weight(would_be: &Judgement) -> Style {
-    match would_be.decision.as_str() {
-        "deny" => AnsiColor::Red.on_default(),
-        "ask_user" => AnsiColor::Yellow.on_default(),
+fn weight(would_be: &DecisionSummary) -> Style {
+    match would_be.decision {
+        DecisionKind::Deny => AnsiColor::Red.on_default(),
+        DecisionKind::AskUser => AnsiColor::Yellow.on_default(),
         _ => AnsiColor::Green.on_default(),
     }
 }
 
 /// What people answered when the event was recorded.
 fn answers(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
-    recorded.approvals.iter().filter_map(|approval| {
-        let word = if approval.granted? { "allowed" } else { "refused" };
-        Some((word, approval.basis.map_or("unknown", DecisionBasis::as_str)))
-    })
+    let decisions = recorded.report.approvals.iter().filter_map(|approval| approval.decision.as_ref());
+    decisions.map(|one| (if one.granted { "allowed" } else { "refused" }, one.basis.as_str()))
 }

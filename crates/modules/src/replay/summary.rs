@@ -1,0 +1,83 @@
+//! Summaries of decisions.
+
+use std::collections::BTreeMap;
+
+use amplifier_core::{ActionKind, DecisionKind, EmissionReport, EventData, Outcome};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A decision of hooks on an event, with the hooks that made it and their reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DecisionSummary {
+    /// The decision.
+    pub decision: DecisionKind,
+    /// The hooks that made it.
+    pub decided_by: Vec<String>,
+    /// Their words: the reason, the prompts, or the texts for the agent.
+    pub reason: Option<String>,
+    /// The fields that were changed, by JSON Pointer, with their new values (`null` for those that were removed).
+    pub fields: BTreeMap<String, Value>,
+}
+
+impl DecisionSummary {
+    /// Summarizes a report; `None` if the log does not have the decision any more. A report does not have the fields that were changed.
+    pub fn new(report: &EmissionReport) -> Option<Self> {
+        report.decision.map(|decision| Self::summarize(decision, report))
+    }
+
+    /// Summarizes an outcome, with the fields of this data that it changes.
+    pub(super) fn from_outcome(outcome: &Outcome, data: &EventData) -> Self {
+        let report = outcome.report_with(None);
+        let is_changed = outcome.denial().is_none() && report.answered(ActionKind::Modify).next().is_some();
+        let fields = if is_changed { changes(data, &outcome.data) } else { BTreeMap::new() };
+        Self { fields, ..Self::summarize(outcome.decision.kind(), &report) }
+    }
+
+    fn summarize(decision: DecisionKind, report: &EmissionReport) -> Self {
+        let answered = |answer| report.answered(answer).map(str::to_owned).collect();
+        let (decided_by, reason) = match decision {
+            DecisionKind::Deny => (report.denied_by.iter().cloned().collect(), report.reason.clone()),
+            DecisionKind::AskUser => {
+                let prompts = report.approvals.iter().filter_map(|approval| approval.prompt.as_deref());
+                (answered(ActionKind::AskUser), joined(prompts))
+            }
+            DecisionKind::InjectContext => {
+                let texts = report.injections.iter().map(|injection| injection.text.as_str());
+                (answered(ActionKind::InjectContext), joined(texts))
+            }
+            DecisionKind::Modify => (answered(ActionKind::Modify), None),
+            DecisionKind::Continue | DecisionKind::Cancelled => Default::default(),
+        };
+        Self { decision, decided_by, reason, fields: BTreeMap::new() }
+    }
+}
+
+fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
+    let texts: Vec<_> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// The fields that differ, with what they became.
+fn changes(old: &EventData, new: &EventData) -> BTreeMap<String, Value> {
+    let (mut old, mut new) = (old.clone().into_map(), new.clone().into_map());
+    // The kernel's own, at every emission.
+    old.remove("timestamp");
+    new.remove("timestamp");
+    let mut found = BTreeMap::new();
+    compare(&old, &new, "", &mut found);
+    found
+}
+
+fn compare(old: &Map<String, Value>, new: &Map<String, Value>, at: &str, found: &mut BTreeMap<String, Value>) {
+    let pointer = |key: &str| format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+    for (key, value) in new {
+        match (old.get(key), value) {
+            (Some(before), value) if before == value => {}
+            (Some(Value::Object(before)), Value::Object(after)) => compare(before, after, &pointer(key), found),
+            (_, value) => _ = found.insert(pointer(key), value.clone()),
+        }
+    }
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        found.insert(pointer(key), Value::Null);
+    }
+}
