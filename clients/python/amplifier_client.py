@@ -3,7 +3,7 @@
     client = Client.local()                       # the server of this machine, with the person's own token
     session = client.start(prompt="Tidy up", workspace="/home/ann/project")
     for message in client.stream(session=session["id"]):
-        if message["type"] == "asked":
+        if message["type"] == "approval_requested":
             client.answer(message["approval"], "Allow once")
 
 Everything that goes wrong is a ``ServerError`` with the server's own code and words. See docs/server.md for what the messages hold.
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # For type checkers only: nothing else needs the file.
-    from amplifier_types import AllReloaded, Answered, Approval, AuditStatus, Decided, DryRunReport, HookStats, Me, Page, Rules, Session, StreamMessage, Timeline
+    from amplifier_types import AllReloaded, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, Rules, Session, StreamMessage, Timeline
 
 __all__ = ["Client", "ServerError"]
 
@@ -89,7 +89,7 @@ class Client:
     def end(self, session: str) -> None:
         self._post(f"/api/sessions/{_part(session)}/end", {})
 
-    def events(self, **query: Any) -> Page:
+    def records(self, **query: Any) -> Page:
         """Records after a cursor: ``after``, ``session``, ``event``, ``kind``, ``hook``, ``text``, ``limit``, ``wait`` (seconds)."""
         return cast("Page", self._get("/api/audit/records", query))
 
@@ -103,16 +103,16 @@ class Client:
             except (OSError, HTTPException, ValueError) as error:
                 raise ServerError(0, "unreachable", f"the stream of {self.url} broke: {error}") from error
 
-    def approvals(self) -> list[Approval]:
+    def approvals(self) -> list[OpenApproval]:
         """The questions that are open."""
-        return cast("list[Approval]", self._get("/api/approvals")["approvals"])
+        return cast("list[OpenApproval]", self._get("/api/approvals")["approvals"])
 
-    def answer(self, approval: Approval, option: str, *, scope: str | None = None) -> Answered:
+    def answer(self, approval: OpenApproval, option: str, *, scope: str | None = None) -> DecidedApproval:
         """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409."""
-        return cast("Answered", self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval.get("nonce", ""), "scope": scope}))
+        return cast("DecidedApproval", self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval.get("nonce", ""), "scope": scope}))
 
-    def history(self, **query: Any) -> list[Decided]:
-        return cast("list[Decided]", self._get("/api/approvals/history", query)["decisions"])
+    def history(self, **query: Any) -> list[DecidedApproval]:
+        return cast("list[DecidedApproval]", self._get("/api/approvals/history", query)["decisions"])
 
     def rules(self) -> Rules:
         """The ``rules``, and the files that are ``unreadable``: what they allow is asked until they are mended."""

@@ -58,6 +58,18 @@ class Answered(TypedDict):
     reason: str
 
 
+class _ApprovalAnswer(TypedDict):
+    #: The label of an option.
+    label: str
+
+
+class ApprovalAnswer(_ApprovalAnswer, total=False):
+    """The option that an approver chose, and the approver's identity."""
+
+    #: The approver, where known. It is recorded.
+    by: Union[Actor, None]
+
+
 class _ApprovalDecision(TypedDict):
     #: The basis of the decision.
     basis: DecisionBasis
@@ -81,6 +93,46 @@ class ApprovalOption(TypedDict):
     effect: Effect
     #: What the person reads and answers.
     label: str
+
+
+class _ApprovalReport(TypedDict):
+    #: The hook.
+    hook: str
+
+
+class ApprovalReport(_ApprovalReport, total=False):
+    """An approval that a hook requested, and the decision."""
+
+    #: `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
+    changed_after_asking: bool
+    #: The file that the approver was shown a change of.
+    compared_with: Union[ComparedWith, None]
+    #: The time of the request.
+    created_at: Union[str, None]
+    #: The time of the decision.
+    decided_at: Union[str, None]
+    #: The number of the record of the decision.
+    decided_seq: Union[int, None]
+    #: The decision; missing while the request is open.
+    decision: Union[ApprovalDecision, None]
+    #: The decision if there is no answer in time.
+    default: Union[DefaultDecision, None]
+    #: The digest of the operation.
+    digest: Union[str, None]
+    #: `true` if the approval is requested only when no other hook requests one.
+    fallback: bool
+    #: The id of the request, `SESSION.RUN.N`; missing if nobody was asked.
+    id: Union[str, None]
+    #: The answers that came when the request was no longer open.
+    late_answers: List[ApprovalAnswer]
+    #: The options of the approver.
+    options: List[ApprovalOption]
+    #: The question.
+    prompt: Union[str, None]
+    #: The time limit in seconds.
+    timeout_s: Union[float, None]
+    #: The time from the request to the decision, in milliseconds.
+    waited_ms: Union[int, None]
 
 
 class _ApprovalRequest(TypedDict):
@@ -275,13 +327,89 @@ class DryRun(_DryRun, total=False):
     workspace: Union[str, None]
 
 
-class Ended(TypedDict, total=False):
-    """How an operation ended."""
+class _DryRunReport(TypedDict):
+    #: The approvals that hooks requested.
+    approvals: List[ApprovalReport]
+    #: The state of the data.
+    data_status: DataStatus
+    #: The event.
+    event: str
+    #: The parts of the system that failed.
+    failures: List[FailureReport]
+    #: The hooks that were called, in running order.
+    hooks: List[HookReport]
+    #: The texts for the agent.
+    injections: List[InjectionReport]
+    #: The messages for the user.
+    messages: List[MessageReport]
+    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    outputs: List[OutputReport]
+    #: The number of further records of the emission whose content is erased or withheld.
+    unreadable: int
 
-    #: Whether it succeeded, where that is known.
-    success: Union[bool, None]
-    #: How long it took.
-    took_ms: Union[int, None]
+
+class DryRunReport(_DryRunReport, total=False):
+    """The report of an event that was tried."""
+
+    #: The data as the hooks left it; missing if it was erased or withheld.
+    data: Union[Dict[str, Any], None]
+    #: The decision of the hooks; missing if it was erased.
+    decision: Union[DecisionKind, None]
+    #: The hook that denied the event.
+    denied_by: Union[str, None]
+    #: The operation that may begin after the event.
+    intent: Union[IntentReport, None]
+    #: The reason of the denial.
+    reason: Union[str, None]
+    #: The result of the operation that ended before the event.
+    result: Union[OperationResult, None]
+    #: The reason why hooks of a project may be missing: it is not trusted.
+    warning: Union[str, None]
+
+
+class _EmissionReport(TypedDict):
+    #: The approvals that hooks requested.
+    approvals: List[ApprovalReport]
+    #: The state of the data.
+    data_status: DataStatus
+    #: The event.
+    event: str
+    #: The parts of the system that failed.
+    failures: List[FailureReport]
+    #: The hooks that were called, in running order.
+    hooks: List[HookReport]
+    #: The texts for the agent.
+    injections: List[InjectionReport]
+    #: The messages for the user.
+    messages: List[MessageReport]
+    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    outputs: List[OutputReport]
+    #: The number of further records of the emission whose content is erased or withheld.
+    unreadable: int
+
+
+class EmissionReport(_EmissionReport, total=False):
+    """The outcome of an emission as JSON, built from the outcome itself or from the records of a log. A field that the source does not know is missing."""
+
+    #: The data as the hooks left it; missing if it was erased or withheld.
+    data: Union[Dict[str, Any], None]
+    #: The decision of the hooks; missing if it was erased.
+    decision: Union[DecisionKind, None]
+    #: The hook that denied the event.
+    denied_by: Union[str, None]
+    #: The operation that may begin after the event.
+    intent: Union[IntentReport, None]
+    #: The reason of the denial.
+    reason: Union[str, None]
+    #: The result of the operation that ended before the event.
+    result: Union[OperationResult, None]
+
+
+class Ended(TypedDict):
+    """How many browsers are out now."""
+
+    #: So many.
+    ended: int
 
 
 class _Explained(TypedDict):
@@ -303,6 +431,15 @@ class Failure(TypedDict):
 
     #: What.
     error: Explained
+
+
+class FailureReport(TypedDict):
+    """A part of the system that failed."""
+
+    #: The error.
+    error: str
+    #: The part.
+    part: str
 
 
 class _Given(TypedDict):
@@ -328,22 +465,24 @@ class Health(TypedDict):
     version: str
 
 
-class _HookSaid(TypedDict):
-    #: What it answered, or how it failed.
-    answer: str
+class _HookReport(TypedDict):
+    #: The action, or the kind of failure.
+    answer: ActionKind
+    #: The time that it took, in nanoseconds.
+    duration_ns: int
     #: The hook.
     hook: str
-    #: How long it took, in nanoseconds.
-    took_ns: int
 
 
-class HookSaid(_HookSaid, total=False):
-    """What one hook answered."""
+class HookReport(_HookReport, total=False):
+    """The answer of a hook, or its failure."""
 
-    #: What went wrong.
+    #: The error of a hook that failed.
     error: Union[str, None]
-    #: Why it answered so.
+    #: The reason that it gave.
     reason: Union[str, None]
+    #: `true` if it kept its output out of the transcript.
+    suppressed_output: bool
 
 
 class HookStats(TypedDict):
@@ -391,21 +530,42 @@ class HooksSeen(TypedDict):
     hooks: List[HookStats]
 
 
-class Injected(TypedDict):
-    """What a hook told the agent."""
-
-    #: What became of it.
-    fate: str
+class _InjectionReport(TypedDict):
+    #: The size of the text.
+    bytes: int
     #: The hook.
     hook: str
-    #: Where it landed.
-    placement: str
-    #: As whom it spoke.
-    role: str
-    #: What it says.
+    #: The place in the conversation.
+    placement: Placement
+    #: The role of the message.
+    role: MessageRole
+    #: The text.
     text: str
-    #: How many tokens it takes.
-    tokens: int
+
+
+class InjectionReport(_InjectionReport, total=False):
+    """A text that a hook adds to the conversation of the agent."""
+
+    #: The status; missing if no session applied its limits.
+    status: Union[InjectionStatus, None]
+    #: The number of tokens of the text; missing if it was not counted.
+    tokens: Union[int, None]
+
+
+class _IntentReport(TypedDict):
+    #: The number of its record.
+    seq: int
+    #: `true` if the log has no result of it: it runs, or it is unknown how it ended.
+    unresolved: bool
+
+
+class IntentReport(_IntentReport, total=False):
+    """A gated operation that may begin."""
+
+    #: The digest of the operation; missing if the data is too deep to have one.
+    digest: Union[str, None]
+    #: The call that it is paired with its result by.
+    tool_call_id: Union[str, None]
 
 
 class Link(TypedDict):
@@ -459,6 +619,22 @@ class Me(TypedDict):
     name: str
     #: What they may do: `viewer`, `approver`, `admin`.
     role: str
+
+
+class _MessageReport(TypedDict):
+    #: The urgency.
+    level: MessageLevel
+    #: The source: `hook:NAME`, or a part of the system.
+    source: str
+    #: The text.
+    text: str
+
+
+class MessageReport(_MessageReport, total=False):
+    """A message for the user."""
+
+    #: `true` if there was a display to show it; missing if no session had to.
+    shown: Union[bool, None]
 
 
 class NewSession(TypedDict, total=False):
@@ -518,20 +694,22 @@ class OpenApproval(_OpenApproval, total=False):
     warning: Union[str, None]
 
 
-class _OpenQuestion(TypedDict):
-    #: The hook that asks.
+class OperationResult(TypedDict, total=False):
+    """A gated operation that has ended."""
+
+    #: `true` if it succeeded, where that is known.
+    success: Union[bool, None]
+    #: The call that it is paired with its intent by.
+    tool_call_id: Union[str, None]
+
+
+class OutputReport(TypedDict):
+    """The output of a hook."""
+
+    #: The hook.
     hook: str
-
-
-class OpenQuestion(_OpenQuestion, total=False):
-    """A question that is not decided."""
-
-    #: When it was asked.
-    created_at: Union[str, None]
-    #: `SESSION.RUN.N`.
-    id: Union[str, None]
-    #: The question.
-    prompt: Union[str, None]
+    #: The text.
+    text: str
 
 
 class Page(TypedDict):
@@ -608,6 +786,54 @@ class Proof(TypedDict):
 
     #: It.
     proof: str
+
+
+class _RecordedEmission(TypedDict):
+    #: The approvals that hooks requested.
+    approvals: List[ApprovalReport]
+    #: The state of the data.
+    data_status: DataStatus
+    #: The event.
+    event: str
+    #: The parts of the system that failed.
+    failures: List[FailureReport]
+    #: The hooks that were called, in running order.
+    hooks: List[HookReport]
+    #: The texts for the agent.
+    injections: List[InjectionReport]
+    #: The messages for the user.
+    messages: List[MessageReport]
+    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    outputs: List[OutputReport]
+    #: The run of the session.
+    run: str
+    #: The number of its first record.
+    seq: int
+    #: The time of that record.
+    time: str
+    #: The number of further records of the emission whose content is erased or withheld.
+    unreadable: int
+
+
+class RecordedEmission(_RecordedEmission, total=False):
+    """The report of an emission that is in a log."""
+
+    #: The data as the hooks left it; missing if it was erased or withheld.
+    data: Union[Dict[str, Any], None]
+    #: The decision of the hooks; missing if it was erased.
+    decision: Union[DecisionKind, None]
+    #: The hook that denied the event.
+    denied_by: Union[str, None]
+    #: The operation that may begin after the event.
+    intent: Union[IntentReport, None]
+    #: The reason of the denial.
+    reason: Union[str, None]
+    #: The result of the operation that ended before the event.
+    result: Union[OperationResult, None]
+    #: The session.
+    session: Union[str, None]
+    #: The turn of the session.
+    turn: Union[int, None]
 
 
 class _ReloadResult(TypedDict):
@@ -745,148 +971,57 @@ class Timeline(TypedDict):
 
 
 class _TimelineItem(TypedDict):
-    #: What was asked and decided.
-    approvals: List[DecidedApproval]
-    #: When.
-    at: str
-    #: The event; for other kinds, the kind.
+    #: The approvals that hooks requested.
+    approvals: List[ApprovalReport]
+    #: The state of the data.
+    data_status: DataStatus
+    #: `true` if the operation does not run: a hook denied it, or an approval was denied.
+    denied: bool
+    #: The event.
     event: str
-    #: What failed meanwhile.
-    failures: List[str]
-    #: What each hook answered, in running order.
-    hooks: List[HookSaid]
-    #: What hooks told the agent.
-    injections: List[Injected]
-    #: How much of the data is in the log: `whole`, `redacted`, `erased`, `withheld`.
-    kept: str
-    #: `event`, or the kind of a record that belongs to none: `seal`, `failure`, …
+    #: The parts of the system that failed.
+    failures: List[FailureReport]
+    #: The hooks that were called, in running order.
+    hooks: List[HookReport]
+    #: The texts for the agent.
+    injections: List[InjectionReport]
+    #: `event`, or the kind of a record that belongs to no emission: `seal`, `gap`. Its kind stands in `event`, too, and its body in `data`.
     kind: str
-    #: What the person was told.
-    messages: List[Told]
-    #: What was asked and is not decided.
-    open: List[OpenQuestion]
+    #: The messages for the user.
+    messages: List[MessageReport]
+    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    outputs: List[OutputReport]
+    #: The run of the session.
+    run: str
     #: The number of its first record.
     seq: int
+    #: The time of that record.
+    time: str
+    #: `true` if long texts or lists are shortened.
+    truncated: bool
+    #: The number of further records of the emission whose content is erased or withheld.
+    unreadable: int
 
 
 class TimelineItem(_TimelineItem, total=False):
-    """One event of a session, with all that the hooks made of it; or a record that belongs to none."""
+    """An event of a session with the report of its emission, or a record that belongs to none."""
 
-    #: Whether something in it was cut.
-    cut: bool
-    #: The data as the hooks left it; for other kinds, what the record says.
-    data: Any
-    #: What the hooks decided.
-    decision: Union[str, None]
-    #: Who denied it.
+    #: The data as the hooks left it; missing if it was erased or withheld.
+    data: Union[Dict[str, Any], None]
+    #: The decision of the hooks; missing if it was erased.
+    decision: Union[DecisionKind, None]
+    #: The hook that denied the event.
     denied_by: Union[str, None]
-    #: How the operation ended.
-    outcome: Union[Ended, None]
-    #: Why.
+    #: The operation that may begin after the event.
+    intent: Union[IntentReport, None]
+    #: The reason of the denial.
     reason: Union[str, None]
-    #: In which turn.
+    #: The result of the operation that ended before the event.
+    result: Union[OperationResult, None]
+    #: The session.
+    session: Union[str, None]
+    #: The turn of the session.
     turn: Union[int, None]
-
-
-class Told(TypedDict):
-    """What the person was told."""
-
-    #: How urgent it is.
-    level: str
-    #: Who said it.
-    source: str
-    #: What it says.
-    text: str
-
-
-class _Tried(TypedDict):
-    #: The questions that would be asked.
-    approvals: List[TriedApproval]
-    #: The hook that decided; empty if none did.
-    by: str
-    #: The data after every modification.
-    data: Dict[str, Any]
-    #: What was decided: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
-    decision: str
-    #: Each hook that was called, in running order.
-    hooks: List[TriedHook]
-    #: What would be told to the agent.
-    injections: List[TriedInjection]
-    #: What would be told to the person.
-    messages: List[TriedMessage]
-    #: What programs would print into the transcript.
-    outputs: List[TriedOutput]
-    #: In which words.
-    says: str
-
-
-class Tried(_Tried, total=False):
-    """What would come of it. Nobody is asked, and nothing runs but the hooks."""
-
-    #: Why hooks are missing that one could expect: those of a project that is not trusted.
-    warning: Union[str, None]
-
-
-class TriedApproval(TypedDict):
-    """A question that a hook would ask."""
-
-    #: The hook that asks.
-    hook: str
-    #: The labels of its options.
-    options: List[str]
-    #: The question.
-    prompt: str
-
-
-class _TriedHook(TypedDict):
-    #: The action, or the word for how it failed.
-    answer: str
-    #: Its name.
-    hook: str
-    #: How long it took, in microseconds.
-    took_us: int
-
-
-class TriedHook(_TriedHook, total=False):
-    """What a hook answered, and how long it took."""
-
-    #: What went wrong.
-    error: Union[str, None]
-    #: The reason that it gave.
-    reason: Union[str, None]
-
-
-class TriedInjection(TypedDict):
-    """Something that a hook would tell the agent."""
-
-    #: The hook that tells it.
-    hook: str
-    #: Where it lands: `history`, `next_call` or `last_tool_result`.
-    placement: str
-    #: As whom: `system`, `user` or `assistant`.
-    role: str
-    #: What it says.
-    text: str
-
-
-class TriedMessage(TypedDict):
-    """Something that a hook would tell the person."""
-
-    #: The hook that tells it.
-    hook: str
-    #: How urgent it is: `info`, `warning` or `error`.
-    level: str
-    #: What it says.
-    text: str
-
-
-class TriedOutput(TypedDict):
-    """Something that a hook's program prints."""
-
-    #: The hook.
-    hook: str
-    #: What it prints.
-    text: str
 
 
 class UnreadableFile(TypedDict):
@@ -918,12 +1053,24 @@ class Wanted(_Wanted, total=False):
     session: Union[str, None]
 
 
+#: The action of a hook without its payload, or the kind of its failure.
+ActionKind = Literal["continue", "respond", "deny", "modify", "inject_context", "ask_user", "failed", "panicked", "timed_out", "unreadable"]
+
+
 #: The requests that an answer is for.
 AnswerScope = Literal["once", "project"]
 
 
+#: The state of the data of an event.
+DataStatus = Literal["whole", "redacted", "erased", "withheld"]
+
+
 #: The basis of a decision.
 DecisionBasis = Literal["answer", "rule", "remembered", "timeout", "not_offered", "no_system", "failed", "cancelled", "disconnected"]
+
+
+#: The decision of an emission, in a word.
+DecisionKind = Literal["continue", "modify", "inject_context", "ask_user", "deny", "cancelled"]
 
 
 #: An answer that counts without an approver: after the time limit, or by a rule.
@@ -934,12 +1081,28 @@ DefaultDecision = Literal["allow", "deny"]
 Effect = Literal["allow_once", "allow_always", "deny", "deny_always"]
 
 
+#: The status of an injection after the session's limits were applied.
+InjectionStatus = Literal["injected", "over_budget", "truncated", "dropped", "refused", "no_context"]
+
+
+#: How urgent a message is.
+MessageLevel = Literal["info", "warning", "error"]
+
+
+#: As whom a message speaks.
+MessageRole = Literal["system", "user", "assistant"]
+
+
 #: Nothing.
 Nothing = Dict[str, Any]
 
 
 #: Where a session runs.
 Place = Literal["server", "process"]
+
+
+#: Where an injection lands, and how long it stays.
+Placement = Literal["history", "next_call", "last_tool_result"]
 
 
 #: The kind of a line of a preview.

@@ -4,7 +4,7 @@
  *     const client = new Client("http://127.0.0.1:7878", token);
  *     const session = await client.start({ prompt: "Tidy up", workspace: "/home/ann/project" });
  *     for await (const message of client.stream({ session: session.id })) {
- *         if (message.type !== "asked") continue;
+ *         if (message.type !== "approval_requested") continue;
  *         const approval = await client.whole(message.approval);     // show it, then
  *         await client.answer(approval, "Allow once");
  *     }
@@ -13,7 +13,7 @@
  */
 
 import type {
-    Actor, AllReloaded, Answered, Approval, AuditStatus, Decided, DryRunReport, HookStats, Me, Page, Rule, Rules, Session, StreamMessage, Timeline, Wanted,
+    Actor, AllReloaded, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, Rule, Rules, Session, StreamMessage, Timeline, Wanted,
 } from "./types";
 
 export type * from "./types";
@@ -66,7 +66,7 @@ export class Client {
     }
 
     /** Records after a cursor: `after`, `session`, `event`, `kind`, `hook`, `text`, `limit`, `wait` (seconds). */
-    events(query: Query = {}): Promise<Page> {
+    records(query: Query = {}): Promise<Page> {
         return this.#get("/api/audit/records", query);
     }
     /** Messages as they come, the first one `hello`. Ends when the server does; go on from the last `cursor` with `after`. */
@@ -82,22 +82,22 @@ export class Client {
     }
 
     /** The questions that are open. */
-    async approvals(): Promise<Approval[]> {
-        return (await this.#get<{ approvals: Approval[] }>("/api/approvals")).approvals;
+    async approvals(): Promise<OpenApproval[]> {
+        return (await this.#get<{ approvals: OpenApproval[] }>("/api/approvals")).approvals;
     }
-    /** The approval with all that will run: a long one comes without it, and is not to be answered before it was seen. */
-    async whole(approval: Approval): Promise<Approval> {
-        if (!approval.cut) return approval;
-        const found = await this.#get<Approval | Decided>(`/api/approvals/${encodeURIComponent(approval.id)}`);
+    /** The approval with all that will run: a truncated one comes without it, and is not to be answered before it was seen. */
+    async whole(approval: OpenApproval): Promise<OpenApproval> {
+        if (!approval.truncated) return approval;
+        const found = await this.#get<OpenApproval | DecidedApproval>(`/api/approvals/${encodeURIComponent(approval.id)}`);
         if ("granted" in found) throw new ServerError(409, "decided", `the approval ${approval.id} is decided: ${found.reason}`);
         return found;
     }
     /** Answers with the label of an option. If somebody was faster, or it is too late, that is a `ServerError` with status 409. */
-    answer(approval: Approval, option: string, scope?: "once" | "project"): Promise<Answered> {
+    answer(approval: OpenApproval, option: string, scope?: "once" | "project"): Promise<DecidedApproval> {
         return this.#post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option, nonce: approval.nonce, scope });
     }
-    async history(query: Query = {}): Promise<Decided[]> {
-        return (await this.#get<{ decisions: Decided[] }>("/api/approvals/history", query)).decisions;
+    async history(query: Query = {}): Promise<DecidedApproval[]> {
+        return (await this.#get<{ decisions: DecidedApproval[] }>("/api/approvals/history", query)).decisions;
     }
     /** The rules, and the files that cannot be read: what they allow is asked until they are mended. */
     rules(): Promise<Rules> {

@@ -44,6 +44,14 @@ export interface Answered {
     reason: string;
 }
 
+/** The option that an approver chose, and the approver's identity. */
+export interface ApprovalAnswer {
+    /** The approver, where known. It is recorded. */
+    by?: Actor | null;
+    /** The label of an option. */
+    label: string;
+}
+
 /** The decision on an approval request. */
 export interface ApprovalDecision {
     /** The basis of the decision. */
@@ -62,6 +70,42 @@ export interface ApprovalOption {
     effect: Effect;
     /** What the person reads and answers. */
     label: string;
+}
+
+/** An approval that a hook requested, and the decision. */
+export interface ApprovalReport {
+    /** `true` if another hook changed the data after this one asked, so that no allow given in advance counted. */
+    changed_after_asking?: boolean;
+    /** The file that the approver was shown a change of. */
+    compared_with?: ComparedWith | null;
+    /** The time of the request. */
+    created_at?: string | null;
+    /** The time of the decision. */
+    decided_at?: string | null;
+    /** The number of the record of the decision. */
+    decided_seq?: number | null;
+    /** The decision; missing while the request is open. */
+    decision?: ApprovalDecision | null;
+    /** The decision if there is no answer in time. */
+    default?: DefaultDecision | null;
+    /** The digest of the operation. */
+    digest?: string | null;
+    /** `true` if the approval is requested only when no other hook requests one. */
+    fallback?: boolean;
+    /** The hook. */
+    hook: string;
+    /** The id of the request, `SESSION.RUN.N`; missing if nobody was asked. */
+    id?: string | null;
+    /** The answers that came when the request was no longer open. */
+    late_answers?: ApprovalAnswer[];
+    /** The options of the approver. */
+    options?: ApprovalOption[];
+    /** The question. */
+    prompt?: string | null;
+    /** The time limit in seconds. */
+    timeout_s?: number | null;
+    /** The time from the request to the decision, in milliseconds. */
+    waited_ms?: number | null;
 }
 
 /** A hook's request to a user to allow an operation. */
@@ -230,12 +274,80 @@ export interface DryRun {
     workspace?: string | null;
 }
 
-/** How an operation ended. */
+/** The report of an event that was tried. */
+export interface DryRunReport {
+    /** The approvals that hooks requested. */
+    approvals: ApprovalReport[];
+    /** The data as the hooks left it; missing if it was erased or withheld. */
+    data?: { [key: string]: unknown } | null;
+    /** The state of the data. */
+    data_status: DataStatus;
+    /** The decision of the hooks; missing if it was erased. */
+    decision?: DecisionKind | null;
+    /** The hook that denied the event. */
+    denied_by?: string | null;
+    /** The event. */
+    event: string;
+    /** The parts of the system that failed. */
+    failures: FailureReport[];
+    /** The hooks that were called, in running order. */
+    hooks: HookReport[];
+    /** The texts for the agent. */
+    injections: InjectionReport[];
+    /** The operation that may begin after the event. */
+    intent?: IntentReport | null;
+    /** The messages for the user. */
+    messages: MessageReport[];
+    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    outputs: OutputReport[];
+    /** The reason of the denial. */
+    reason?: string | null;
+    /** The result of the operation that ended before the event. */
+    result?: OperationResult | null;
+    /** The number of further records of the emission whose content is erased or withheld. */
+    unreadable: number;
+    /** The reason why hooks of a project may be missing: it is not trusted. */
+    warning?: string | null;
+}
+
+/** The outcome of an emission as JSON, built from the outcome itself or from the records of a log. A field that the source does not know is missing. */
+export interface EmissionReport {
+    /** The approvals that hooks requested. */
+    approvals: ApprovalReport[];
+    /** The data as the hooks left it; missing if it was erased or withheld. */
+    data?: { [key: string]: unknown } | null;
+    /** The state of the data. */
+    data_status: DataStatus;
+    /** The decision of the hooks; missing if it was erased. */
+    decision?: DecisionKind | null;
+    /** The hook that denied the event. */
+    denied_by?: string | null;
+    /** The event. */
+    event: string;
+    /** The parts of the system that failed. */
+    failures: FailureReport[];
+    /** The hooks that were called, in running order. */
+    hooks: HookReport[];
+    /** The texts for the agent. */
+    injections: InjectionReport[];
+    /** The operation that may begin after the event. */
+    intent?: IntentReport | null;
+    /** The messages for the user. */
+    messages: MessageReport[];
+    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    outputs: OutputReport[];
+    /** The reason of the denial. */
+    reason?: string | null;
+    /** The result of the operation that ended before the event. */
+    result?: OperationResult | null;
+    /** The number of further records of the emission whose content is erased or withheld. */
+    unreadable: number;
+}
+
+/** How many browsers are out now. */
 export interface Ended {
-    /** Whether it succeeded, where that is known. */
-    success?: boolean | null;
-    /** How long it took. */
-    took_ms?: number | null;
+    /** So many. */
+    ended: number;
 }
 
 /** What went wrong. */
@@ -252,6 +364,14 @@ export interface Explained {
 export interface Failure {
     /** What. */
     error: Explained;
+}
+
+/** A part of the system that failed. */
+export interface FailureReport {
+    /** The error. */
+    error: string;
+    /** The part. */
+    part: string;
 }
 
 /** An answer. */
@@ -272,18 +392,20 @@ export interface Health {
     version: string;
 }
 
-/** What one hook answered. */
-export interface HookSaid {
-    /** What it answered, or how it failed. */
-    answer: string;
-    /** What went wrong. */
+/** The answer of a hook, or its failure. */
+export interface HookReport {
+    /** The action, or the kind of failure. */
+    answer: ActionKind;
+    /** The time that it took, in nanoseconds. */
+    duration_ns: number;
+    /** The error of a hook that failed. */
     error?: string | null;
     /** The hook. */
     hook: string;
-    /** Why it answered so. */
+    /** The reason that it gave. */
     reason?: string | null;
-    /** How long it took, in nanoseconds. */
-    took_ns: number;
+    /** `true` if it kept its output out of the transcript. */
+    suppressed_output?: boolean;
 }
 
 /** What a hook has done so far. */
@@ -328,20 +450,34 @@ export interface HooksSeen {
     hooks: HookStats[];
 }
 
-/** What a hook told the agent. */
-export interface Injected {
-    /** What became of it. */
-    fate: string;
+/** A text that a hook adds to the conversation of the agent. */
+export interface InjectionReport {
+    /** The size of the text. */
+    bytes: number;
     /** The hook. */
     hook: string;
-    /** Where it landed. */
-    placement: string;
-    /** As whom it spoke. */
-    role: string;
-    /** What it says. */
+    /** The place in the conversation. */
+    placement: Placement;
+    /** The role of the message. */
+    role: MessageRole;
+    /** The status; missing if no session applied its limits. */
+    status?: InjectionStatus | null;
+    /** The text. */
     text: string;
-    /** How many tokens it takes. */
-    tokens: number;
+    /** The number of tokens of the text; missing if it was not counted. */
+    tokens?: number | null;
+}
+
+/** A gated operation that may begin. */
+export interface IntentReport {
+    /** The digest of the operation; missing if the data is too deep to have one. */
+    digest?: string | null;
+    /** The number of its record. */
+    seq: number;
+    /** The call that it is paired with its result by. */
+    tool_call_id?: string | null;
+    /** `true` if the log has no result of it: it runs, or it is unknown how it ended. */
+    unresolved: boolean;
 }
 
 /** A link that lets one browser in, once. */
@@ -388,6 +524,18 @@ export interface Me {
     name: string;
     /** What they may do: `viewer`, `approver`, `admin`. */
     role: string;
+}
+
+/** A message for the user. */
+export interface MessageReport {
+    /** The urgency. */
+    level: MessageLevel;
+    /** `true` if there was a display to show it; missing if no session had to. */
+    shown?: boolean | null;
+    /** The source: `hook:NAME`, or a part of the system. */
+    source: string;
+    /** The text. */
+    text: string;
 }
 
 /** A session that is to be. */
@@ -442,16 +590,20 @@ export interface OpenApproval {
     workspace: string;
 }
 
-/** A question that is not decided. */
-export interface OpenQuestion {
-    /** When it was asked. */
-    created_at?: string | null;
-    /** The hook that asks. */
+/** A gated operation that has ended. */
+export interface OperationResult {
+    /** `true` if it succeeded, where that is known. */
+    success?: boolean | null;
+    /** The call that it is paired with its intent by. */
+    tool_call_id?: string | null;
+}
+
+/** The output of a hook. */
+export interface OutputReport {
+    /** The hook. */
     hook: string;
-    /** `SESSION.RUN.N`. */
-    id?: string | null;
-    /** The question. */
-    prompt?: string | null;
+    /** The text. */
+    text: string;
 }
 
 /** Some records, and where to go on. */
@@ -512,6 +664,50 @@ export interface Prompt {
 export interface Proof {
     /** It. */
     proof: string;
+}
+
+/** The report of an emission that is in a log. */
+export interface RecordedEmission {
+    /** The approvals that hooks requested. */
+    approvals: ApprovalReport[];
+    /** The data as the hooks left it; missing if it was erased or withheld. */
+    data?: { [key: string]: unknown } | null;
+    /** The state of the data. */
+    data_status: DataStatus;
+    /** The decision of the hooks; missing if it was erased. */
+    decision?: DecisionKind | null;
+    /** The hook that denied the event. */
+    denied_by?: string | null;
+    /** The event. */
+    event: string;
+    /** The parts of the system that failed. */
+    failures: FailureReport[];
+    /** The hooks that were called, in running order. */
+    hooks: HookReport[];
+    /** The texts for the agent. */
+    injections: InjectionReport[];
+    /** The operation that may begin after the event. */
+    intent?: IntentReport | null;
+    /** The messages for the user. */
+    messages: MessageReport[];
+    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    outputs: OutputReport[];
+    /** The reason of the denial. */
+    reason?: string | null;
+    /** The result of the operation that ended before the event. */
+    result?: OperationResult | null;
+    /** The run of the session. */
+    run: string;
+    /** The number of its first record. */
+    seq: number;
+    /** The session. */
+    session?: string | null;
+    /** The time of that record. */
+    time: string;
+    /** The turn of the session. */
+    turn?: number | null;
+    /** The number of further records of the emission whose content is erased or withheld. */
+    unreadable: number;
 }
 
 /** The result of a reload of the bundles of a session. */
@@ -628,132 +824,54 @@ export interface Timeline {
     items: TimelineItem[];
 }
 
-/** One event of a session, with all that the hooks made of it; or a record that belongs to none. */
+/** An event of a session with the report of its emission, or a record that belongs to none. */
 export interface TimelineItem {
-    /** What was asked and decided. */
-    approvals: DecidedApproval[];
-    /** When. */
-    at: string;
-    /** Whether something in it was cut. */
-    cut?: boolean;
-    /** The data as the hooks left it; for other kinds, what the record says. */
-    data?: unknown;
-    /** What the hooks decided. */
-    decision?: string | null;
-    /** Who denied it. */
+    /** The approvals that hooks requested. */
+    approvals: ApprovalReport[];
+    /** The data as the hooks left it; missing if it was erased or withheld. */
+    data?: { [key: string]: unknown } | null;
+    /** The state of the data. */
+    data_status: DataStatus;
+    /** The decision of the hooks; missing if it was erased. */
+    decision?: DecisionKind | null;
+    /** `true` if the operation does not run: a hook denied it, or an approval was denied. */
+    denied: boolean;
+    /** The hook that denied the event. */
     denied_by?: string | null;
-    /** The event; for other kinds, the kind. */
+    /** The event. */
     event: string;
-    /** What failed meanwhile. */
-    failures: string[];
-    /** What each hook answered, in running order. */
-    hooks: HookSaid[];
-    /** What hooks told the agent. */
-    injections: Injected[];
-    /** How much of the data is in the log: `whole`, `redacted`, `erased`, `withheld`. */
-    kept: string;
-    /** `event`, or the kind of a record that belongs to none: `seal`, `failure`, … */
+    /** The parts of the system that failed. */
+    failures: FailureReport[];
+    /** The hooks that were called, in running order. */
+    hooks: HookReport[];
+    /** The texts for the agent. */
+    injections: InjectionReport[];
+    /** The operation that may begin after the event. */
+    intent?: IntentReport | null;
+    /** `event`, or the kind of a record that belongs to no emission: `seal`, `gap`. Its kind stands in `event`, too, and its body in `data`. */
     kind: string;
-    /** What the person was told. */
-    messages: Told[];
-    /** What was asked and is not decided. */
-    open: OpenQuestion[];
-    /** How the operation ended. */
-    outcome?: Ended | null;
-    /** Why. */
+    /** The messages for the user. */
+    messages: MessageReport[];
+    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    outputs: OutputReport[];
+    /** The reason of the denial. */
     reason?: string | null;
+    /** The result of the operation that ended before the event. */
+    result?: OperationResult | null;
+    /** The run of the session. */
+    run: string;
     /** The number of its first record. */
     seq: number;
-    /** In which turn. */
+    /** The session. */
+    session?: string | null;
+    /** The time of that record. */
+    time: string;
+    /** `true` if long texts or lists are shortened. */
+    truncated: boolean;
+    /** The turn of the session. */
     turn?: number | null;
-}
-
-/** What the person was told. */
-export interface Told {
-    /** How urgent it is. */
-    level: string;
-    /** Who said it. */
-    source: string;
-    /** What it says. */
-    text: string;
-}
-
-/** What would come of it. Nobody is asked, and nothing runs but the hooks. */
-export interface Tried {
-    /** The questions that would be asked. */
-    approvals: TriedApproval[];
-    /** The hook that decided; empty if none did. */
-    by: string;
-    /** The data after every modification. */
-    data: { [key: string]: unknown };
-    /** What was decided: `deny`, `ask_user`, `inject_context`, `modify` or `continue`. */
-    decision: string;
-    /** Each hook that was called, in running order. */
-    hooks: TriedHook[];
-    /** What would be told to the agent. */
-    injections: TriedInjection[];
-    /** What would be told to the person. */
-    messages: TriedMessage[];
-    /** What programs would print into the transcript. */
-    outputs: TriedOutput[];
-    /** In which words. */
-    says: string;
-    /** Why hooks are missing that one could expect: those of a project that is not trusted. */
-    warning?: string | null;
-}
-
-/** A question that a hook would ask. */
-export interface TriedApproval {
-    /** The hook that asks. */
-    hook: string;
-    /** The labels of its options. */
-    options: string[];
-    /** The question. */
-    prompt: string;
-}
-
-/** What a hook answered, and how long it took. */
-export interface TriedHook {
-    /** The action, or the word for how it failed. */
-    answer: string;
-    /** What went wrong. */
-    error?: string | null;
-    /** Its name. */
-    hook: string;
-    /** The reason that it gave. */
-    reason?: string | null;
-    /** How long it took, in microseconds. */
-    took_us: number;
-}
-
-/** Something that a hook would tell the agent. */
-export interface TriedInjection {
-    /** The hook that tells it. */
-    hook: string;
-    /** Where it lands: `history`, `next_call` or `last_tool_result`. */
-    placement: string;
-    /** As whom: `system`, `user` or `assistant`. */
-    role: string;
-    /** What it says. */
-    text: string;
-}
-
-/** Something that a hook would tell the person. */
-export interface TriedMessage {
-    /** The hook that tells it. */
-    hook: string;
-    /** How urgent it is: `info`, `warning` or `error`. */
-    level: string;
-    /** What it says. */
-    text: string;
-}
-
-/** Something that a hook's program prints. */
-export interface TriedOutput {
-    /** The hook. */
-    hook: string;
-    /** What it prints. */
-    text: string;
+    /** The number of further records of the emission whose content is erased or withheld. */
+    unreadable: number;
 }
 
 /** A file of approval rules that cannot be read. */
@@ -780,11 +898,20 @@ export interface Wanted {
     session?: string | null;
 }
 
+/** The action of a hook without its payload, or the kind of its failure. */
+export type ActionKind = "continue" | "respond" | "deny" | "modify" | "inject_context" | "ask_user" | "failed" | "panicked" | "timed_out" | "unreadable";
+
 /** The requests that an answer is for. */
 export type AnswerScope = "once" | "project";
 
+/** The state of the data of an event. */
+export type DataStatus = "whole" | "redacted" | "erased" | "withheld";
+
 /** The basis of a decision. */
 export type DecisionBasis = "answer" | "rule" | "remembered" | "timeout" | "not_offered" | "no_system" | "failed" | "cancelled" | "disconnected";
+
+/** The decision of an emission, in a word. */
+export type DecisionKind = "continue" | "modify" | "inject_context" | "ask_user" | "deny" | "cancelled";
 
 /** An answer that counts without an approver: after the time limit, or by a rule. */
 export type DefaultDecision = "allow" | "deny";
@@ -792,11 +919,23 @@ export type DefaultDecision = "allow" | "deny";
 /** The effect of an option. */
 export type Effect = "allow_once" | "allow_always" | "deny" | "deny_always";
 
+/** The status of an injection after the session's limits were applied. */
+export type InjectionStatus = "injected" | "over_budget" | "truncated" | "dropped" | "refused" | "no_context";
+
+/** How urgent a message is. */
+export type MessageLevel = "info" | "warning" | "error";
+
+/** As whom a message speaks. */
+export type MessageRole = "system" | "user" | "assistant";
+
 /** Nothing. */
 export type Nothing = { [key: string]: unknown };
 
 /** Where a session runs. */
 export type Place = "server" | "process";
+
+/** Where an injection lands, and how long it stays. */
+export type Placement = "history" | "next_call" | "last_tool_result";
 
 /** The kind of a line of a preview. */
 export type PreviewRowKind = "plain" | "context" | "added" | "removed" | "gap" | "note";

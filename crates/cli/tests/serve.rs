@@ -343,7 +343,7 @@ fn a_question_of_a_sub_agent_is_its_own_and_has_one_id_everywhere() {
     let listed = served.told_owner(&place, "/api/sessions");
     let child = listed["sessions"].as_array().unwrap().iter().find(|session| session["prompt"] == "Dig").unwrap();
     let question = served.told_owner(&place, "/api/approvals")["approvals"][0].clone();
-    assert_eq!((&question["session"], &question["within"]), (&child["id"], &child["parent"]));
+    assert_eq!((&question["session"], &question["parent_session"]), (&child["id"], &child["parent"]));
     let id = question["id"].as_str().unwrap();
     let path = format!("/api/approvals/{id}");
     let timeline = format!("/api/sessions/{}/timeline", child["id"].as_str().unwrap());
@@ -480,11 +480,11 @@ fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_t
     let listed = served.told_owner(&place, "/api/rules");
     let rules: Vec<&Value> = listed["rules"].as_array().unwrap().iter().map(|rule| &rule["hook"]).collect();
     assert_eq!(rules, [&json!("guard")]);
-    let [person, unfinished] = &listed["unreadable"].as_array().unwrap()[..] else { panic!("{listed}") };
-    assert_eq!(person["file"], json!(place.at("home/approvals.json")));
+    let [user, unfinished] = &listed["unreadable"].as_array().unwrap()[..] else { panic!("{listed}") };
+    assert_eq!(user["file"], json!(place.at("home/approvals.json")));
     let why = "the approval rules are not of the form {\"<hook>:<pattern>\": \"allow\" or \"deny\"}: \
                EOF while parsing an object at line 1 column 22";
-    assert_eq!(person["why"], json!(why));
+    assert_eq!(user["reason"], json!(why));
     assert_eq!(unfinished["file"], json!(other.join("approvals.json")));
     served.end("TERM");
     // Each says the file and the reason, once.

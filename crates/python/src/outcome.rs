@@ -6,8 +6,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
+use serde_json::json;
 
 use crate::data::NativeData;
+use crate::encode;
 use crate::result::HookResult;
 
 /// The outcome of an emission. Nothing that a hook said is lost.
@@ -22,6 +24,11 @@ impl Outcome {
     /// The flat view.
     pub(crate) fn flat(&self, py: Python<'_>) -> PyResult<HookResult> {
         HookResult::from_flat(py, self.kernel.flat())
+    }
+
+    /// A field of the report.
+    fn part<'py>(&self, py: Python<'py>, field: &str) -> PyResult<Bound<'py, PyAny>> {
+        encode::to_python(py, &json!(self.kernel.report_with(None))[field])
     }
 }
 
@@ -57,19 +64,6 @@ pub(crate) fn collect(outcome: Bound<'_, Outcome>, flat: &Bound<'_, HookResult>)
         collected.cast::<PyList>()?.append((outcome, flat, copy))?;
     }
     Ok(())
-}
-
-/// A list of dicts.
-macro_rules! list {
-    ($py:expr, $items:expr, $one:ident => { $($key:literal: $value:expr),+ $(,)? }) => {{
-        let list = PyList::empty($py);
-        for $one in $items {
-            let dict = PyDict::new($py);
-            $(dict.set_item($key, $value)?;)+
-            list.append(dict)?;
-        }
-        Ok(list)
-    }};
 }
 
 #[pymethods]
@@ -109,30 +103,22 @@ impl Outcome {
         self.kernel.data.current.clone_ref(py)
     }
 
-    /// Every approval that was asked for.
+    /// The approvals that hooks requested, as in the report.
     #[getter]
-    fn approvals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        list!(py, self.kernel.approvals(), one => { "hook": &*one.hook, "prompt": &one.prompt })
+    fn approvals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "approvals")
     }
 
-    /// Every injection.
+    /// The texts for the agent, as in the report.
     #[getter]
-    fn injections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        list!(py, self.kernel.injections(), one => {
-            "hook": &*one.hook,
-            "text": &one.text,
-            "role": one.role.as_str(),
-            "ephemeral": one.placement.is_ephemeral(),
-            "append_to_last_tool_result": one.placement == amplifier_core::Placement::LastToolResult,
-        })
+    fn injections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "injections")
     }
 
-    /// Every message for the person.
+    /// The messages for the user, as in the report.
     #[getter]
-    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        list!(py, self.kernel.messages(), one => {
-            "hook": &*one.hook, "text": &one.text, "level": one.level.as_str(),
-        })
+    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "messages")
     }
 
     /// What hooks answered with `continue` and data.
@@ -141,16 +127,17 @@ impl Outcome {
         PyList::new(py, self.kernel.responses().iter().map(|answer| answer.value.clone_ref(py)).collect::<Vec<_>>())
     }
 
-    /// What each hook that ran answered or how it failed, and how long it took.
+    /// The answer or failure of each hook that was called, as `hooks` in the report.
     #[getter]
-    fn reports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        list!(py, self.kernel.reports(), report => {
-            "hook": report.hook,
-            "answer": report.answer_or_failure().as_str(),
-            "seconds": report.took.as_secs_f64(),
-            "reason": report.reason,
-            "error": report.error.map(ToString::to_string),
-        })
+    fn reports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "hooks")
+    }
+
+    /// Returns the outcome as JSON has it: what `amplifier hooks try --json` prints, and the log keeps.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // Data that is too deep for JSON is withheld, and its status says so.
+        let data = encode::to_map(self.kernel.data.current.bind(py)).ok();
+        encode::to_python(py, &json!(self.kernel.report_with(data)))
     }
 
     /// The outcome as one result, as `emit` gives it.

@@ -312,7 +312,7 @@ def differences(expect: dict[str, Any], came: dict[str, Any], world: World, befo
         same("responses", outcome.responses)
         alike("approvals", outcome.approvals)
         alike("injections", outcome.injections)
-        alike("messages", outcome.messages)
+        alike("messages", [{**message, "hook": message["source"].removeprefix("hook:")} for message in outcome.messages])
         reports = [{"hook": report["hook"], "answer": report["answer"]} for report in outcome.reports]
         if "reports" in expect:
             wanted = [

@@ -180,7 +180,7 @@ def test_a_coroutine_that_cannot_run_is_a_failure_of_its_hook() -> None:
 
     registry.register(EVENT, begin, name="begin")
     outcome = asyncio.run(registry.emit_with_outcome(EVENT, {}))
-    assert [report["error"] for report in outcome.reports] == ["RuntimeError: cannot reuse already awaited coroutine", None]
+    assert [report.get("error") for report in outcome.reports] == ["RuntimeError: cannot reuse already awaited coroutine", None]
     assert (outcome.denied_by, outcome.reason) == ("begin", "the hook failed: ValueError: coroutine already executing")
 
 
@@ -431,3 +431,46 @@ def test_a_hook_that_awaits_something_cancelled_has_failed() -> None:
         return (await registry.emit_with_outcome(EVENT, {})).reports[0]["answer"]
 
     assert asyncio.run(main()) == "failed"
+
+
+def test_a_report_has_the_form_of_hooks_try() -> None:
+    registry = HookRegistry()
+    registry.register(EVENT, lambda *_: HookResult(action="inject_context", context_injection="Mind it.", ephemeral=True), name="hint")
+    registry.register(EVENT, lambda *_: HookResult(action="ask_user", approval_prompt="Sure?", approval_options=["Yes", "No"]), name="ask")
+    registry.register(EVENT, lambda *_: HookResult(user_message="Seen.", user_message_level="warning"), name="tell")
+    report = asyncio.run(registry.emit_with_outcome(EVENT, {"n": 1})).report()
+    assert report["data"].pop("timestamp")
+    assert all(hook.pop("duration_ns") >= 0 for hook in report["hooks"])
+    assert report == {
+        "event": EVENT,
+        "data_status": "whole",
+        "data": {"n": 1},
+        "decision": "ask_user",
+        "hooks": [
+            {"hook": "hint", "answer": "inject_context", "suppressed_output": False},
+            {"hook": "ask", "answer": "ask_user", "suppressed_output": False},
+            {"hook": "tell", "answer": "continue", "suppressed_output": False},
+        ],
+        "approvals": [
+            {
+                "hook": "ask",
+                "prompt": "Sure?",
+                "options": [{"label": "Yes", "effect": "allow_once"}, {"label": "No", "effect": "deny"}],
+                "timeout_s": 300.0,
+                "default": "deny",
+            }
+        ],
+        "injections": [{"hook": "hint", "role": "system", "placement": "next_call", "bytes": 8, "text": "Mind it."}],
+        "messages": [{"source": "hook:tell", "level": "warning", "text": "Seen."}],
+        "outputs": [],
+        "failures": [],
+        "unreadable": 0,
+    }
+
+
+def test_data_that_is_too_deep_for_json_is_withheld_from_a_report() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"n": deep}
+    report = asyncio.run(HookRegistry().emit_with_outcome(EVENT, deep)).report()
+    assert (report["data_status"], report.get("data")) == ("withheld", None)

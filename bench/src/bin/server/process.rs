@@ -17,7 +17,6 @@ use amplifier_server::access::{Access, AccessOptions};
 use amplifier_server::client::Address;
 use amplifier_server::feed::Feed;
 use amplifier_server::{App, Hub, Server, ServerOptions};
-use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::http::Reach;

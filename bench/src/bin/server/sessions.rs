@@ -10,7 +10,7 @@ use amplifier_core::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, Coordinator, DecisionBasis, HookRegistry, HookResult,
     OpenRequest, TOOL_PRE, data,
 };
-use amplifier_link::{Link, LinkClient, LinkClientOptions, SOCKET};
+use amplifier_link::{LinkClient, LinkClientOptions, LinkHandle, SOCKET};
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ pub(crate) struct Crowd {
     asking: Vec<JoinHandle<bool>>,
     timed_out: mpsc::UnboundedReceiver<i64>,
     is_over: Arc<AtomicBool>,
-    links: Vec<Link>,
+    links: Vec<LinkHandle>,
 }
 
 /// What came of them.
@@ -56,7 +56,7 @@ impl Crowd {
                 run: log.writer().to_owned(),
                 name: None,
                 takes_prompts: false,
-                book: None,
+                record: None,
                 reload: None,
             });
             let hooks = HookRegistry::new();

@@ -26,7 +26,7 @@ client = Client.local()
 check(client.me(), {"name": "ada", "role": "admin"})
 check(client.sessions(), [])
 session = client.start(prompt="Make it", workspace=WORKSPACE)
-check((session["place"], session["connected"]), ("server", True))
+check((session["runs_in"], session["connected"]), ("server", True))
 
 # Its questions come on its own stream.
 question, closed = None, None
@@ -34,28 +34,28 @@ for message in client.stream(session=session["id"], after=0):
     if message["type"] == "hello":
         check(message["me"]["name"], "ada")
         question = next(iter(message["approvals"]), None)
-    elif message["type"] == "asked":
+    elif message["type"] == "approval_requested":
         question = message["approval"]
     if question and closed is None:
-        check((question["session"], question["prompt"], question["action"]["body"][0]["text"]), (session["id"], "Run `touch made`?", "touch made"))
+        check((question["session"], question["prompt"], question["preview"]["body"][0]["text"]), (session["id"], "Run `touch made`?", "touch made"))
         check(client.approvals(), [question])
         refused(403, "nonce", lambda: client.answer({**question, "nonce": "wrong"}, "Allow once"))
-        refused(422, "not_offered", lambda: client.answer(question, "Yes"))
+        refused(422, "invalid_option", lambda: client.answer(question, "Yes"))
         check(client.answer(question, "Allow once")["granted"], True)
         second = refused(409, "answered", lambda: client.answer(question, "Deny"))
         check(second.by, {"name": "ada", "via": "api"})
         question, closed = None, ""
-    if message["type"] == "closed":
+    if message["type"] == "approval_closed":
         closed = message["id"]
         check((message["decided"]["granted"], message["decided"]["by"]["via"]), (True, "api"))
-    if message["type"] == "events" and any(event["event"] == "prompt:complete" for event in message["events"]):
+    if message["type"] == "records" and any(record["event"] == "prompt:complete" for record in message["records"]):
         break
 check(bool(closed), True)
 check(client.approvals(), [])
 
 # What is known of it when it waits for the next prompt.
 while client.session(session["id"])["state"] != "idle":
-    client.events(after=client.events()["cursor"], wait=0.1)
+    client.records(after=client.records()["cursor"], wait=0.1)
 decided = client.history(session=session["id"])
 check([(one["granted"], one["by"]) for one in decided], [(True, {"name": "ada", "via": "api"})])
 check([one["id"] for one in client.sessions()], [session["id"]])
@@ -71,7 +71,7 @@ refused(404, "not_found", lambda: client.revoke(rule["id"]))
 project = client.add_rule(scope="project", project=WORKSPACE + "/.", hook="confirm", pattern="Run `ls`?", decision="allow")
 check([one["id"] for one in client.rules()["rules"]], [project["id"]])
 client.revoke(project["id"])
-refused(422, "not_offered", lambda: client.add_rule(scope="project", project=WORKSPACE + "/none", hook="confirm", pattern="x", decision="allow"))
+refused(422, "invalid_option", lambda: client.add_rule(scope="project", project=WORKSPACE + "/none", hook="confirm", pattern="x", decision="allow"))
 
 check("confirm" in [hook["hook"] for hook in client.hooks()], True)
 check(client.test("hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n")["failed"], 0)

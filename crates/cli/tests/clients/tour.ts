@@ -1,6 +1,6 @@
 /** What a program does with the TypeScript client. The last line says that all of it held. */
 
-import { Client, ServerError, type Approval, type DryRunReport, type Rule } from "./amplifier.js";
+import { Client, ServerError, type DryRunReport, type OpenApproval, type Rule } from "./amplifier.js";
 
 declare const process: { argv: string[] };
 const [workspace = "", url = "", token = "", viewer = ""] = process.argv.slice(2);
@@ -25,37 +25,37 @@ const client = new Client(`${url}/`, token);
 check(await client.me(), { name: "ada", role: "admin" });
 check(await client.sessions(), []);
 const session = await client.start({ prompt: "Make it", workspace });
-check([session.place, session.connected], ["server", true]);
+check([session.runs_in, session.connected], ["server", true]);
 
 // Its questions come on its own stream.
-let asked: Approval | undefined;
+let asked: OpenApproval | undefined;
 let closed = "";
 for await (const message of client.stream({ session: session.id, after: 0 })) {
     if (message.type === "hello") asked = message.approvals[0];
-    if (message.type === "asked") asked = message.approval;
+    if (message.type === "approval_requested") asked = message.approval;
     const question = asked;
     if (question !== undefined && closed === "") {
         asked = undefined;
         closed = "soon";
-        check([question.session, question.prompt, question.action.body?.[0]?.text], [session.id, "Run `touch made`?", "touch made"]);
+        check([question.session, question.prompt, question.preview.body?.[0]?.text], [session.id, "Run `touch made`?", "touch made"]);
         check((await client.approvals()).map((one) => one.id), [question.id]);
         await refused(403, "nonce", () => client.answer({ ...question, nonce: "wrong" }, "Allow once"));
-        await refused(422, "not_offered", () => client.answer(question, "Yes"));
+        await refused(422, "invalid_option", () => client.answer(question, "Yes"));
         check((await client.answer(question, "Allow once")).granted, true);
         const second = await refused(409, "answered", () => client.answer(question, "Deny"));
         check(second.by, { name: "ada", via: "api" });
     }
-    if (message.type === "closed") {
+    if (message.type === "approval_closed") {
         closed = message.id;
         check([message.decided.granted, message.decided.by?.via], [true, "api"]);
     }
-    if (message.type === "events" && message.events.some((event) => event.event === "prompt:complete")) break;
+    if (message.type === "records" && message.records.some((record) => record.event === "prompt:complete")) break;
 }
 check(closed.startsWith(`${session.id}.`), true);
 check(await client.approvals(), []);
 
 while ((await client.session(session.id)).state !== "idle") {
-    await client.events({ after: (await client.events()).cursor, wait: 0.1 });
+    await client.records({ after: (await client.records()).cursor, wait: 0.1 });
 }
 const decided = await client.history({ session: session.id });
 check(decided.map((one) => [one.granted, one.by]), [[true, { name: "ada", via: "api" }]]);
@@ -65,7 +65,7 @@ check((await client.timeline(session.id)).items.length > 0, true);
 const rule: Rule = await client.addRule({ scope: "user", hook: "confirm", pattern: "Run `rm *`?", decision: "deny" });
 const listed = await client.rules();
 check(listed.rules.map((one) => one.id), [rule.id]);
-check(listed.unreadable.map((one) => [one.file.includes("0".repeat(32)), one.why !== ""]), [[true, true]]);
+check(listed.unreadable.map((one) => [one.file.includes("0".repeat(32)), one.reason !== ""]), [[true, true]]);
 await client.revoke(rule.id);
 check((await client.rules()).rules, []);
 await refused(404, "not_found", () => client.revoke(rule.id));

@@ -49,8 +49,8 @@ fn tried(kind: &str, confine: &str) -> String {
     let data = r#"{"tool_name": "Glob", "tool_input": {"pattern": "*"}}"#;
     let said = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--json", "--bundle", &file]).fine();
     let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!((&said["decision"], &said["by"]), (&json!("deny"), &json!("tries")), "{said}");
-    said["says"].as_str().unwrap().to_owned()
+    assert_eq!((&said["decision"], &said["denied_by"]), (&json!("deny"), &json!("tries")), "{said}");
+    said["reason"].as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Questions: what waits, how it is answered, and what was decided.
 
-use amplifier_core::{ApprovalAnswer, ApprovalDecision};
+use amplifier_core::ApprovalAnswer;
 use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
 use axum::Json as Told;
 use axum::extract::{Path, State};
@@ -71,15 +71,6 @@ struct Given {
     /// For what it holds.
     #[serde(default)]
     scope: AnswerScope,
-}
-
-/// What became of a question.
-#[derive(Debug, Serialize, ToSchema)]
-struct Answered {
-    /// Whether the operation may run.
-    granted: bool,
-    /// Why.
-    reason: String,
 }
 
 /// Lists the questions that wait for an answer.
@@ -169,7 +160,7 @@ pub(super) fn parse_id(id: &str) -> Result<ApprovalId, ApiError> {
 /// Answers a question.
 #[utoipa::path(post, path = "/api/approvals/{id}/answer", tag = "approvals", params(("id" = String, Path)),
     request_body = Given,
-    responses((status = 200, body = Answered), (status = 401, body = Failure), (status = 403, body = Failure),
+    responses((status = 200, body = DecidedApproval), (status = 401, body = Failure), (status = 403, body = Failure),
         (status = 404, body = Failure), (status = 409, body = Failure), (status = 422, body = Failure),
         (status = 504, body = Failure)))]
 async fn answer(
@@ -177,13 +168,11 @@ async fn answer(
     State(app): State<App>,
     Path(id): Path<String>,
     Json(Given { option, nonce, scope }): Json<Given>,
-) -> Result<Told<Answered>, Refusal> {
+) -> Result<Told<DecidedApproval>, Refusal> {
     let id = parse_id(&id)?;
     let answer = ApprovalAnswer { label: option, by: Some(identity.actor()) };
     let submitted = SubmittedAnswer { answer, nonce, scope };
     // A client that goes away does not take its answer back half-way.
     let answered = tokio::spawn(async move { app.answer(&id, submitted).await }).await;
-    let decided = answered.map_err(ApiError::internal)?.map_err(ApiError::from)?;
-    let ApprovalDecision { granted, reason, .. } = decided.decision;
-    Ok(Told(Answered { granted, reason }))
+    Ok(Told(answered.map_err(ApiError::internal)?.map_err(ApiError::from)?))
 }

@@ -5,7 +5,7 @@ import { openQuestions } from './dialog.js';
 import { on, openCount, queue, store } from './store.js';
 import { plain } from './text.js';
 
-/** @import {Approval} from './types.js' */
+/** @import {OpenApproval} from './types.js' */
 
 const icon = /** @type {HTMLLinkElement} */ (byId('favicon'));
 const WANTED = 'amplifier.notify';
@@ -50,7 +50,7 @@ export async function toggleNotifications() {
 
 export function startAlerts() {
   on('audit', mark);
-  on('approvals', (/** @type {Approval | undefined} */ asked) => {
+  on('approvals', (/** @type {OpenApproval | undefined} */ asked) => {
     mark();
     for (const [id, one] of shownNow) {
       if (!store.approvals.has(id)) {

@@ -250,7 +250,7 @@ export async function* backwards(filter, before, limit) {
   const records = [];
   for (let next = before; ;) {
     const page = await get('/api/audit/records', { ...filter, before: next, limit: limit - records.length });
-    records.push(...page.events.reverse());
+    records.push(...page.records.reverse());
     const isEnd = page.cursor <= page.first || page.cursor >= next;
     next = page.cursor;
     const isDone = isEnd || records.length >= limit;

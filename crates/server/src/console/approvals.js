@@ -10,7 +10,7 @@ import { may, on, openCount, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './dom.js' */
-/** @import {Decided, Rule} from './types.js' */
+/** @import {DecidedApproval, Rule, UnreadableFile} from './types.js' */
 
 const PAGE = 50;
 /** So many open questions are listed, those that are more urgent first. */
@@ -38,7 +38,7 @@ function open() {
     fill(list, all.slice(0, AT_ONCE).map((one) => el('li', { class: 'card question-card' },
       el('div', { class: 'grow' },
         el('p', { class: 'strong' }, shown(one.prompt, { limit: 200, more: false })),
-        el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one), { limit: 60, more: false }), ' · ', ago(one.asked_at), summary(one) ? ' · ' : null, summary(one))),
+        el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one), { limit: 60, more: false }), ' · ', ago(one.created_at), summary(one) ? ' · ' : null, summary(one))),
       el('span', { class: 'num countdown-text', 'data-deadline': one.deadline }, clock(Date.parse(one.deadline) - serverNow())),
       el('button', { type: 'button', class: 'primary', onclick: () => openQuestions(one.id) }, may('approver') ? 'Look and answer' : 'Look'))),
     openCount() > AT_ONCE ? el('li', { class: 'faint' }, `${count(openCount() - AT_ONCE)} more`) : null,
@@ -79,7 +79,7 @@ function history() {
   const hook = el('input', { type: 'search', placeholder: 'Hook', 'aria-label': 'Hook' });
   const read = async (/** @type {boolean} */ anew) => {
     try {
-      /** @type {{decisions: Decided[]}} */
+      /** @type {{decisions: DecidedApproval[]}} */
       const page = await get('/api/approvals/history', { before: anew ? undefined : before, limit: PAGE, hook: hook.value.trim() });
       if (isClosed) return;
       if (anew) rows.replaceChildren();
@@ -110,7 +110,7 @@ function history() {
   };
 }
 
-/** @param {Decided} one */
+/** @param {DecidedApproval} one */
 function decision(one) {
   return el('tr', { class: one.granted ? '' : 'denied' },
     el('td', { class: 'tight' }, ago(one.decided_at)),
@@ -129,12 +129,12 @@ function rules() {
   let isClosed = false;
   const read = async () => {
     try {
-      /** @type {{rules: Rule[], unreadable?: {file: string, why: string}[]}} */
+      /** @type {{rules: Rule[], unreadable?: UnreadableFile[]}} */
       const said = await get('/api/rules');
       if (isClosed) return;
       fill(unread, said.unreadable?.length ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null,
         el('strong', null, 'Not all rules can be read, so those below may not be all that hold.'),
-        el('ul', { class: 'plain-list' }, said.unreadable.map((one) => el('li', null, el('code', null, shown(one.file, { limit: 300 })), ': ', shown(one.why, { limit: 400 })))))) : null);
+        el('ul', { class: 'plain-list' }, said.unreadable.map((one) => el('li', null, el('code', null, shown(one.file, { limit: 300 })), ': ', shown(one.reason, { limit: 400 })))))) : null);
       fill(list, said.rules.map((rule) => el('li', { class: 'card rule-card' },
         el('div', { class: 'grow' },
           el('p', { class: 'rule-line' }, rule.decision === 'allow' ? badge('good', 'Allow', 'check') : badge('bad', 'Deny', 'close'), el('span', { class: 'hook-name' }, shown(rule.hook, { limit: 80, more: false })), el('code', null, shown(rule.pattern, { limit: 240 }))),

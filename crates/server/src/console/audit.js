@@ -219,7 +219,7 @@ export function recordView(seq) {
       const page = await get('/api/audit/records', { after: Math.max(0, seq - 1) || undefined, limit: 3 });
       if (isClosed) return;
       /** @type {LogRecord | undefined} */
-      const record = page.events.find((/** @type {LogRecord} */ one) => one.seq === seq);
+      const record = page.records.find((/** @type {LogRecord} */ one) => one.seq === seq);
       const problems = store.audit?.problems.filter((one) => one.seq === seq) ?? [];
       const breaks = problems.map((one) => el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, el('strong', null, 'This is where the log breaks: '), shown(one.text))));
       if (!record) return fill(body, breaks, breaks.length ? el('p', { class: 'faint' }, 'What stands in its place cannot be read as a record.') : empty('audit', `There is no record ${count(seq)}.`));

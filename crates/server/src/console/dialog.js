@@ -11,7 +11,7 @@ import { decisionBadge, diff, isOther, person, summary, whoDecided } from './par
 import { acceptClosed, may, on, openCount, queue, sessionName, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 
-/** @import {Approval, Choice, Decided} from './types.js' */
+/** @import {ApprovalOption, DecidedApproval, OpenApproval} from './types.js' */
 
 const SETTLING_MS = 600;
 /** A session that has lost the server is back within two seconds. */
@@ -28,11 +28,11 @@ const text = byId('question-text');
 const body = byId('question-body');
 const circle = ring(46);
 
-/** @type {Approval | null} the question that is shown */
+/** @type {OpenApproval | null} the question that is shown */
 let current = null;
 /** Whom questions are shown to. Somebody else may see more of them or less, and answers under another name. */
 let reader = '';
-/** @type {Decided | null} what became of it, once it is closed */
+/** @type {DecidedApproval | null} what became of it, once it is closed */
 let outcome = null;
 /** @type {string | null} */
 let problem = null;
@@ -40,7 +40,7 @@ let settledAt = 0;
 let isSending = false;
 /** @type {string | null} the question that was answered from this page */
 let mine = null;
-/** @type {{id: string, decided: Decided} | null} what became of it, heard before the server answered this page */
+/** @type {{id: string, decided: DecidedApproval} | null} what became of it, heard before the server answered this page */
 let early = null;
 /** @type {Set<string>} questions that were on the screen once, so that they do not come up again by themselves */
 const seen = new Set();
@@ -129,23 +129,23 @@ function otherReader() {
 
 /**
  * Whether nothing of what a person decides by is different.
- * @param {Approval} one
- * @param {Approval} other
+ * @param {OpenApproval} one
+ * @param {OpenApproval} other
  */
 function isSame(one, other) {
-  const parts = (/** @type {Approval} */ { digest, prompt, options, asked_at }) => JSON.stringify([digest, prompt, options, asked_at]);
+  const parts = (/** @type {OpenApproval} */ { digest, prompt, options, created_at }) => JSON.stringify([digest, prompt, options, created_at]);
   return parts(one) === parts(other);
 }
 
 /**
  * A list has long questions without what will run. It is fetched before anybody can answer.
- * @param {Approval} approval
+ * @param {OpenApproval} approval
  */
 async function whole(approval) {
   const asked = reader;
   const read = await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null);
-  if (reader !== asked || current?.id !== approval.id || !current.cut || outcome) return;
-  if (read?.action && isSame(read, current)) return show({ ...read, cut: false });
+  if (reader !== asked || current?.id !== approval.id || !current.truncated || outcome) return;
+  if (read?.preview && isSame(read, current)) return show({ ...read, truncated: false });
   problem = 'All of this question cannot be read now, so it cannot be answered here. Close it, and open it again.';
   foot();
 }
@@ -165,7 +165,7 @@ function missing(id) {
   }, GRACE_MS);
 }
 
-/** @param {Approval} approval */
+/** @param {OpenApproval} approval */
 function show(approval) {
   current = approval;
   reader = whose();
@@ -182,7 +182,7 @@ function show(approval) {
   clearInterval(ticker);
   ticker = setInterval(tick, 200);
   tick();
-  if (approval.cut) return void whole(approval);
+  if (approval.truncated) return void whole(approval);
   announce(`Question from hook ${plain(approval.hook, 60)}: ${plain(approval.prompt)}`, 'assertive');
 }
 
@@ -208,7 +208,7 @@ function settle() {
 
 /** Whether an answer counts now. */
 function ready() {
-  return performance.now() >= settledAt && !isSending && !current?.cut && !text.querySelector('.unfolding') && !outcome && store.link === 'live' && reader === whose() && current !== null && store.approvals.has(current.id) && remaining() > 0;
+  return performance.now() >= settledAt && !isSending && !current?.truncated && !text.querySelector('.unfolding') && !outcome && store.link === 'live' && reader === whose() && current !== null && store.approvals.has(current.id) && remaining() > 0;
 }
 
 function remaining() {
@@ -244,8 +244,8 @@ function tick() {
 }
 
 /**
- * @param {Approval} approval
- * @returns {{label: string, hint: string, effect: string, option: Choice, scope?: 'project'}[]}
+ * @param {OpenApproval} approval
+ * @returns {{label: string, hint: string, effect: string, option: ApprovalOption, scope?: 'project'}[]}
  */
 function choices(approval) {
   const offered = approval.options.map((option) => ({ label: option.label, hint: EFFECTS[option.effect] ?? option.effect, effect: option.effect, option }));
@@ -297,7 +297,7 @@ function onward() {
 function draw() {
   const approval = current;
   if (!approval) return;
-  const { action } = approval;
+  const { preview } = approval;
   heading();
   left = el('span', { class: 'left' });
   fill(byId('question-head'),
@@ -309,10 +309,10 @@ function draw() {
   fill(body,
     approval.reason ? el('p', { class: 'reason' }, shown(approval.reason, { limit: 1_000 })) : null,
     el('section', { class: 'action', 'aria-label': 'What will run' },
-      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(action.title, { limit: 120 })), action.target ? el('code', null, shown(action.target, { limit: 400 })) : null, summary(approval)),
-      (action.warnings ?? []).map((warning) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(warning, { limit: 600 })))),
-      (action.body ?? []).length ? diff((action.body ?? [])) : null,
-      (action.fields ?? []).length ? el('dl', { class: 'fields' }, (action.fields ?? []).flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
+      el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(preview.title, { limit: 120 })), preview.target ? el('code', null, shown(preview.target, { limit: 400 })) : null, summary(approval)),
+      (preview.warnings ?? []).map((warning) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(warning, { limit: 600 })))),
+      (preview.body ?? []).length ? diff((preview.body ?? [])) : null,
+      (preview.fields ?? []).length ? el('dl', { class: 'fields' }, (preview.fields ?? []).flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
     el('dl', { class: 'facts' },
       el('dt', null, 'At'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
       el('dt', null, 'Folder'), el('dd', null, el('code', null, shown(approval.workspace, { limit: 300 }))),
@@ -442,7 +442,7 @@ function forward() {
 
 /**
  * @param {string} id
- * @param {Decided | null} decided
+ * @param {DecidedApproval | null} decided
  */
 function closed(id, decided) {
   // Whoever is not connected still waits, or has ended; which of the two is known in a moment.

@@ -4,7 +4,7 @@ import { el, icon } from './dom.js';
 import { counted, span } from './format.js';
 import { shown } from './text.js';
 
-/** @import {Actor, Approval, Decided, PreviewRow, State} from './types.js' */
+/** @import {Actor, DecisionBasis, OpenApproval, PreviewRow, State} from './types.js' */
 
 /** @type {Record<string, string>} */
 const TITLES = {
@@ -58,9 +58,11 @@ export function person(by) {
   return el('span', null, el('strong', null, shown(by.name, { limit: 60, more: false })), ' ', PLACES[by.via] ?? el('span', null, 'via ', shown(by.via, { limit: 40, more: false })));
 }
 
+/** @typedef {{basis: DecisionBasis, by?: Actor | null, created_at?: string | null, decided_at?: string | null}} Decision */
+
 /**
  * Who decided, from where, and after how long.
- * @param {Decided} decided
+ * @param {Decision} decided
  */
 export function whoDecided(decided) {
   const basis = BASES[decided.basis] ?? null;
@@ -72,10 +74,10 @@ export function whoDecided(decided) {
 
 /**
  * How long a question was open, in milliseconds.
- * @param {Decided} decided
+ * @param {Decision} decided
  */
-export function after(decided) {
-  const ms = Date.parse(decided.decided_at) - Date.parse(decided.asked_at ?? '');
+function after(decided) {
+  const ms = Date.parse(decided.decided_at ?? '') - Date.parse(decided.created_at ?? '');
   return Number.isNaN(ms) ? null : ms;
 }
 
@@ -115,10 +117,10 @@ const COUNTS = /^\+(\d+) −(\d+)$/;
 
 /**
  * The effect of the operation in a few words.
- * @param {Approval} approval
+ * @param {OpenApproval} approval
  */
 export function summary(approval) {
-  const said = approval.action.summary;
+  const said = approval.preview.summary;
   const counts = said ? COUNTS.exec(said) : null;
   if (!counts) return said ? el('span', { class: 'faint' }, shown(said, { limit: 200 })) : null;
   const [added, removed] = [Number(counts[1]), Number(counts[2])];

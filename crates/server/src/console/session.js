@@ -56,7 +56,7 @@ export function sessionView(id) {
   const wanted = (/** @type {Entry} */ entry) => {
     if (shows.only === 'tools') return entry.sort === 'tool';
     if (shows.only === 'gates') return denied(entry) || asked(entry);
-    return entry.sort !== 'minor' || shows.minor || denied(entry) || asked(entry) || Boolean(entry.first.injections?.length || entry.first.messages?.length);
+    return entry.sort !== 'minor' || shows.minor || denied(entry) || asked(entry) || Boolean(entry.first.injections.length || entry.first.messages.length);
   };
 
   const toEnd = () => {
@@ -239,7 +239,7 @@ export function sessionView(id) {
       if (state !== lastState) drawOpen();
       lastState = state;
     }),
-    on('events', (/** @type {LogRecord[]} */ events) => { if (events.some((one) => one.session === id)) soon(); }),
+    on('records', (/** @type {LogRecord[]} */ records) => { if (records.some((one) => one.session === id)) soon(); }),
     on('approvals', () => { drawOpen(); soon(); }),
     on('again', () => soon()),
   ];
@@ -306,7 +306,7 @@ function fillHead(head, session) {
   ]);
   place('.strip', session, () => [
     fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)),
-    session.state === 'ended' || session.state === 'gone' ? fact('Lasted', span(Date.parse(session.last_at) - Date.parse(session.begun_at))) : fact('Began', ago(session.begun_at)), fact('Last heard of', ago(session.last_at)),
+    session.state === 'ended' || session.state === 'gone' ? fact('Lasted', span(Date.parse(session.updated_at) - Date.parse(session.started_at))) : fact('Began', ago(session.started_at)), fact('Last heard of', ago(session.updated_at)),
   ]);
 }
 

@@ -63,7 +63,7 @@ export function sessionsView() {
     const found = all
       .filter((one) => !wanted.state || one.state === wanted.state)
       .filter((one) => !text || [one.name, one.workspace, one.prompt, one.id].some((field) => field?.toLowerCase().includes(text)))
-      .sort((a, b) => Number(b.state === 'waiting') - Number(a.state === 'waiting') || Date.parse(b.last_at) - Date.parse(a.last_at));
+      .sort((a, b) => Number(b.state === 'waiting') - Number(a.state === 'waiting') || Date.parse(b.updated_at) - Date.parse(a.updated_at));
     const shownNow = found.slice(0, most);
     const ids = new Set(shownNow.map((one) => one.id));
     for (const [id, row] of rows) {
@@ -122,7 +122,7 @@ function fillLine(node, session) {
   const link = node.querySelector('a');
   if (link) {
     fill(link,
-      el('span', { class: 'when' }, stateBadge(session.state), ago(session.last_at)),
+      el('span', { class: 'when' }, stateBadge(session.state), ago(session.updated_at)),
       el('span', { class: 'about' },
         el('span', { class: 'name' }, title ? shown(title, { limit: 120, more: false }) : session.prompt ? prompt : none),
         title ? el('span', { class: 'prompt' }, session.prompt ? prompt : none) : null,

@@ -3,16 +3,16 @@
 import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, trustAgain } from './api.js';
 import { folderName, setClock } from './format.js';
 
-/** @import {Approval, AuditStatus, Busy, Decided, LogRecord, Me, Session} from './types.js' */
+/** @import {AuditStatus, Busy, DecidedApproval, LogRecord, Me, OpenApproval, Session} from './types.js' */
 /** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: the server does not know who this is; `strange`: it is not the server */
-/** @typedef {'me' | 'link' | 'sessions' | 'approvals' | 'closed' | 'busy' | 'rules' | 'audit' | 'events' | 'again'} Topic */
+/** @typedef {'me' | 'link' | 'sessions' | 'approvals' | 'closed' | 'busy' | 'rules' | 'audit' | 'records' | 'again'} Topic */
 /**
  * What the server has told the person who looks.
  * @typedef {object} Told
  * @property {Me | null} me
  * @property {Map<string, Session>} sessions those that are not over, and the newest of the others
  * @property {boolean} hasOlder whether there are more
- * @property {Map<string, Approval>} approvals
+ * @property {Map<string, OpenApproval>} approvals
  * @property {number} unread how many questions are open beside those, until they are read
  * @property {Busy | null} busy
  * @property {AuditStatus | null} audit
@@ -212,7 +212,7 @@ function hear(message) {
       store.sessions = new Map((message.sessions ?? []).map((/** @type {Session} */ one) => [one.id, one]));
       store.hasOlder = message.known > store.sessions.size;
       before = undefined;
-      store.approvals = new Map((message.approvals ?? []).map((/** @type {Approval} */ one) => [one.id, one]));
+      store.approvals = new Map((message.approvals ?? []).map((/** @type {OpenApproval} */ one) => [one.id, one]));
       ordered = [...store.approvals.values()].sort((a, b) => Date.parse(a.deadline) - Date.parse(b.deadline));
       store.unread = Math.max(0, message.pending - store.approvals.size);
       settled.clear();
@@ -235,25 +235,25 @@ function hear(message) {
       if (again) tell('again', wasLost);
       break;
     }
-    case 'events':
+    case 'records':
       store.cursor = message.cursor ?? store.cursor;
-      tell('events', /** @type {LogRecord[]} */ (message.events ?? []));
+      tell('records', /** @type {LogRecord[]} */ (message.records ?? []));
       break;
     case 'session':
       store.sessions.set(message.session.id, message.session);
       tell('sessions', message.session);
       break;
-    case 'asked':
+    case 'approval_requested':
       settled.delete(message.approval.id);
       keep(message.approval);
       tell('approvals', message.approval);
       break;
-    case 'closed':
+    case 'approval_closed':
       drop(message.id);
-      tell('closed', { id: message.id, decided: /** @type {Decided} */ (message.decided) });
+      tell('closed', { id: message.id, decided: /** @type {DecidedApproval} */ (message.decided) });
       tell('approvals');
       break;
-    case 'busy':
+    case 'approval_flood':
       store.busy = readBusy(message.busy);
       tell('busy');
       break;
@@ -277,7 +277,7 @@ function readBusy(busy) {
   return { asked: busy.asked, seconds: busy.seconds, hook: busy.suggestion?.hook ?? busy.hook, pattern: busy.suggestion?.pattern ?? busy.pattern ?? '' };
 }
 
-/** @type {Approval[]} the open questions, the most urgent first */
+/** @type {OpenApproval[]} the open questions, the most urgent first */
 let ordered = [];
 /** @type {Set<string>} questions that were closed since the server said how things are: a list that was on its way may still have them */
 const settled = new Set();
@@ -292,7 +292,7 @@ export function openCount() {
   return store.approvals.size + store.unread;
 }
 
-/** @param {Approval} approval */
+/** @param {OpenApproval} approval */
 function keep(approval) {
   if (store.approvals.has(approval.id)) ordered = ordered.filter((one) => one.id !== approval.id);
   store.approvals.set(approval.id, approval);
@@ -330,7 +330,7 @@ async function readOpen() {
   /** @type {string | undefined} */
   let after;
   for (;;) {
-    /** @type {{approvals: Approval[], pending: number} | null} */
+    /** @type {{approvals: OpenApproval[], pending: number} | null} */
     const page = await get('/api/approvals', { after, limit: PAGE }).catch(() => null);
     if (mine !== hellos) return;
     if (!page) {
@@ -341,7 +341,7 @@ async function readOpen() {
     for (const one of page.approvals) {
       if (!settled.has(one.id) && !store.approvals.has(one.id)) keep(one);
     }
-    after = page.approvals.at(-1)?.asked_at;
+    after = page.approvals.at(-1)?.created_at;
     const isEnd = page.approvals.length < PAGE;
     store.unread = isEnd ? 0 : Math.max(0, page.pending - store.approvals.size);
     tell('approvals');
@@ -360,7 +360,7 @@ export async function readOlder() {
   if (mine !== hellos) return;
   // What the stream has said of a session is newer.
   for (const one of page.sessions) if (!store.sessions.has(one.id)) store.sessions.set(one.id, one);
-  before = page.sessions.at(-1)?.last_at;
+  before = page.sessions.at(-1)?.updated_at;
   store.hasOlder = page.sessions.length >= PAGE;
   tell('sessions');
 }
@@ -368,7 +368,7 @@ export async function readOlder() {
 /**
  * A session's name, or what stands for it.
  * @param {string} id
- * @param {Approval} [asked] a question of the session, which may be here before it
+ * @param {OpenApproval} [asked] a question of the session, which may be here before it
  */
 export function sessionName(id, asked) {
   const session = store.sessions.get(id);

@@ -3,12 +3,12 @@
 import { el, icon } from './dom.js';
 import { count, counted, nanos, span, timeOfDay } from './format.js';
 import { tree } from './json.js';
-import { ANSWERS, badge, decisionBadge, ended, whoDecided } from './parts.js';
+import { ANSWERS, badge, decisionBadge, ended, person, whoDecided } from './parts.js';
 import { store } from './store.js';
 import { openQuestions } from './dialog.js';
 import { plain, shown } from './text.js';
 
-/** @import {HookSaid, Injected, TimelineItem} from './types.js' */
+/** @import {ApprovalReport, HookReport, InjectionReport, TimelineItem} from './types.js' */
 /** @typedef {'prompt' | 'model' | 'tool' | 'agent' | 'session' | 'minor'} Sort */
 /** @typedef {{sort: Sort, first: TimelineItem, last: TimelineItem | null, node: HTMLElement | null, turn: number | null}} Entry */
 
@@ -82,7 +82,7 @@ export class Timeline {
     }
     /** @type {Entry} */
     const entry = { sort: sortOf(item), first: item, last: null, node: null, turn: item.turn ?? null };
-    if (Object.values(ENDS).includes(item.event) && !isDenied(item)) this.open.set(pairing(item.event, item), entry);
+    if (Object.values(ENDS).includes(item.event) && !item.denied) this.open.set(pairing(item.event, item), entry);
     this.entries.set(item.seq, entry);
     this.order.push(entry);
     return entry;
@@ -107,14 +107,9 @@ function pairing(event, item) {
   return `${event} ${data.tool_call_id ?? data.agent_name ?? ''}`;
 }
 
-/** @param {TimelineItem} item */
-function isDenied(item) {
-  return item.decision === 'deny' || item.decision === 'denied' || Boolean(item.denied_by) || Boolean(item.approvals?.some((one) => !one.granted));
-}
-
 /** @param {Entry} entry */
 export function denied(entry) {
-  return isDenied(entry.first) || (entry.last !== null && isDenied(entry.last));
+  return entry.first.denied || entry.last?.denied === true;
 }
 
 /** @param {Entry} entry whether it has begun, and not ended */
@@ -122,17 +117,22 @@ export function isOpen(entry) {
   return entry.last === null && Object.values(ENDS).includes(entry.first.event) && !denied(entry);
 }
 
+/** @param {Entry} entry */
+function approvalsOf({ first, last }) {
+  return [...first.approvals, ...(last?.approvals ?? [])];
+}
+
 /**
  * The questions of an entry that nobody has answered.
  * @param {Entry} entry
  */
 function openOf(entry) {
-  return [...(entry.first.open ?? []), ...(entry.last?.open ?? [])];
+  return approvalsOf(entry).filter((one) => !one.decision);
 }
 
 /** @param {Entry} entry */
 export function asked(entry) {
-  return [...(entry.first.approvals ?? []), ...(entry.last?.approvals ?? [])].length > 0 || entry.first.decision === 'ask_user' || openOf(entry).length > 0;
+  return approvalsOf(entry).length > 0 || entry.first.decision === 'ask_user';
 }
 
 /** @type {Record<Sort, string>} */
@@ -146,21 +146,21 @@ const SIGNS = { prompt: 'prompt', model: 'model', tool: 'tool', agent: 'agent', 
 export function drawEntry(entry, session) {
   const { first, last } = entry;
   const isBad = denied(entry);
-  const hooks = [...(first.hooks ?? []).map((one) => ({ ...one, at: first.event })), ...(last?.hooks ?? []).map((one) => ({ ...one, at: last?.event ?? '' }))];
+  const hooks = [...first.hooks.map((one) => ({ ...one, at: first.event })), ...(last?.hooks ?? []).map((one) => ({ ...one, at: last?.event ?? '' }))];
   const waiting = isBad ? null : pendingOf(entry, session);
   const node = el('li', { class: `entry ${entry.sort}${isBad ? ' denied' : ''}${waiting ? ' asks' : ''}`, id: `seq-${first.seq}` },
-    timeOfDay(first.at),
+    timeOfDay(first.time),
     el('span', { class: 'knot' }, icon(isBad ? 'close' : SIGNS[entry.sort])),
     el('div', { class: 'content' },
-      head(entry, !waiting && isOpen(entry) && store.sessions.get(session)?.state === 'running'),
+      head(entry, session, !waiting && isOpen(entry) && store.sessions.get(session)?.state === 'running'),
       isBad ? denial(entry) : null,
       waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waits for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
-      waiting || isBad || !isOver(session) ? null : ((last ?? first).open ?? []).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
-      [...(first.approvals ?? []), ...(last?.approvals ?? [])].map((one) => el('div', { class: `approval-line ${one.granted ? 'good' : 'bad'}` }, decisionBadge(one.granted), el('span', { class: 'question' }, shown(one.prompt, { limit: 200, more: false })), whoDecided(one))),
-      [...(first.injections ?? []), ...(last?.injections ?? [])].map(injection),
-      [...(first.messages ?? []), ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, 'Hook '), { limit: 80, more: false }), ': '), shown(one.text, { limit: 400 }))),
+      waiting || isBad || !isOver(session) ? null : openOf(entry).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
+      approvalsOf(entry).map(approval),
+      [...first.injections, ...(last?.injections ?? [])].map(injection),
+      [...first.messages, ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, 'Hook '), { limit: 80, more: false }), ': '), shown(one.text, { limit: 400 }), one.shown === false ? badge('warn', 'Not shown', 'mark') : null)),
       failure(entry),
-      [...(first.failures ?? []), ...(last?.failures ?? [])].map((one) => el('div', { class: 'message-line error' }, el('span', { class: 'bad-text' }, 'Failed: '), shown(one, { limit: 400 }))),
+      [...first.failures, ...(last?.failures ?? [])].map((one) => el('div', { class: 'message-line error' }, el('span', { class: 'bad-text' }, `Failed: ${one.part}: `), shown(one.error, { limit: 400 }))),
       el('div', { class: 'under' }, hooks.length ? hookLine(hooks) : null, details(entry))));
   entry.node = node;
   return node;
@@ -182,15 +182,16 @@ function pendingOf(entry, session) {
     if (approval) return approval;
   }
   if (entry.last || entry.first.decision !== 'ask_user') return null;
-  const decided = new Set((entry.first.approvals ?? []).map((one) => one.id));
+  const decided = new Set(entry.first.approvals.map((one) => one.id));
   return [...store.approvals.values()].find((one) => one.session === session && one.event === entry.first.event && !decided.has(one.id)) ?? null;
 }
 
 /**
  * @param {Entry} entry
+ * @param {string} session
  * @param {boolean} runs
  */
-function head(entry, runs) {
+function head(entry, session, runs) {
   const { first, last } = entry;
   const data = first.data ?? {};
   if (entry.sort === 'prompt') return el('div', { class: 'prompt-text' }, shown(data.prompt ?? '', { limit: 1_200 }));
@@ -199,11 +200,11 @@ function head(entry, runs) {
     const usage = answer?.usage ?? {};
     const tokens = [usage.input_tokens, usage.output_tokens].every((n) => typeof n === 'number') ? `${counted(usage.input_tokens, 'token')} in, ${count(usage.output_tokens)} out` : null;
     return el('div', null,
-      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, state(entry), took(entry, runs)),
+      el('div', { class: 'line' }, el('span', { class: 'title' }, 'Model'), data.model ?? data.provider ? el('code', { class: 'faint' }, shown(data.model ?? data.provider, { limit: 80, more: false })) : null, tokens ? el('span', { class: 'faint num tokens' }, tokens) : null, state(entry, session), took(entry, runs)),
       answer?.content ? el('div', { class: 'answer' }, shown(answer.content, { limit: 1_200 })) : null);
   }
   if (entry.sort === 'tool') {
-    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), state(entry), took(entry, runs));
+    return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(data.tool_name ?? 'tool', { limit: 80, more: false })), el('code', { class: 'gist' }, shown(gist(data.tool_input), { limit: 260, more: false })), state(entry, session), took(entry, runs));
   }
   if (entry.sort === 'agent') return el('div', { class: 'line' }, el('span', { class: 'title' }, 'Agent ', shown(data.agent_name ?? '', { limit: 80, more: false })), el('span', { class: 'gist' }, shown(data.task ?? '', { limit: 260, more: false })), took(entry, runs));
   return el('div', { class: 'line' }, el('span', { class: 'title' }, shown(TITLES[first.event] ?? first.event, { limit: 80, more: false })), el('span', { class: 'gist faint' }, shown(about(first), { limit: 200, more: false })));
@@ -238,11 +239,14 @@ function gist(input) {
   return first ? `${first[0]}: ${first[1]}` : '';
 }
 
-/** @param {Entry} entry */
-function state(entry) {
-  const success = entry.last?.event === 'error:provider' ? false : entry.last?.data?.success ?? entry.first.outcome?.success;
+/**
+ * @param {Entry} entry
+ * @param {string} session
+ */
+function state(entry, session) {
+  const success = entry.last?.event === 'error:provider' ? false : entry.last?.data?.success ?? entry.first.result?.success;
   if (success === false) return badge('warn', 'Failed', 'mark');
-  return null;
+  return entry.first.intent?.unresolved && isOver(session) ? badge('warn', 'Result unknown', 'mark') : null;
 }
 
 /**
@@ -261,13 +265,13 @@ function failure(entry) {
  */
 function took(entry, runs) {
   if (runs) return el('span', { class: 'took runs' }, 'running');
-  const ms = entry.last?.data?.duration_ms ?? entry.first.outcome?.took_ms ?? (entry.last ? Date.parse(entry.last.at) - Date.parse(entry.first.at) : null);
+  const ms = entry.last?.data?.duration_ms ?? entry.first.data?.duration_ms ?? (entry.last ? Date.parse(entry.last.time) - Date.parse(entry.first.time) : null);
   return typeof ms === 'number' && !Number.isNaN(ms) ? el('span', { class: 'took num faint' }, span(ms)) : null;
 }
 
 /** @param {Entry} entry */
 function denial(entry) {
-  const item = isDenied(entry.first) ? entry.first : entry.last;
+  const item = entry.first.denied ? entry.first : entry.last;
   // Where a person said no, the line of the question says so.
   if (!item?.denied_by && !item?.reason) return null;
   return el('div', { class: 'denial' }, el('strong', null, 'Denied'), item?.denied_by ? el('span', null, ' by ', el('span', { class: 'hook-name' }, shown(item.denied_by, { limit: 80, more: false }))) : null, item?.reason ? el('span', null, ': ', shown(item.reason, { limit: 600 })) : null);
@@ -276,30 +280,40 @@ function denial(entry) {
 /** @type {Record<string, string>} */
 const LANDS = { history: 'in the history', next_call: 'in the next call to the model only', last_tool_result: "at the end of the tool's result" };
 
-/** @param {Injected} one */
+/**
+ * An approval with its decision, and the answers that came too late.
+ * @param {ApprovalReport} one
+ */
+function approval({ decision, ...one }) {
+  if (!decision) return null;
+  const late = (one.late_answers ?? []).map(({ label, by }) => el('span', { class: 'who' }, 'too late: ', shown(label, { limit: 60, more: false }), by ? [' by ', person(by)] : null));
+  return el('div', { class: `approval-line ${decision.granted ? 'good' : 'bad'}` }, decisionBadge(decision.granted), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), whoDecided({ ...one, ...decision }), late);
+}
+
+/** @param {InjectionReport} one */
 function injection(one) {
-  const size = one.tokens === undefined ? null : counted(one.tokens, 'token');
-  const dropped = one.fate && !['injected', 'over_budget', 'warned', 'truncated'].includes(one.fate);
+  const size = [counted(one.bytes, 'byte'), typeof one.tokens === 'number' ? counted(one.tokens, 'token') : null].filter(Boolean).join(', ');
+  const dropped = one.status && !['injected', 'over_budget', 'warned', 'truncated'].includes(one.status);
   return el('details', { class: `injection-line${dropped ? ' dropped' : ''}` },
-    el('summary', null, icon('inject'), el('span', { class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('span', null, dropped ? ' tried to tell the agent something' : ` told the agent something, ${LANDS[one.placement ?? ''] ?? 'in its context'}`), one.fate && one.fate !== 'injected' ? badge('warn', plain(one.fate.replaceAll('_', ' '), 40)) : null, size ? el('span', { class: 'faint num' }, size) : null),
+    el('summary', null, icon('inject'), el('span', { class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('span', null, dropped ? ' tried to tell the agent something' : ` told the agent something, ${LANDS[one.placement ?? ''] ?? 'in its context'}`), one.status && one.status !== 'injected' ? badge('warn', plain(one.status.replaceAll('_', ' '), 40)) : null, el('span', { class: 'faint num' }, size)),
     el('div', { class: 'said' }, shown(one.text ?? '', { limit: 2_000 })));
 }
 
 /** @type {Record<string, string>} */
 const TONES = { deny: 'bad', denied: 'bad', error: 'bad', failed: 'bad', timed_out: 'bad', ask_user: 'ask', modify: 'info', inject_context: 'info' };
 
-/** @param {(HookSaid & {at: string})[]} hooks */
+/** @param {(HookReport & {at: string})[]} hooks */
 function hookLine(hooks) {
   const two = new Set(hooks.map((one) => one.at)).size > 1;
-  const tone = (/** @type {HookSaid} */ one) => (one.error ? 'bad' : TONES[one.answer] ?? 'quiet');
-  const chip = (/** @type {HookSaid & {at: string}} */ one) => el('li', { class: `hook-chip ${tone(one)}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
+  const tone = (/** @type {HookReport} */ one) => (one.error ? 'bad' : TONES[one.answer] ?? 'quiet');
+  const chip = (/** @type {HookReport & {at: string}} */ one) => el('li', { class: `hook-chip ${tone(one)}`, title: plain([two ? one.at : '', one.reason ?? '', one.error ?? ''].filter(Boolean).join(' · '), 400) },
     el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })),
     el('span', { class: 'says' }, one.error ? 'failed' : ANSWERS[one.answer] ?? shown(one.answer, { limit: 40, more: false })),
-    el('span', { class: 'num' }, nanos(one.took_ns)));
+    el('span', { class: 'num' }, nanos(one.duration_ns)));
   const quiet = hooks.filter((one) => tone(one) === 'quiet');
   if (quiet.length <= AT_ONCE) return el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, hooks.map(chip));
   // Many that say nothing would hide the one that does.
-  const sum = quiet.reduce((all, one) => all + (one.took_ns ?? 0), 0);
+  const sum = quiet.reduce((all, one) => all + one.duration_ns, 0);
   const loud = hooks.filter((one) => tone(one) !== 'quiet');
   return el('div', { class: 'hook-line' }, loud.length ? el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, loud.map(chip)) : null,
     el('details', { class: 'passes' }, el('summary', { class: 'hook-chip quiet' }, el('span', { class: 'says' }, `${count(quiet.length)} hooks let it pass`), el('span', { class: 'num' }, nanos(sum))),
@@ -317,7 +331,7 @@ function details(entry) {
     if (!box.open || box.childElementCount > 1) return;
     const data = first.data ?? {};
     const part = (/** @type {string} */ title, /** @type {unknown} */ value) => (value === undefined || value === null ? null : el('section', null, el('h4', null, title), typeof value === 'string' ? el('pre', null, shown(value, { limit: 4_000 })) : tree(value)));
-    const reasons = [...(first.hooks ?? []), ...(last?.hooks ?? [])].filter((one) => one.reason || one.error);
+    const reasons = [...first.hooks, ...(last?.hooks ?? [])].filter((one) => one.reason || one.error);
     box.append(el('div', { class: 'parts' },
       entry.sort === 'tool' ? [part('Input', data.tool_input), part('Output', last?.data?.tool_result)] : entry.sort === 'model' ? [part('Request', data), part('Response', last?.data)] : part('Data', data),
       reasons.length ? el('section', null, el('h4', null, 'What hooks said'), el('ul', { class: 'plain-list' }, reasons.map((one) => el('li', null, el('span', { class: 'hook-name' }, shown(one.hook)), ': ', one.error ? el('span', { class: 'bad-text' }, 'failed: ', shown(one.error)) : shown(one.reason))))) : null,

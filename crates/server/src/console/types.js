@@ -31,6 +31,12 @@
  * @property {string} reason Why.
  */
 /**
+ * The option that an approver chose, and the approver's identity.
+ * @typedef {object} ApprovalAnswer
+ * @property {Actor | null} [by] The approver, where known. It is recorded.
+ * @property {string} label The label of an option.
+ */
+/**
  * The decision on an approval request.
  * @typedef {object} ApprovalDecision
  * @property {DecisionBasis} basis The basis of the decision.
@@ -43,6 +49,26 @@
  * @typedef {object} ApprovalOption
  * @property {Effect} effect What it does. The kernel decides by this, never by the label.
  * @property {string} label What the person reads and answers.
+ */
+/**
+ * An approval that a hook requested, and the decision.
+ * @typedef {object} ApprovalReport
+ * @property {boolean} [changed_after_asking] `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
+ * @property {ComparedWith | null} [compared_with] The file that the approver was shown a change of.
+ * @property {string | null} [created_at] The time of the request.
+ * @property {string | null} [decided_at] The time of the decision.
+ * @property {number | null} [decided_seq] The number of the record of the decision.
+ * @property {ApprovalDecision | null} [decision] The decision; missing while the request is open.
+ * @property {DefaultDecision | null} [default] The decision if there is no answer in time.
+ * @property {string | null} [digest] The digest of the operation.
+ * @property {boolean} [fallback] `true` if the approval is requested only when no other hook requests one.
+ * @property {string} hook The hook.
+ * @property {string | null} [id] The id of the request, `SESSION.RUN.N`; missing if nobody was asked.
+ * @property {ApprovalAnswer[]} [late_answers] The answers that came when the request was no longer open.
+ * @property {ApprovalOption[]} [options] The options of the approver.
+ * @property {string | null} [prompt] The question.
+ * @property {number | null} [timeout_s] The time limit in seconds.
+ * @property {number | null} [waited_ms] The time from the request to the decision, in milliseconds.
  */
 /**
  * A hook's request to a user to allow an operation.
@@ -150,10 +176,48 @@
  * @property {string | null} [workspace] The folder whose hooks are tried, as a session there would have them; the server's own if missing.
  */
 /**
- * How an operation ended.
+ * The report of an event that was tried.
+ * @typedef {object} DryRunReport
+ * @property {ApprovalReport[]} approvals The approvals that hooks requested.
+ * @property {{ [key: string]: any } | null} [data] The data as the hooks left it; missing if it was erased or withheld.
+ * @property {DataStatus} data_status The state of the data.
+ * @property {DecisionKind | null} [decision] The decision of the hooks; missing if it was erased.
+ * @property {string | null} [denied_by] The hook that denied the event.
+ * @property {string} event The event.
+ * @property {FailureReport[]} failures The parts of the system that failed.
+ * @property {HookReport[]} hooks The hooks that were called, in running order.
+ * @property {InjectionReport[]} injections The texts for the agent.
+ * @property {IntentReport | null} [intent] The operation that may begin after the event.
+ * @property {MessageReport[]} messages The messages for the user.
+ * @property {OutputReport[]} outputs The output of hooks, as far as they did not suppress it. It is not recorded.
+ * @property {string | null} [reason] The reason of the denial.
+ * @property {OperationResult | null} [result] The result of the operation that ended before the event.
+ * @property {number} unreadable The number of further records of the emission whose content is erased or withheld.
+ * @property {string | null} [warning] The reason why hooks of a project may be missing: it is not trusted.
+ */
+/**
+ * The outcome of an emission as JSON, built from the outcome itself or from the records of a log. A field that the source does not know is missing.
+ * @typedef {object} EmissionReport
+ * @property {ApprovalReport[]} approvals The approvals that hooks requested.
+ * @property {{ [key: string]: any } | null} [data] The data as the hooks left it; missing if it was erased or withheld.
+ * @property {DataStatus} data_status The state of the data.
+ * @property {DecisionKind | null} [decision] The decision of the hooks; missing if it was erased.
+ * @property {string | null} [denied_by] The hook that denied the event.
+ * @property {string} event The event.
+ * @property {FailureReport[]} failures The parts of the system that failed.
+ * @property {HookReport[]} hooks The hooks that were called, in running order.
+ * @property {InjectionReport[]} injections The texts for the agent.
+ * @property {IntentReport | null} [intent] The operation that may begin after the event.
+ * @property {MessageReport[]} messages The messages for the user.
+ * @property {OutputReport[]} outputs The output of hooks, as far as they did not suppress it. It is not recorded.
+ * @property {string | null} [reason] The reason of the denial.
+ * @property {OperationResult | null} [result] The result of the operation that ended before the event.
+ * @property {number} unreadable The number of further records of the emission whose content is erased or withheld.
+ */
+/**
+ * How many browsers are out now.
  * @typedef {object} Ended
- * @property {boolean | null} [success] Whether it succeeded, where that is known.
- * @property {number | null} [took_ms] How long it took.
+ * @property {number} ended So many.
  */
 /**
  * What went wrong.
@@ -166,6 +230,12 @@
  * Something went wrong.
  * @typedef {object} Failure
  * @property {Explained} error What.
+ */
+/**
+ * A part of the system that failed.
+ * @typedef {object} FailureReport
+ * @property {string} error The error.
+ * @property {string} part The part.
  */
 /**
  * An answer.
@@ -181,13 +251,14 @@
  * @property {string} version The version of the server.
  */
 /**
- * What one hook answered.
- * @typedef {object} HookSaid
- * @property {string} answer What it answered, or how it failed.
- * @property {string | null} [error] What went wrong.
+ * The answer of a hook, or its failure.
+ * @typedef {object} HookReport
+ * @property {ActionKind} answer The action, or the kind of failure.
+ * @property {number} duration_ns The time that it took, in nanoseconds.
+ * @property {string | null} [error] The error of a hook that failed.
  * @property {string} hook The hook.
- * @property {string | null} [reason] Why it answered so.
- * @property {number} took_ns How long it took, in nanoseconds.
+ * @property {string | null} [reason] The reason that it gave.
+ * @property {boolean} [suppressed_output] `true` if it kept its output out of the transcript.
  */
 /**
  * What a hook has done so far.
@@ -217,14 +288,23 @@
  * @property {HookStats[]} hooks What each has done so far.
  */
 /**
- * What a hook told the agent.
- * @typedef {object} Injected
- * @property {string} fate What became of it.
+ * A text that a hook adds to the conversation of the agent.
+ * @typedef {object} InjectionReport
+ * @property {number} bytes The size of the text.
  * @property {string} hook The hook.
- * @property {string} placement Where it landed.
- * @property {string} role As whom it spoke.
- * @property {string} text What it says.
- * @property {number} tokens How many tokens it takes.
+ * @property {Placement} placement The place in the conversation.
+ * @property {MessageRole} role The role of the message.
+ * @property {InjectionStatus | null} [status] The status; missing if no session applied its limits.
+ * @property {string} text The text.
+ * @property {number | null} [tokens] The number of tokens of the text; missing if it was not counted.
+ */
+/**
+ * A gated operation that may begin.
+ * @typedef {object} IntentReport
+ * @property {string | null} [digest] The digest of the operation; missing if the data is too deep to have one.
+ * @property {number} seq The number of its record.
+ * @property {string | null} [tool_call_id] The call that it is paired with its result by.
+ * @property {boolean} unresolved `true` if the log has no result of it: it runs, or it is unknown how it ended.
  */
 /**
  * A link that lets one browser in, once.
@@ -258,6 +338,14 @@
  * @property {string} role What they may do: `viewer`, `approver`, `admin`.
  */
 /**
+ * A message for the user.
+ * @typedef {object} MessageReport
+ * @property {MessageLevel} level The urgency.
+ * @property {boolean | null} [shown] `true` if there was a display to show it; missing if no session had to.
+ * @property {string} source The source: `hook:NAME`, or a part of the system.
+ * @property {string} text The text.
+ */
+/**
  * A session that is to be.
  * @typedef {object} NewSession
  * @property {string | null} [prompt] What it works on first.
@@ -288,12 +376,16 @@
  * @property {string} workspace The folder that the session works in.
  */
 /**
- * A question that is not decided.
- * @typedef {object} OpenQuestion
- * @property {string | null} [created_at] When it was asked.
- * @property {string} hook The hook that asks.
- * @property {string | null} [id] `SESSION.RUN.N`.
- * @property {string | null} [prompt] The question.
+ * A gated operation that has ended.
+ * @typedef {object} OperationResult
+ * @property {boolean | null} [success] `true` if it succeeded, where that is known.
+ * @property {string | null} [tool_call_id] The call that it is paired with its intent by.
+ */
+/**
+ * The output of a hook.
+ * @typedef {object} OutputReport
+ * @property {string} hook The hook.
+ * @property {string} text The text.
  */
 /**
  * Some records, and where to go on.
@@ -338,6 +430,30 @@
  * A proof that the server knows the key of a browser.
  * @typedef {object} Proof
  * @property {string} proof It.
+ */
+/**
+ * The report of an emission that is in a log.
+ * @typedef {object} RecordedEmission
+ * @property {ApprovalReport[]} approvals The approvals that hooks requested.
+ * @property {{ [key: string]: any } | null} [data] The data as the hooks left it; missing if it was erased or withheld.
+ * @property {DataStatus} data_status The state of the data.
+ * @property {DecisionKind | null} [decision] The decision of the hooks; missing if it was erased.
+ * @property {string | null} [denied_by] The hook that denied the event.
+ * @property {string} event The event.
+ * @property {FailureReport[]} failures The parts of the system that failed.
+ * @property {HookReport[]} hooks The hooks that were called, in running order.
+ * @property {InjectionReport[]} injections The texts for the agent.
+ * @property {IntentReport | null} [intent] The operation that may begin after the event.
+ * @property {MessageReport[]} messages The messages for the user.
+ * @property {OutputReport[]} outputs The output of hooks, as far as they did not suppress it. It is not recorded.
+ * @property {string | null} [reason] The reason of the denial.
+ * @property {OperationResult | null} [result] The result of the operation that ended before the event.
+ * @property {string} run The run of the session.
+ * @property {number} seq The number of its first record.
+ * @property {string | null} [session] The session.
+ * @property {string} time The time of that record.
+ * @property {number | null} [turn] The turn of the session.
+ * @property {number} unreadable The number of further records of the emission whose content is erased or withheld.
  */
 /**
  * The result of a reload of the bundles of a session.
@@ -413,84 +529,31 @@
  * @property {TimelineItem[]} items What happened, the oldest first.
  */
 /**
- * One event of a session, with all that the hooks made of it; or a record that belongs to none.
+ * An event of a session with the report of its emission, or a record that belongs to none.
  * @typedef {object} TimelineItem
- * @property {DecidedApproval[]} approvals What was asked and decided.
- * @property {string} at When.
- * @property {boolean} [cut] Whether something in it was cut.
- * @property {any} [data] The data as the hooks left it; for other kinds, what the record says.
- * @property {string | null} [decision] What the hooks decided.
- * @property {string | null} [denied_by] Who denied it.
- * @property {string} event The event; for other kinds, the kind.
- * @property {string[]} failures What failed meanwhile.
- * @property {HookSaid[]} hooks What each hook answered, in running order.
- * @property {Injected[]} injections What hooks told the agent.
- * @property {string} kept How much of the data is in the log: `whole`, `redacted`, `erased`, `withheld`.
- * @property {string} kind `event`, or the kind of a record that belongs to none: `seal`, `failure`, …
- * @property {Told[]} messages What the person was told.
- * @property {OpenQuestion[]} open What was asked and is not decided.
- * @property {Ended | null} [outcome] How the operation ended.
- * @property {string | null} [reason] Why.
+ * @property {ApprovalReport[]} approvals The approvals that hooks requested.
+ * @property {{ [key: string]: any } | null} [data] The data as the hooks left it; missing if it was erased or withheld.
+ * @property {DataStatus} data_status The state of the data.
+ * @property {DecisionKind | null} [decision] The decision of the hooks; missing if it was erased.
+ * @property {boolean} denied `true` if the operation does not run: a hook denied it, or an approval was denied.
+ * @property {string | null} [denied_by] The hook that denied the event.
+ * @property {string} event The event.
+ * @property {FailureReport[]} failures The parts of the system that failed.
+ * @property {HookReport[]} hooks The hooks that were called, in running order.
+ * @property {InjectionReport[]} injections The texts for the agent.
+ * @property {IntentReport | null} [intent] The operation that may begin after the event.
+ * @property {string} kind `event`, or the kind of a record that belongs to no emission: `seal`, `gap`. Its kind stands in `event`, too, and its body in `data`.
+ * @property {MessageReport[]} messages The messages for the user.
+ * @property {OutputReport[]} outputs The output of hooks, as far as they did not suppress it. It is not recorded.
+ * @property {string | null} [reason] The reason of the denial.
+ * @property {OperationResult | null} [result] The result of the operation that ended before the event.
+ * @property {string} run The run of the session.
  * @property {number} seq The number of its first record.
- * @property {number | null} [turn] In which turn.
- */
-/**
- * What the person was told.
- * @typedef {object} Told
- * @property {string} level How urgent it is.
- * @property {string} source Who said it.
- * @property {string} text What it says.
- */
-/**
- * What would come of it. Nobody is asked, and nothing runs but the hooks.
- * @typedef {object} Tried
- * @property {TriedApproval[]} approvals The questions that would be asked.
- * @property {string} by The hook that decided; empty if none did.
- * @property {{ [key: string]: any }} data The data after every modification.
- * @property {string} decision What was decided: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
- * @property {TriedHook[]} hooks Each hook that was called, in running order.
- * @property {TriedInjection[]} injections What would be told to the agent.
- * @property {TriedMessage[]} messages What would be told to the person.
- * @property {TriedOutput[]} outputs What programs would print into the transcript.
- * @property {string} says In which words.
- * @property {string | null} [warning] Why hooks are missing that one could expect: those of a project that is not trusted.
- */
-/**
- * A question that a hook would ask.
- * @typedef {object} TriedApproval
- * @property {string} hook The hook that asks.
- * @property {string[]} options The labels of its options.
- * @property {string} prompt The question.
- */
-/**
- * What a hook answered, and how long it took.
- * @typedef {object} TriedHook
- * @property {string} answer The action, or the word for how it failed.
- * @property {string | null} [error] What went wrong.
- * @property {string} hook Its name.
- * @property {string | null} [reason] The reason that it gave.
- * @property {number} took_us How long it took, in microseconds.
- */
-/**
- * Something that a hook would tell the agent.
- * @typedef {object} TriedInjection
- * @property {string} hook The hook that tells it.
- * @property {string} placement Where it lands: `history`, `next_call` or `last_tool_result`.
- * @property {string} role As whom: `system`, `user` or `assistant`.
- * @property {string} text What it says.
- */
-/**
- * Something that a hook would tell the person.
- * @typedef {object} TriedMessage
- * @property {string} hook The hook that tells it.
- * @property {string} level How urgent it is: `info`, `warning` or `error`.
- * @property {string} text What it says.
- */
-/**
- * Something that a hook's program prints.
- * @typedef {object} TriedOutput
- * @property {string} hook The hook.
- * @property {string} text What it prints.
+ * @property {string | null} [session] The session.
+ * @property {string} time The time of that record.
+ * @property {boolean} truncated `true` if long texts or lists are shortened.
+ * @property {number | null} [turn] The turn of the session.
+ * @property {number} unreadable The number of further records of the emission whose content is erased or withheld.
  */
 /**
  * A file of approval rules that cannot be read.
@@ -508,12 +571,19 @@
  * @property {RuleScope} scope For what it holds.
  * @property {string | null} [session] The session, if it holds for one.
  */
+/** @typedef {'continue' | 'respond' | 'deny' | 'modify' | 'inject_context' | 'ask_user' | 'failed' | 'panicked' | 'timed_out' | 'unreadable'} ActionKind The action of a hook without its payload, or the kind of its failure. */
 /** @typedef {'once' | 'project'} AnswerScope The requests that an answer is for. */
+/** @typedef {'whole' | 'redacted' | 'erased' | 'withheld'} DataStatus The state of the data of an event. */
 /** @typedef {'answer' | 'rule' | 'remembered' | 'timeout' | 'not_offered' | 'no_system' | 'failed' | 'cancelled' | 'disconnected'} DecisionBasis The basis of a decision. */
+/** @typedef {'continue' | 'modify' | 'inject_context' | 'ask_user' | 'deny' | 'cancelled'} DecisionKind The decision of an emission, in a word. */
 /** @typedef {'allow' | 'deny'} DefaultDecision An answer that counts without an approver: after the time limit, or by a rule. */
 /** @typedef {'allow_once' | 'allow_always' | 'deny' | 'deny_always'} Effect The effect of an option. */
+/** @typedef {'injected' | 'over_budget' | 'truncated' | 'dropped' | 'refused' | 'no_context'} InjectionStatus The status of an injection after the session's limits were applied. */
+/** @typedef {'info' | 'warning' | 'error'} MessageLevel How urgent a message is. */
+/** @typedef {'system' | 'user' | 'assistant'} MessageRole As whom a message speaks. */
 /** @typedef {{ [key: string]: any }} Nothing Nothing. */
 /** @typedef {'server' | 'process'} Place Where a session runs. */
+/** @typedef {'history' | 'next_call' | 'last_tool_result'} Placement Where an injection lands, and how long it stays. */
 /** @typedef {'plain' | 'context' | 'added' | 'removed' | 'gap' | 'note'} PreviewRowKind The kind of a line of a preview. */
 /** @typedef {OpenApproval | DecidedApproval} Question A question: open, or decided. */
 /** @typedef {{ [key: string]: any }} ReloadBody Nothing has to be said. */

@@ -115,7 +115,7 @@ describe('the connection', () => {
     await page.clock.runFor(1_000);
     await settled(page);
     const [whole] = mock.state.approvals;
-    const masked = { ...whole, action: { ...whole.action, body: [{ kind: 'plain', text: 'without its secrets' }] } };
+    const masked = { ...whole, preview: { ...whole.preview, body: [{ kind: 'plain', text: 'without its secrets' }] } };
     let server = mock;
     const become = async (role, approval) => {
       const { port, state } = server;

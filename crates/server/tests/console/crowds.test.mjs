@@ -11,7 +11,7 @@ describe('crowds', () => {
   test('ten thousand open questions are all counted, and each of them gets its turn', async (t) => {
     const mock = await startMock({ open: 0 });
     const now = Date.now();
-    mock.state.approvals = Array.from({ length: 10_000 }, (_, n) => question(n, { prompt: `Question ${n}?`, asked_at: new Date(now - 30_000 + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_700 }));
+    mock.state.approvals = Array.from({ length: 10_000 }, (_, n) => question(n, { prompt: `Question ${n}?`, created_at: new Date(now - 30_000 + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_700 }));
     const { page } = await visit(t, { mock, auto: false, hash: '#/approvals' });
     await page.waitForFunction(() => document.title === '(10000) Approvals · Amplifier');
     await reads(page.locator('#bar-asks'), /10,000 questions are open: Question 0\?/);
@@ -36,7 +36,7 @@ describe('crowds', () => {
   test('a question that is answered while the others are being read does not come back', async (t) => {
     const mock = await startMock({ open: 0 });
     const now = Date.now();
-    mock.state.approvals = Array.from({ length: 502 }, (_, n) => question(n, { prompt: `Question ${n}?`, asked_at: new Date(now - 30_000 + n).toISOString() }));
+    mock.state.approvals = Array.from({ length: 502 }, (_, n) => question(n, { prompt: `Question ${n}?`, created_at: new Date(now - 30_000 + n).toISOString() }));
     let read;
     const isRead = new Promise((resolve) => { read = resolve; });
     // The list is made while the question is open, and comes when it is closed.
@@ -62,7 +62,7 @@ describe('crowds', () => {
   test('a session that waits is there however old it is, and older ones are found when they are looked for', async (t) => {
     const mock = await startMock({ open: 0 });
     const [first] = mock.state.sessions;
-    const old = (n, more) => ({ ...first, id: `s-old-${n}`, name: `Old ${n}`, state: 'ended', connected: false, pending: 0, begun_at: new Date(0).toISOString(), last_at: new Date(1_000_000_000_000 - n * 1_000).toISOString(), ...more });
+    const old = (n, more) => ({ ...first, id: `s-old-${n}`, name: `Old ${n}`, state: 'ended', connected: false, pending: 0, started_at: new Date(0).toISOString(), updated_at: new Date(1_000_000_000_000 - n * 1_000).toISOString(), ...more });
     mock.state.sessions.push(...Array.from({ length: 1_300 }, (_, n) => old(n)), old(1_300, { name: 'Forgotten', state: 'waiting', connected: true, pending: 1 }));
     const { page } = await visit(t, { mock, auto: false });
     await reads(page.locator('.session').first(), /Waiting for you[\s\S]*Forgotten/);

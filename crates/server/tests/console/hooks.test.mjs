@@ -99,7 +99,7 @@ describe('hooks, rules, and who gets in', () => {
 
   test('rules that cannot be read are said', async (t) => {
     const mock = await startMock({ open: 0 });
-    mock.state.unreadable = [{ file: '/home/ada/.config/amplifier/approvals.json', why: 'line 3: expected a value' }];
+    mock.state.unreadable = [{ file: '/home/ada/.config/amplifier/approvals.json', reason: 'line 3: expected a value' }];
     const { page } = await visit(t, { mock, hash: '#/approvals/rules' });
     await reads(page.getByRole('alert'), /Not all rules can be read[\s\S]*approvals\.json: line 3: expected a value/);
     assert.equal(await page.locator('.rule-card').count(), 3);

@@ -35,7 +35,7 @@ describe('hostile text', () => {
         await page.getByRole('heading', { name: 'Sessions' }).waitFor();
         mock.ask(question(7, {
           prompt: HOSTILE_LONG, reason: HOSTILE_LONG, hook: HOSTILE, session_name: HOSTILE, digest: HOSTILE, options: [{ label: 'Allow', effect: 'allow_once' }, { label: HOSTILE, effect: 'deny' }],
-          action: { title: HOSTILE, target: HOSTILE, summary: HOSTILE_LONG, warnings: [HOSTILE_LONG], body: Array.from({ length: 1_000 }, (_, n) => ({ kind: 'added', text: n === 0 ? HOSTILE_LONG : HOSTILE, new: n + 1 })), fields: [{ name: HOSTILE, value: HOSTILE_LONG }] },
+          preview: { title: HOSTILE, target: HOSTILE, summary: HOSTILE_LONG, warnings: [HOSTILE_LONG], body: Array.from({ length: 1_000 }, (_, n) => ({ kind: 'added', text: n === 0 ? HOSTILE_LONG : HOSTILE, new: n + 1 })), fields: [{ name: HOSTILE, value: HOSTILE_LONG }] },
         }));
         await dialog(page).waitFor();
         await settled(page);

@@ -42,7 +42,7 @@ export async function startMock(options = {}) {
   };
   const me = () => ({ name: state.name, role: state.role });
   const hello = () => ({ type: 'hello', me: me(), cursor: state.records.length, now: new Date().toISOString(), sessions: newest().filter((one, at) => at < FIRST_SESSIONS || !['ended', 'gone'].includes(one.state)), known: state.sessions.length, approvals: state.approvals.slice(0, FIRST_APPROVALS), pending: state.approvals.length, ...(state.busy ? { busy: state.busy } : {}), audit: state.audit });
-  const newest = () => [...state.sessions].sort((a, b) => b.last_at.localeCompare(a.last_at));
+  const newest = () => [...state.sessions].sort((a, b) => b.updated_at.localeCompare(a.updated_at));
   const refuse = (status, code, message, by) => ({ status, body: { error: { code, message, ...(by ? { by } : {}) } } });
   const ok = (body, status = 200) => ({ status, body });
 
@@ -51,7 +51,7 @@ export async function startMock(options = {}) {
     if (!approval) return null;
     state.approvals = state.approvals.filter((one) => one.id !== id);
     const seq = state.log('approval_decision', approval.session, approval.event, { hook: approval.hook, granted, basis: 'answer', reason: `User ${granted ? 'allowed' : 'denied'}: ${approval.prompt}`, ...more });
-    const decided = { id, session: approval.session, hook: approval.hook, event: approval.event, prompt: approval.prompt, granted, basis: 'answer', reason: '', asked_at: approval.asked_at, decided_at: new Date().toISOString(), seq, ...more };
+    const decided = { id, session: approval.session, hook: approval.hook, event: approval.event, prompt: approval.prompt, granted, basis: 'answer', reason: '', created_at: approval.created_at, decided_at: new Date().toISOString(), seq, ...more };
     state.decided.unshift(decided);
     const session = state.sessions.find((one) => one.id === approval.session);
     if (session) {
@@ -59,14 +59,15 @@ export async function startMock(options = {}) {
       session.state = session.pending ? 'waiting' : session.state === 'waiting' ? 'running' : session.state;
       say({ type: 'session', session });
     }
-    const item = (state.timelines[approval.session] ?? []).findLast((one) => one.decision === 'ask_user' && !one.approvals.length);
+    const isOpen = (one) => one.decision === 'ask_user' && one.approvals.every((asked) => !asked.decision);
+    const item = (state.timelines[approval.session] ?? []).findLast(isOpen);
     if (item) {
-      item.approvals.push(decided);
-      item.open = item.open?.filter((one) => one.id !== id);
-      if (!granted) Object.assign(item, { decision: 'deny', denied_by: approval.hook, reason: decided.reason || `User denied: ${approval.prompt}` });
-      say({ type: 'events', events: [{ seq, at: decided.decided_at, session: approval.session, kind: 'approval_decision', event: approval.event, body: decided, writer: 'w1', hash: hash(decided) }], cursor: state.records.length });
+      const { created_at, decided_at, granted: _, basis, reason, by, hook, prompt } = decided;
+      item.approvals = [{ id, hook, prompt, options: approval.options, created_at, decided_at, decision: { granted, basis, reason, ...(by ? { by } : {}) } }];
+      if (!granted) Object.assign(item, { denied: true, denied_by: approval.hook, reason: decided.reason || `User denied: ${approval.prompt}` });
+      say({ type: 'records', records: [{ seq, at: decided.decided_at, session: approval.session, kind: 'approval_decision', event: approval.event, body: decided, writer: 'w1', hash: hash(decided) }], cursor: state.records.length });
     }
-    say({ type: 'closed', id, decided });
+    say({ type: 'approval_closed', id, decided });
     return decided;
   };
 
@@ -75,11 +76,11 @@ export async function startMock(options = {}) {
     ['GET', /^\/api\/me$/, () => ok(me())],
     ['POST', /^\/api\/leave$/, () => { state.known = false; return ok(null, 204); }],
     ['GET', /^\/api\/sessions$/, (_, __, query) => {
-      const fits = (one) => !query.has('before') || one.last_at < query.get('before');
+      const fits = (one) => !query.has('before') || one.updated_at < query.get('before');
       return ok({ sessions: newest().filter(fits).slice(0, Number(query.get('limit') ?? 100)) });
     }],
     ['POST', /^\/api\/sessions$/, (_, body) => {
-      const session = { ...state.sessions[0], id: `s-new-${state.sessions.length}`, name: undefined, state: 'idle', pending: 0, prompt: body.prompt, workspace: body.workspace ?? '/home/ada/work/harbour', begun_at: new Date().toISOString(), last_at: new Date().toISOString(), turns: 0, tool_calls: 0, denials: 0, errors: 0, tokens: 0 };
+      const session = { ...state.sessions[0], id: `s-new-${state.sessions.length}`, name: undefined, state: 'idle', pending: 0, prompt: body.prompt, workspace: body.workspace ?? '/home/ada/work/harbour', started_at: new Date().toISOString(), updated_at: new Date().toISOString(), turns: 0, tool_calls: 0, denials: 0, errors: 0, tokens: 0 };
       state.sessions.unshift(session);
       state.timelines[session.id] = [];
       say({ type: 'session', session });
@@ -92,7 +93,7 @@ export async function startMock(options = {}) {
       const limit = Number(query.get('limit') ?? 100);
       const items = all.filter((one) => one.seq >= Number(query.get('after') ?? 0)).slice(0, limit);
       // Like the server, it gives again what can still change, to who has come to the end.
-      const changing = items.find((one, at) => at >= items.length - CHANGING || one.open?.length);
+      const changing = items.find((one, at) => at >= items.length - CHANGING || one.approvals.some((asked) => !asked.decision));
       return ok({ items, cursor: items.length >= limit ? items.at(-1).seq + 1 : changing?.seq ?? state.records.length });
     }],
     ['POST', /^\/api\/sessions\/([^/]+)\/(prompt|interrupt|end)$/, ([id, what], body) => {
@@ -101,11 +102,11 @@ export async function startMock(options = {}) {
       if (what === 'prompt' && session?.state !== 'idle') return refuse(409, 'busy', 'the session is in a turn; wait until it has ended, or interrupt it');
       if (what === 'prompt') {
         const seq = state.add(id, { event: 'prompt:submit', data: { prompt: body.text }, decision: 'continue' });
-        say({ type: 'events', events: [state.records[seq]], cursor: state.records.length });
+        say({ type: 'records', records: [state.records[seq]], cursor: state.records.length });
       }
       return ok(null, 202);
     }],
-    ['GET', /^\/api\/events$/, (_, __, query) => {
+    ['GET', /^\/api\/audit\/records$/, (_, __, query) => {
       const wild = (pattern, text) => !pattern || (pattern.endsWith('*') ? text?.startsWith(pattern.slice(0, -1)) : text === pattern);
       const fits = (one) => wild(query.get('event'), one.event) && wild(query.get('kind'), one.kind) && wild(query.get('session'), one.session) && (!query.get('hook') || one.body?.hook === query.get('hook')) && (!query.get('text') || JSON.stringify(one.body).includes(query.get('text')));
       const limit = Number(query.get('limit') ?? 100);
@@ -113,15 +114,15 @@ export async function startMock(options = {}) {
         // Like the server, it reads a part of the log at a time.
         const end = Math.min(state.records.length, Number(query.get('before')));
         const from = Math.max(0, end - 400);
-        const events = state.records.slice(from, end).filter(fits).slice(-limit);
-        return ok({ events, cursor: events.length === limit ? events[0].seq : from, first: 0 });
+        const records = state.records.slice(from, end).filter(fits).slice(-limit);
+        return ok({ records, cursor: records.length === limit ? records[0].seq : from, first: 0 });
       }
       const found = state.records.filter((one) => one.seq >= Number(query.get('after') ?? 0) && fits(one));
-      const events = found.slice(0, limit);
-      return ok({ events, cursor: found.length > events.length ? events.at(-1).seq + 1 : state.records.length, first: 0 });
+      const records = found.slice(0, limit);
+      return ok({ records, cursor: found.length > records.length ? records.at(-1).seq + 1 : state.records.length, first: 0 });
     }],
     ['GET', /^\/api\/approvals$/, (_, __, query) => {
-      const fits = (one) => !query.has('after') || one.asked_at > query.get('after');
+      const fits = (one) => !query.has('after') || one.created_at > query.get('after');
       return ok({ approvals: state.approvals.filter(fits).slice(0, Number(query.get('limit') ?? 1_000)), pending: state.approvals.length, busy: state.busy ?? null });
     }],
     ['GET', /^\/api\/approvals\/history$/, (_, __, query) => {
@@ -144,9 +145,9 @@ export async function startMock(options = {}) {
       }
       if (approval.nonce !== body.nonce) return refuse(403, 'nonce', 'the nonce is not the one of this question');
       const option = approval.options.find((one) => one.label === body.option);
-      if (!option) return refuse(422, 'not_offered', 'that was not offered');
+      if (!option) return refuse(422, 'invalid_option', 'that was not offered');
       const decided = decide(id, option.effect.startsWith('allow'), { by: { name: state.name, via: 'console' } });
-      return ok({ granted: decided.granted, reason: decided.reason });
+      return ok(decided);
     }],
     ['GET', /^\/api\/rules$/, () => ok({ rules: state.rules, ...(state.unreadable ? { unreadable: state.unreadable } : {}) })],
     ['POST', /^\/api\/rules$/, (_, body) => {
@@ -237,19 +238,19 @@ export async function startMock(options = {}) {
       state.approvals.push(approval);
       const session = state.sessions.find((one) => one.id === approval.session);
       if (session) Object.assign(session, { state: 'waiting', pending: session.pending + 1 });
-      say({ type: 'asked', approval });
+      say({ type: 'approval_requested', approval });
       if (session) say({ type: 'session', session });
     },
     add(id, item) {
       const seq = state.add(id, item);
       const one = state.sessions.find((s) => s.id === id);
-      if (one) one.last_at = new Date().toISOString();
-      say({ type: 'events', events: [state.records[seq]], cursor: state.records.length });
+      if (one) one.updated_at = new Date().toISOString();
+      say({ type: 'records', records: [state.records[seq]], cursor: state.records.length });
       return seq;
     },
     setBusy(busy) {
       state.busy = busy;
-      say({ type: 'busy', busy });
+      say({ type: 'approval_flood', busy });
     },
     setAudit(audit) {
       state.audit = { ...state.audit, ...audit };

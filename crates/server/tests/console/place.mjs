@@ -118,19 +118,19 @@ export class Place {
     const say = (message) => socket.write(`${JSON.stringify(message)}\n`);
     const now = Date.now();
     const asked = new Date(now).toISOString();
-    say({ type: 'hello', version: 3, session, run: 'run', name: session, pid: process.pid, workspace: this.at('harbour'), takes_prompts: false, idle: false, begun_at: asked });
+    say({ type: 'hello', version: 4, session, run: 'run', name: session, pid: process.pid, workspace: this.at('harbour'), takes_prompts: false, idle: false, started_at: asked });
     await within(new Promise((resolve, reject) => { socket.once('data', resolve).once('error', reject).once('close', () => reject(new Error(`the server does not want ${session}`))); }), () => 'the server says welcome');
     socket.setEncoding('utf8');
     let rest = '';
     socket.on('data', (text) => {
       const lines = (rest + text).split('\n');
       rest = lines.pop();
-      for (const { type, id, ref, option, by } of lines.map((line) => JSON.parse(line))) {
-        if (type === 'answer') say({ type: 'answered', id, ref, result: 'taken', outcome: { granted: option !== 'Deny', basis: 'answer', reason: '', by } });
+      for (const { type, id, ref, label, by } of lines.map((line) => JSON.parse(line))) {
+        if (type === 'answer') say({ type: 'answered', id, ref, status: 'taken', decision: { granted: label !== 'Deny', basis: 'answer', reason: '', by } });
       }
     });
     const options = [{ label: 'Allow once', effect: 'allow_once' }, { label: 'Deny', effect: 'deny' }];
-    for (let n = 1; n <= asks; n += 1) say({ type: 'asked', approval: { id: String(n), session, workspace: this.at('harbour'), hook: 'guard', event: 'tool:pre', prompt: `Run step ${n}?`, options, asked_at: new Date(now + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_600, default: 'deny', digest: `digest ${n}`, action: { title: 'Bash', warnings: [], body: [], fields: [] }, nonce: '' } });
+    for (let n = 1; n <= asks; n += 1) say({ type: 'approval_requested', approval: { id: `${session}.run.${n}`, number: n, session, workspace: this.at('harbour'), hook: 'guard', event: 'tool:pre', prompt: `Run step ${n}?`, options, created_at: new Date(now + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_600, default: 'deny', digest: n.toString(16).padStart(64, '0'), preview: { title: 'Bash', warnings: [], body: [], fields: [] }, nonce: '' } });
   }
 
   async link(name, role) {

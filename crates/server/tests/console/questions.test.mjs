@@ -57,7 +57,7 @@ describe('questions', () => {
     const ask = async () => {
       const { page, mock, sent } = await visit(t, { mock: { open: 0 } });
       await page.getByRole('heading', { name: 'Sessions' }).waitFor();
-      mock.ask(command(7, { action: { title: 'bash', warnings: [], body, fields: [] } }));
+      mock.ask(command(7, { preview: { title: 'bash', warnings: [], body, fields: [] } }));
       await dialog(page).waitFor();
       await settled(page);
       assert.equal(await dialog(page).getByText('step 850', { exact: true }).count(), 0);
@@ -110,7 +110,7 @@ describe('questions', () => {
     await settled(page);
     const other = question(7, { prompt: 'Allow rm -rf /srv?', digest: 'sha256:other', nonce: 'other' });
     mock.state.approvals = [other];
-    mock.say({ type: 'asked', approval: other });
+    mock.say({ type: 'approval_requested', approval: other });
     await page.getByRole('heading', { name: 'Allow rm -rf /srv?' }).waitFor();
     await page.keyboard.press('1');
     await dialog(page).getByRole('button', { name: /^Allow once/ }).click({ force: true });
@@ -126,7 +126,7 @@ describe('questions', () => {
     const { page, mock } = await visit(t, { mock: { open: 0 } });
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     const asked = question(7);
-    mock.ask({ ...asked, options: asked.options.filter((one) => one.effect !== 'allow_always'), action: { ...asked.action, summary: 'a new file' } });
+    mock.ask({ ...asked, options: asked.options.filter((one) => one.effect !== 'allow_always'), preview: { ...asked.preview, summary: 'a new file' } });
     await dialog(page).waitFor();
     await dialog(page).getByRole('button', { name: /^Allow once/ }).waitFor();
     assert.equal(await dialog(page).getByRole('button', { name: /for this project/ }).count(), 0);
@@ -139,7 +139,7 @@ describe('questions', () => {
     let makeReadable;
     const isReadable = new Promise((resolve) => { makeReadable = resolve; });
     await page.route('**/api/approvals/s-harbour.7', (route) => isReadable.then(() => route.fulfill({ json: whole })));
-    mock.ask({ ...whole, cut: true, action: { ...whole.action, body: [] } });
+    mock.ask({ ...whole, truncated: true, preview: { ...whole.preview, body: [] } });
     await dialog(page).waitFor();
     await page.clock.runFor(1_000);
     await page.keyboard.press('1');
@@ -240,7 +240,7 @@ describe('questions', () => {
       mock.state.approvals = [];
       const decided = { ...asked, granted: false, basis: 'disconnected', reason: '', decided_at: new Date().toISOString(), seq: 0 };
       mock.state.decided.unshift(decided);
-      mock.say({ type: 'closed', id: asked.id, decided });
+      mock.say({ type: 'approval_closed', id: asked.id, decided });
       return route.fulfill({ status: 504, json: { error: { code: 'unreachable', message: 'the connection to the session broke' } } });
     });
     await page.clock.runFor(1_000);
@@ -274,7 +274,7 @@ describe('questions', () => {
   test('the countdown runs, says what happens at zero, and then nothing can be answered any more', async (t) => {
     const { page, mock, sent } = await visit(t, { mock: { open: 0 }, still: true });
     const now = await page.evaluate(async () => (await import('/console/format.js')).serverNow());
-    mock.ask(question(7, { asked_at: new Date(now).toISOString(), deadline: new Date(now + 3_000).toISOString(), timeout_s: 3 }));
+    mock.ask(question(7, { created_at: new Date(now).toISOString(), deadline: new Date(now + 3_000).toISOString(), timeout_s: 3 }));
     await dialog(page).waitFor();
     const left = page.locator('.left');
     const arc = () => page.locator('.ring .arc').getAttribute('stroke-dashoffset').then(Number);
@@ -334,7 +334,7 @@ describe('questions', () => {
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     const asked = question(7);
     const gap = (text) => ({ kind: 'gap', text });
-    mock.ask({ ...asked, action: { ...asked.action, summary: '+1 −1', body: [gap('@@ -1,2 +1,2 @@'), { kind: 'removed', text: 'a', old: 1 }, { kind: 'added', text: 'b', new: 1 }, gap('@@ -40 +40 @@'), { kind: 'context', text: 'c', old: 40, new: 40 }] } });
+    mock.ask({ ...asked, preview: { ...asked.preview, summary: '+1 −1', body: [gap('@@ -1,2 +1,2 @@'), { kind: 'removed', text: 'a', old: 1 }, { kind: 'added', text: 'b', new: 1 }, gap('@@ -40 +40 @@'), { kind: 'context', text: 'c', old: 40, new: 40 }] } });
     await dialog(page).waitFor();
     const rows = await page.locator('.diff tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
     assert.deepEqual(rows, [['1', '', '−removed: ', 'a'], ['', '1', '+added: ', 'b'], ['', '', '⋯lines left out', ''], ['40', '40', '', 'c']]);
@@ -363,7 +363,7 @@ describe('questions', () => {
     const { page, mock } = await visit(t, { mock: { open: 0 }, context: { viewport: { width: 667, height: 375 } } });
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     const long = `${'cargo test --workspace --no-fail-fast && '.repeat(12)}rm -rf ~/.cache`;
-    mock.ask(command(9, { prompt: `Run \`${long}\`?`, action: { title: 'Bash', warnings: [], body: [{ kind: 'plain', text: long }], fields: [] } }));
+    mock.ask(command(9, { prompt: `Run \`${long}\`?`, preview: { title: 'Bash', warnings: [], body: [{ kind: 'plain', text: long }], fields: [] } }));
     await dialog(page).waitFor();
     const text = page.locator('#question-text');
     const room = await text.evaluate((node) => node.clientHeight / innerHeight);

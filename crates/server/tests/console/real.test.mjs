@@ -122,7 +122,7 @@ describe('questions', () => {
     await place.write('harbour/go', '');
     await asked(page, 'Run `touch made`?');
     // Not asked for now: the time may be up already.
-    const [question] = heard.get(page).filter((message) => message.type === 'asked').map((message) => message.approval);
+    const [question] = heard.get(page).filter((message) => message.type === 'approval_requested').map((message) => message.approval);
     await reads(page.locator('.outcome'), /Denied\s*nobody answered in time/);
     const late = await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Allow once', nonce: question.nonce });
     assert.deepEqual([late.status, late.body.error.code], [409, 'late'], JSON.stringify(late));

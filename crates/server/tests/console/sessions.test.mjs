@@ -22,7 +22,7 @@ describe('sessions', () => {
   test('a session is watched live, follows its end, and does not once somebody has scrolled up', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
     await page.getByRole('heading', { name: /Berth planner/ }).waitFor();
-    for (let n = 0; n < 40; n += 1) mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}` }, hooks: [{ hook: 'secrets-guard', answer: 'continue', took_ns: 12_345 }] });
+    for (let n = 0; n < 40; n += 1) mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}` }, hooks: [{ hook: 'secrets-guard', answer: 'continue', duration_ns: 12_345 }] });
     await page.getByText('step 39').waitFor();
     const gap = () => page.evaluate(() => document.scrollingElement.scrollHeight - document.scrollingElement.scrollTop - document.scrollingElement.clientHeight);
     await until(async () => (await gap()) < 90, () => 'the end is in sight');
@@ -58,8 +58,8 @@ describe('sessions', () => {
 
   test('hooks that let something pass are told in one, and the one that says something stands out', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
-    const pass = (name, took_ns) => ({ hook: name, answer: 'continue', took_ns });
-    mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'make' }, tool_call_id: 'c' }, hooks: [pass('one', 1_000), pass('two', 2_000), { hook: 'style', answer: 'modify', took_ns: 9_000 }, pass('three', 3_000)] });
+    const pass = (name, duration_ns) => ({ hook: name, answer: 'continue', duration_ns });
+    mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'make' }, tool_call_id: 'c' }, hooks: [pass('one', 1_000), pass('two', 2_000), { hook: 'style', answer: 'modify', duration_ns: 9_000 }, pass('three', 3_000)] });
     const entry = page.locator('.entry.tool').filter({ hasText: 'make' });
     await reads(entry, /style\s*changes it\s*9\.0 µs[\s\S]*3 hooks let it pass\s*6\.0 µs/);
     assert.equal(await entry.getByText('three').isVisible(), false);
@@ -122,7 +122,7 @@ describe('sessions', () => {
     mock.say({ type: 'session', session });
     const row = page.locator('.session').filter({ hasText: 's-0-abcdef'.slice(-6) });
     await reads(row, /Running[\s\S]*Check dependencies for advisories, and open one branch for each\.\s*harbour · abcdef/);
-    mock.add(session.id, { turn: 1, event: 'tool:pre', decision: 'ask_user', data: { tool_name: 'bash', tool_input: { command: 'cargo audit' }, tool_call_id: 'c' }, open: [{ id: `${session.id}.1`, hook: 'shell-guard', prompt: 'Run it?' }] });
+    mock.add(session.id, { turn: 1, event: 'tool:pre', decision: 'ask_user', data: { tool_name: 'bash', tool_input: { command: 'cargo audit' }, tool_call_id: 'c' }, approvals: [{ id: `${session.id}.1`, hook: 'shell-guard', prompt: 'Run it?', options: [] }] });
     await row.click();
     await page.getByRole('heading', { name: /^Check dependencies/ }).waitFor();
     await page.getByText('cargo audit').waitFor();
@@ -132,10 +132,31 @@ describe('sessions', () => {
     await reads(page.locator('.session-head'), /Gone/);
   });
 
+  test('late answers, results that are unknown, messages that nobody was shown and the size of injections are on the page', async (t) => {
+    const { page, mock } = await visit(t, { hash: '#/sessions/s-gone', auto: false });
+    const decision = { granted: false, basis: 'timeout', reason: 'Approval timed out, denied by default: Deploy?' };
+    const late = [{ label: 'Allow once', by: { name: 'grace', via: 'api' } }];
+    mock.add('s-gone', {
+      turn: 1, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'make deploy' }, tool_call_id: 'd' }, denied: true, decision: 'ask_user',
+      approvals: [{ id: 's-gone.1', hook: 'guard', prompt: 'Deploy?', options: [], created_at: '2026-01-01T00:00:00Z', decided_at: '2026-01-01T00:05:00Z', decision, late_answers: late }],
+    });
+    mock.add('s-gone', {
+      turn: 1, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'make clean' }, tool_call_id: 'e' }, intent: { seq: 1, tool_call_id: 'e', unresolved: true },
+      injections: [{ hook: 'lint', role: 'system', placement: 'next_call', bytes: 96, tokens: 24, status: 'injected', text: 'Two lines moved.' }],
+      messages: [{ source: 'hook:lint', level: 'info', text: 'It was formatted.', shown: false }], failures: [{ part: 'display', error: 'it is gone' }],
+    });
+    const [denied, unknown] = [page.locator('.entry.tool').nth(0), page.locator('.entry.tool').nth(1)];
+    await reads(denied, /Denied\s*Deploy\?\s*nobody answered in time after 5 min 00 s\s*too late: Allow once by grace over the API/);
+    await reads(unknown, /make clean\s*Result unknown/);
+    await reads(unknown, /96 bytes, 24 tokens/);
+    await reads(unknown, /It was formatted\.\s*Not shown/);
+    await reads(unknown, /Failed: display: it is gone/);
+  });
+
   test('a question at a prompt that is answered after much else has happened is told with its prompt', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/sessions/s-berths', auto: false });
     const asked = question(1, { id: 's-berths.1', session: 's-berths', event: 'prompt:submit', prompt: 'May this be worked on?' });
-    mock.add('s-berths', { turn: 8, event: 'prompt:submit', decision: 'ask_user', data: { prompt: 'Fill Tuesday' }, open: [{ id: asked.id, hook: asked.hook, prompt: asked.prompt }] });
+    mock.add('s-berths', { turn: 8, event: 'prompt:submit', decision: 'ask_user', data: { prompt: 'Fill Tuesday' }, approvals: [{ id: asked.id, hook: asked.hook, prompt: asked.prompt, options: [] }] });
     mock.ask(asked);
     const entry = page.locator('.entry.prompt').last();
     await reads(entry, /Fill Tuesday\s*Waits for an answer: May this be worked on\?/);
@@ -175,7 +196,7 @@ describe('sessions', () => {
     // How quick the machine is right now is seen by a session of a hundred entries.
     const opened = async (entries) => {
       const mock = await startMock({ open: 0 });
-      for (let n = 0; n < entries; n += 1) mock.state.add('s-berths', { turn: 8 + Math.floor(n / 100), event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}` }, hooks: [{ hook: 'a', answer: 'continue', took_ns: 1 }] });
+      for (let n = 0; n < entries; n += 1) mock.state.add('s-berths', { turn: 8 + Math.floor(n / 100), event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: `step ${n}` }, tool_call_id: `c${n}` }, hooks: [{ hook: 'a', answer: 'continue', duration_ns: 1 }] });
       const began = Date.now();
       const { page } = await visit(t, { mock, hash: '#/sessions/s-berths' });
       await page.getByText(`step ${entries - 1}`, { exact: true }).waitFor();
@@ -207,7 +228,7 @@ describe('sessions', () => {
     const { page, mock } = await visit(t, { auto: false });
     await page.locator('.session').first().waitFor();
     const session = mock.state.sessions.find((one) => one.id === 's-berths');
-    const timer = setInterval(() => mock.say({ type: 'session', session: { ...session, tool_calls: (session.tool_calls += 1), last_at: new Date().toISOString() } }), 10);
+    const timer = setInterval(() => mock.say({ type: 'session', session: { ...session, tool_calls: (session.tool_calls += 1), updated_at: new Date().toISOString() } }), 10);
     t.after(() => clearInterval(timer));
     const press = async (locator) => {
       const box = await locator.boundingBox();

@@ -108,7 +108,7 @@ class _Trial:
             except SystemExit as end:
                 self.report.add(*_ends(end), self.registration.name, event, "ordinary data, many times")
                 return
-            times.append(outcome.reports[0]["seconds"])
+            times.append(outcome.reports[0]["duration_ns"] / 1e9)
         self.summary.calls += len(times)
         self.summary.seconds = middle = statistics.median(times)
         if middle > self.limits.slow:
