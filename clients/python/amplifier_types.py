@@ -49,15 +49,6 @@ class AllReloaded(TypedDict):
     sessions: int
 
 
-class Answered(TypedDict):
-    """What became of a question."""
-
-    #: Whether the operation may run.
-    granted: bool
-    #: Why.
-    reason: str
-
-
 class _ApprovalAnswer(TypedDict):
     #: The label of an option.
     label: str

@@ -36,14 +36,6 @@ export interface AllReloaded {
     sessions: number;
 }
 
-/** What became of a question. */
-export interface Answered {
-    /** Whether the operation may run. */
-    granted: boolean;
-    /** Why. */
-    reason: string;
-}
-
 /** The option that an approver chose, and the approver's identity. */
 export interface ApprovalAnswer {
     /** The approver, where known. It is recorded. */

@@ -155,8 +155,10 @@ async fn the_desktop_shows_it_where_there_is_one() {
         let setup = Setup::new("hooks:\n  - module: hooks-notify\n    config: { after: 0 }\n");
         setup.world(Script::of([Answer::text("Is 1 < 2?")])).run(&["Work"]).await;
         let shown = std::fs::read_to_string(std::path::Path::new(&folder).join("shown")).unwrap();
-        let expected = "--app-name=Amplifier|--|Amplifier has answered after 0 s|Is 1 &lt; 2?|";
-        assert_eq!(shown, expected);
+        // How many seconds the turn took depends on the machine.
+        let (before, after) = shown.split_once(" after ").unwrap();
+        assert_eq!(before, "--app-name=Amplifier|--|Amplifier has answered");
+        assert_eq!(after.trim_start_matches(|c: char| c.is_ascii_digit()), " s|Is 1 &lt; 2?|");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -71,7 +71,7 @@ refused(404, "not_found", lambda: client.revoke(rule["id"]))
 project = client.add_rule(scope="project", project=WORKSPACE + "/.", hook="confirm", pattern="Run `ls`?", decision="allow")
 check([one["id"] for one in client.rules()["rules"]], [project["id"]])
 client.revoke(project["id"])
-refused(422, "invalid_option", lambda: client.add_rule(scope="project", project=WORKSPACE + "/none", hook="confirm", pattern="x", decision="allow"))
+refused(422, "invalid_rule", lambda: client.add_rule(scope="project", project=WORKSPACE + "/none", hook="confirm", pattern="x", decision="allow"))
 
 check("confirm" in [hook["hook"] for hook in client.hooks()], True)
 check(client.test("hooks:\n  - rule: never\n    on: tool:pre\n    deny: never\n")["failed"], 0)

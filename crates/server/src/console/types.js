@@ -25,12 +25,6 @@
  * @property {number} sessions How many sessions are connected.
  */
 /**
- * What became of a question.
- * @typedef {object} Answered
- * @property {boolean} granted Whether the operation may run.
- * @property {string} reason Why.
- */
-/**
  * The option that an approver chose, and the approver's identity.
  * @typedef {object} ApprovalAnswer
  * @property {Actor | null} [by] The approver, where known. It is recorded.
