@@ -311,7 +311,15 @@ def differences(expect: dict[str, Any], came: dict[str, Any], world: World, befo
         same("decision", outcome.decision)
         same("responses", outcome.responses)
         alike("approvals", outcome.approvals)
-        alike("injections", outcome.injections)
+        placed = [
+            {
+                **one,
+                "ephemeral": one["placement"] != "history",
+                "append_to_last_tool_result": one["placement"] == "last_tool_result",
+            }
+            for one in outcome.injections
+        ]
+        alike("injections", placed)
         alike("messages", [{**message, "hook": message["source"].removeprefix("hook:")} for message in outcome.messages])
         reports = [{"hook": report["hook"], "answer": report["answer"]} for report in outcome.reports]
         if "reports" in expect:
