@@ -1,12 +1,11 @@
 //! How a log is kept.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_process::files::OpenOptionsExt;
+use amplifier_process::files::{self, write_atomic};
 use serde::Deserialize;
 
 use crate::anchor::Anchor;
@@ -165,7 +164,8 @@ impl LogOptions {
             anchors: self.anchors,
         })?;
         if let Some(file) = belongs.filter(|_| !is_bound) {
-            bind(&file, &log.status().log).doing("opened")?;
+            let log = format!("{}\n", log.status().log);
+            write_atomic(&file, log.as_bytes(), files::Durability::Synced).doing("opened")?;
         }
         Ok(log)
     }
@@ -183,16 +183,6 @@ fn belongs_to(file: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn bind(file: &Path, log: &str) -> io::Result<()> {
-    let temporary = file.with_added_extension(std::process::id().to_string());
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).owner_only();
-    let mut text = options.open(&temporary)?;
-    text.write_all(format!("{log}\n").as_bytes())?;
-    text.sync_all()?;
-    std::fs::rename(temporary, file)
 }
 
 fn is_there(storage: &dyn Storage) -> Result<bool, AuditError> {

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use amplifier_agent::tool::{McpDefinition, McpServer, McpToolDefinition};
 use amplifier_core::{Level, ToolDefinition};
+use amplifier_process::files::{Durability, write_atomic};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -137,12 +138,7 @@ impl Definitions {
         if tools == before {
             return Ok(());
         }
-        // A new file is for its owner alone.
-        let mut new = tempfile::NamedTempFile::new_in(folder).with_context(failed)?;
-        new.write_all(&serde_json::to_vec_pretty(&tools)?).with_context(failed)?;
-        new.as_file().sync_all().with_context(failed)?;
-        new.persist(&self.file).with_context(failed)?;
-        Ok(())
+        write_atomic(&self.file, &serde_json::to_vec_pretty(&tools)?, Durability::Synced).with_context(failed)
     }
 
     fn lock(&self) -> std::io::Result<File> {

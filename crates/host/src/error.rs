@@ -86,12 +86,6 @@ impl From<InvalidRules> for Error {
     }
 }
 
-impl From<tempfile::PersistError> for Error {
-    fn from(error: tempfile::PersistError) -> Self {
-        Self::Io(error.error)
-    }
-}
-
 /// Returns what went wrong, and why. Some errors state their cause themselves; it is stated once all the same.
 pub fn reasons(error: &(dyn StdError + 'static)) -> String {
     let mut next = Some(error);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalRule, ApprovalRuleSource, ApprovalRules, PortError, RuleScope, ToolDefinition};
 use amplifier_link::{RuleList, UnreadableFile};
-use amplifier_process::files::{read_regular, read_regular_text};
+use amplifier_process::files::{Durability, read_regular, read_regular_text, write_atomic};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -154,12 +154,8 @@ impl RuleFile {
     fn write(&self) -> Result<()> {
         // Where a link leads to, so that the link stays.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
-        let folder = file.parent().context("the configuration has no folder")?;
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(serde_json::to_string_pretty(&Entries(self.rules.clone()))?.as_bytes())?;
-        new.as_file().sync_all()?;
-        new.persist(&file)?;
-        Ok(())
+        let text = serde_json::to_vec_pretty(&Entries(self.rules.clone()))?;
+        Ok(write_atomic(&file, &text, Durability::Synced)?)
     }
 }
 
@@ -258,10 +254,7 @@ impl ApprovalRuleStore {
         make_private(&folder)?;
         let path = folder.join(PATH);
         if !path.exists() {
-            let mut new = tempfile::NamedTempFile::new_in(&folder)?;
-            new.write_all(project.as_os_str().as_bytes())?;
-            new.as_file().sync_all()?;
-            new.persist(&path)?;
+            write_atomic(&path, project.as_os_str().as_bytes(), Durability::Synced)?;
         }
         check_path(&folder, &project)?;
         Ok(folder.join(FILE))

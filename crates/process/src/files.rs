@@ -4,9 +4,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use tempfile::NamedTempFile;
 
 use crate::system::files as system;
 pub use crate::system::files::Directory;
@@ -72,6 +74,116 @@ pub fn permissions(mode: u32) -> Option<std::fs::Permissions> {
 /// If that cannot be promised.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     system::sync_folder(folder)
+}
+
+/// What a file that was just written survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// A loss of power, too. The caller waits for the disk.
+    Synced,
+    /// The end of the program. After a loss of power, the file may be the old one, or empty.
+    Cached,
+}
+
+/// A new file that nobody sees before it is complete. Dropping it leaves nothing.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use amplifier_process::files::{AtomicFile, Durability};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("numbers");
+/// let mut file = AtomicFile::create(&path)?;
+/// for number in 1..=3 {
+///     writeln!(file, "{number}")?;
+/// }
+/// file.replace(Durability::Synced)?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "1\n2\n3\n");
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFile {
+    // In the same folder: only within a file system can it get its name at once.
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+}
+
+impl AtomicFile {
+    /// Begins a file that only its owner can read.
+    ///
+    /// # Errors
+    /// If its folder cannot be written to.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::create_with_mode(path, 0o600)
+    }
+
+    /// Begins a file with permissions in the form of `chmod`, as far as the process may give them. Windows has none of them.
+    ///
+    /// # Errors
+    /// If its folder cannot be written to.
+    pub fn create_with_mode(path: &Path, mode: u32) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        if let Some(permissions) = system::permissions(mode) {
+            builder.permissions(permissions);
+        }
+        Ok(Self { file: BufWriter::new(builder.tempfile_in(folder_of(path))?), path: path.to_owned() })
+    }
+
+    /// Gives the file its name, and takes it from the file or link that has it.
+    ///
+    /// # Errors
+    /// If it cannot be written. Only if the folder cannot be synced is the new content there all the same.
+    pub fn replace(self, durability: Durability) -> io::Result<()> {
+        self.finish(durability, |file, path| file.persist(path))
+    }
+
+    /// Gives the file its name if nothing has it.
+    ///
+    /// # Errors
+    /// As [`replace`](Self::replace), and if there is something of that name, also a link that leads nowhere.
+    pub fn place_new(self, durability: Durability) -> io::Result<()> {
+        self.finish(durability, |file, path| file.persist_noclobber(path))
+    }
+
+    fn finish(
+        self,
+        durability: Durability,
+        name: impl FnOnce(NamedTempFile, &Path) -> Result<File, tempfile::PersistError>,
+    ) -> io::Result<()> {
+        let Self { file, path } = self;
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if durability == Durability::Cached {
+            return name(file, &path).map(drop).map_err(Into::into);
+        }
+        file.as_file().sync_all()?;
+        name(file, &path)?;
+        sync_folder(folder_of(&path))
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes a file that only its owner can read: whoever reads it sees the old content or the new, never a part.
+///
+/// # Errors
+/// As [`AtomicFile::replace`].
+pub fn write_atomic(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(content)?;
+    file.replace(durability)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Reads some bytes of a file from that place on, and says how many.

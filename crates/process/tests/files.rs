@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use amplifier_process::files::{
-    Directory, FileStatus, OpenOptionsExt, create_private_folder, exposed_mode, make_private, read_exact_at,
-    read_regular,
+    AtomicFile, Directory, Durability, FileStatus, OpenOptionsExt, create_private_folder, exposed_mode, make_private,
+    read_exact_at, read_regular, write_atomic,
 };
 use amplifier_process::locks::FileLock;
 
@@ -34,6 +34,72 @@ fn a_file_that_others_can_read_is_exposed_until_it_is_made_private() {
     assert_eq!(exposed_mode(&fs::metadata(&file).unwrap()), Some(0o644));
     make_private(&file).unwrap();
     assert_eq!(exposed_mode(&fs::metadata(&file).unwrap()), None);
+}
+
+#[test]
+fn whoever_reads_a_file_that_is_replaced_sees_the_old_content_or_the_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let contents = ["a".repeat(300_000), "b".repeat(100_000)];
+    write_atomic(&path, contents[0].as_bytes(), Durability::Cached).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for content in contents.iter().cycle().take(200) {
+                write_atomic(&path, content.as_bytes(), Durability::Cached).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(contents.contains(&text), "{} bytes", text.len());
+        }
+    });
+    write_atomic(&path, b"last", Durability::Synced).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"last");
+    assert_eq!(exposed_mode(&fs::metadata(&path).unwrap()), None);
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "old").unwrap();
+    let begun = || {
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        file
+    };
+    drop(begun());
+    assert_eq!(begun().place_new(Durability::Synced).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!((fs::read(&path).unwrap().as_slice(), names(folder.path())), (&b"old"[..], vec!["file".to_owned()]));
+
+    // A folder stands in its place.
+    fs::create_dir_all(folder.path().join("folder/inner")).unwrap();
+    write_atomic(&folder.path().join("folder"), b"new", Durability::Synced).unwrap_err();
+    write_atomic(&folder.path().join("none/file"), b"new", Durability::Synced).unwrap_err();
+    assert_eq!(names(folder.path()), ["file", "folder"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_file_takes_the_place_of_no_link_and_has_the_permissions_that_were_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
+    for (path, is_placed) in [(&file, true), (&link, false)] {
+        let mut new = AtomicFile::create_with_mode(path, 0o640).unwrap();
+        new.write_all(b"text").unwrap();
+        assert_eq!(new.place_new(Durability::Synced).is_ok(), is_placed);
+    }
+    assert_eq!(amplifier_process::files::mode(&fs::metadata(&file).unwrap()), 0o640);
+    assert_eq!(names(folder.path()), ["file", "link"]);
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 #[cfg(unix)]

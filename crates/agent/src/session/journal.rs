@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use amplifier_core::{Conversation, Message, Speaker};
+use amplifier_process::files::{Durability, write_atomic};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -115,9 +116,8 @@ impl Journal {
         self.meta.turns = self.turn;
         self.meta.updated = now();
         self.is_stale = true;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        serde_json::to_writer_pretty(&mut file, &self.meta)?;
-        file.persist(self.folder.join(META))?;
+        // Not synced: it is written at every turn, and the history says most of it again.
+        write_atomic(&self.folder.join(META), &serde_json::to_vec_pretty(&self.meta)?, Durability::Cached)?;
         self.is_stale = false;
         Ok(())
     }

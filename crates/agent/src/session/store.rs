@@ -1,11 +1,12 @@
 //! Conversations on disk: a folder for each session, with what is known about it and every message as a line.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use amplifier_core::{Conversation, Message};
+use amplifier_process::files::{Durability, write_atomic};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -200,20 +201,14 @@ impl Store {
         }
         let words: Vec<&str> = name.split_whitespace().collect();
         let name: String = words.join(" ").chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-        let folder = self.folder.join(id);
-        let path = folder.join(NAME);
+        let path = self.folder.join(id).join(NAME);
         if name.is_empty() {
             return match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, error)),
                 _ => Ok(()),
             };
         }
-        let written = tempfile::NamedTempFile::new_in(&folder).and_then(|mut file| {
-            file.write_all(name.as_bytes())?;
-            file.persist(&path)?;
-            Ok(())
-        });
-        written.map_err(|error| failed(&path, error))
+        write_atomic(&path, name.as_bytes(), Durability::Synced).map_err(|error| failed(&path, error))
     }
 
     /// All of a session, to be shown or kept elsewhere: every message, also those that compaction took out of the conversation.

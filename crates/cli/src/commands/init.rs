@@ -1,11 +1,12 @@
 //! `amplifier init`: a bundle to begin with.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use amplifier_host::{Config, Home, PROJECT_BUNDLE, make_private};
 use amplifier_modules::Starter;
+use amplifier_process::files::{AtomicFile, Durability};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
@@ -37,16 +38,13 @@ impl Init {
         made.with_context(|| format!("`{}`", folder.display()))?;
         let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
         // Whole or not at all, and never over what is there, not even over a link that leads nowhere.
-        let mut new = tempfile::Builder::new()
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(if self.user { 0o600 } else { 0o644 }))
-            .tempfile_in(folder)?;
+        let mut new = AtomicFile::create_with_mode(&file, if self.user { 0o600 } else { 0o644 })?;
         new.write_all(starter.text.as_bytes())?;
-        new.as_file().sync_all()?;
-        if let Err(error) = new.persist_noclobber(&file) {
-            match error.error.kind() {
-                std::io::ErrorKind::AlreadyExists => bail!("`{path}` is there already; it is not written over"),
-                _ => return Err(error.error).with_context(|| format!("`{path}`")),
+        match new.place_new(Durability::Synced) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("`{path}` is there already; it is not written over")
             }
+            written => written.with_context(|| format!("`{path}`"))?,
         }
         let next = if self.user {
             "Use it:    it is used from now on, in every session"

@@ -8,6 +8,7 @@ use std::process::{ExitCode, Stdio};
 
 use amplifier_core::text::counted;
 use amplifier_host::{Home, MachineHandle, anchors, open_log};
+use amplifier_process::files::{Durability, write_atomic};
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
@@ -253,12 +254,10 @@ fn owner() -> String {
 /// Opens a link in a browser. What a command is started with can be seen by everybody on the machine, so the browser is given a file that only the
 /// person can read, and that leads on.
 fn browse(page: &Path, link: &str) -> Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(page.parent().context("there is no folder for the page")?)?;
-    write!(
-        file,
+    let html = format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Amplifier</title>\n<meta http-equiv=\"refresh\" content=\"0; url={link}\">\n"
-    )?;
-    file.persist(page)?;
+    );
+    write_atomic(page, html.as_bytes(), Durability::Cached)?;
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let begun = std::process::Command::new(program)
         .arg(page)

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::Hash;
-use amplifier_process::files::open_regular;
+use amplifier_process::files::{Durability, open_regular, write_atomic};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Verdict, changes};
@@ -133,11 +133,7 @@ impl TrustStore {
         change(&mut bundles);
         let text = serde_json::to_vec_pretty(&Content { version: VERSION, bundles })
             .map_err(|error| self.failed(io::Error::other(error)))?;
-        // A new file is for its owner alone.
-        let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
-        new.persist(&self.file).map_err(|error| self.failed(error.error))?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+        write_atomic(&self.file, &text, Durability::Synced).map_err(failed)
     }
 
     fn failed(&self, why: io::Error) -> TrustError {

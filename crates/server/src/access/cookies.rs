@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use amplifier_process::files::{Durability, write_atomic};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::secret::{Digest, secret, write_private};
+use super::secret::{Digest, secret};
 use super::tokens::check_private;
 use super::{AccessError, Browser, Identity, Pass, Role};
 
@@ -154,7 +155,7 @@ impl Cookies {
     }
 
     fn write(&self, visits: &[Visit]) -> io::Result<()> {
-        write_private(&self.file, &serde_json::to_string(visits).map_err(io::Error::other)?)
+        write_atomic(&self.file, &serde_json::to_vec(visits).map_err(io::Error::other)?, Durability::Synced)
     }
 }
 
@@ -243,10 +244,10 @@ mod tests {
         let file = folder.path().join("cookies.json");
         let mut old: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         old[0].as_object_mut().unwrap().remove("key");
-        write_private(&file, &old.to_string()).unwrap();
+        write_atomic(&file, old.to_string().as_bytes(), Durability::Synced).unwrap();
         assert!(!is_in(&Cookies::open(folder.path(), IDLE, 9).unwrap(), &entered, now));
         old[0].as_object_mut().unwrap().insert("key".to_owned(), "no digest".into());
-        write_private(&file, &old.to_string()).unwrap();
+        write_atomic(&file, old.to_string().as_bytes(), Durability::Synced).unwrap();
         assert!(matches!(Cookies::open(folder.path(), IDLE, 9), Err(AccessError::Unreadable { .. })));
     }
 }

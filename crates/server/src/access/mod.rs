@@ -27,7 +27,6 @@ use thiserror::Error;
 
 pub use extract::{Admin, Anyone, Approver, Viewer};
 pub use rates::Rate;
-pub(crate) use secret::write_private;
 pub use tokens::{Token, TokenFiles};
 
 use crate::server::Holder;

@@ -1,7 +1,6 @@
 //! Secrets: how they are made, kept and compared.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -56,15 +55,4 @@ impl TryFrom<String> for Digest {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
         bytes.map(Self).ok_or("this is no SHA-256")
     }
-}
-
-/// Writes a file that the person alone can read: whole or not at all.
-pub(crate) fn write_private(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    // Only the owner can read a temporary file.
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    Ok(())
 }

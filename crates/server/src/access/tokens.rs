@@ -6,11 +6,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use amplifier_process::files::{AtomicFile, Durability, write_atomic};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::cookies::Cookies;
-use super::secret::{Digest, secret, write_private};
+use super::secret::{Digest, secret};
 use super::{AccessError, AccessOptions, Browser, Identity, Pass, Role, check_name};
 
 /// A token that was given to somebody, without the secret.
@@ -53,11 +54,10 @@ impl TokenFiles {
         let problem = |source| AccessError::File { file: file.clone(), source };
         if !file.try_exists().map_err(problem)? {
             // Whoever is first has made it: both then read the same.
-            let mut new = tempfile::NamedTempFile::new_in(&self.folder).map_err(problem)?;
+            let mut new = AtomicFile::create(&file).map_err(problem)?;
             writeln!(new, "{}", secret().map_err(problem)?).map_err(problem)?;
-            new.as_file().sync_all().map_err(problem)?;
-            match new.persist_noclobber(&file) {
-                Err(error) if error.error.kind() != ErrorKind::AlreadyExists => return Err(problem(error.error)),
+            match new.place_new(Durability::Synced) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(problem(error)),
                 _ => {}
             }
         }
@@ -153,7 +153,8 @@ impl TokenFiles {
     fn write(&self, tokens: &[Token]) -> Result<(), AccessError> {
         let file = self.others();
         let text = serde_json::to_string_pretty(tokens).map_err(io::Error::other);
-        text.and_then(|text| write_private(&file, &text)).map_err(|source| AccessError::File { file, source })
+        text.and_then(|text| write_atomic(&file, text.as_bytes(), Durability::Synced))
+            .map_err(|source| AccessError::File { file, source })
     }
 
     /// One change at a time; given back when the file is closed.

@@ -17,6 +17,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use amplifier_process::files::{Durability, write_atomic};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -35,7 +36,7 @@ use tower::{Layer, Service};
 
 use crate::App;
 use crate::access::guard::{Connection, Guard, Seats, Site, guard};
-use crate::access::{Access, AccessError, Role, write_private};
+use crate::access::{Access, AccessError, Role};
 use crate::api;
 use crate::client::Address;
 use open::Open;
@@ -399,6 +400,6 @@ where
 
 impl Address {
     fn write(&self, file: &std::path::Path) -> io::Result<()> {
-        write_private(file, &serde_json::to_string(self).map_err(io::Error::other)?)
+        write_atomic(file, &serde_json::to_vec(self).map_err(io::Error::other)?, Durability::Synced)
     }
 }

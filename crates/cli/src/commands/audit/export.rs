@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_audit::{Bodies, Body, Folder, Record};
+use amplifier_process::files::{AtomicFile, Durability};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use tempfile::NamedTempFile;
 
 use super::Place;
 use super::filter::Filter;
@@ -88,18 +88,11 @@ fn to_file(file: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> anyho
     if !force && file.symlink_metadata().is_ok() {
         bail!("`{name}` is already there; use `--force` to replace it");
     }
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let temporary = NamedTempFile::new_in(folder).with_context(|| format!("`{name}` cannot be written"))?;
-    let mut out = std::io::BufWriter::new(temporary);
+    let failed = || format!("`{name}` cannot be written");
+    let mut out = AtomicFile::create(file).with_context(failed)?;
     write(&mut out)?;
-    let temporary = out.into_inner().map_err(|error| error.into_error())?;
-    temporary.as_file().sync_all()?;
-    let kept = if force { temporary.persist(file) } else { temporary.persist_noclobber(file) };
-    kept.with_context(|| format!("`{name}` cannot be written"))?;
-    Ok(())
+    let written = if force { out.replace(Durability::Synced) } else { out.place_new(Durability::Synced) };
+    written.with_context(failed)
 }
 
 /// A record as a line of CSV (RFC 4180), without its end.

@@ -1,12 +1,12 @@
 //! Puts metrics where others look for them.
 
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use amplifier_core::Clock;
+use amplifier_process::files::{AtomicFile, Durability};
 
 use super::store::Store;
 use super::{otlp, prometheus};
@@ -68,9 +68,7 @@ impl Exporter {
 
 /// Replaces a file as a whole: nobody reads half of it.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::Builder::new().permissions(PermissionsExt::from_mode(MODE)).tempfile_in(folder)?;
+    let mut new = AtomicFile::create_with_mode(file, MODE)?;
     new.write_all(text.as_bytes())?;
-    new.persist(file)?;
-    Ok(())
+    new.replace(Durability::Cached)
 }
