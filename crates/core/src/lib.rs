@@ -7,6 +7,7 @@ pub mod driving;
 mod event;
 mod guard;
 mod ports;
+mod rate;
 mod registry;
 mod result;
 mod sync;
@@ -35,6 +36,7 @@ pub use ports::preview::{
     ActionPreview, COMPARED_WITH, ComparedWith, PreviewField, PreviewRow, PreviewRowKind, PreviewSource,
 };
 pub use ports::rules::{ApprovalRuleSource, TOOL_DEFINITION, ToolDefinition};
+pub use rate::{Rate, TokenBucket};
 pub use registry::*;
 pub use result::*;
 pub use words::UnknownWord;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::{Approval, Clock, EventData, Hook, HookError, HookResult, Map};
+use amplifier_core::{Approval, Clock, EventData, Hook, HookError, HookResult, Map, Rate, TokenBucket};
 use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,7 +83,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if limits.iter().any(|limit| limit.tools.is_none()) {
         events.push("provider:request");
     }
-    let buckets: Arc<Families<Vec<Option<Bucket>>>> = place.host.counted(place.who);
+    let buckets: Arc<Families<Vec<TokenBucket>>> = place.host.counted(place.who);
     let limiter = Limiter {
         limits,
         timeout: seconds("timeout", timeout)?,
@@ -103,7 +103,7 @@ struct Limit {
     tools: Option<GlobSet>,
     calls: u32,
     per: Duration,
-    burst: f64,
+    rate: Rate,
     action: Action,
     wait: Duration,
 }
@@ -119,7 +119,8 @@ impl Limit {
         }
         let tools = if model { None } else { Some(names("tools", &tools.unwrap_or_else(|| own(&["*"])))?) };
         let wait = if action == Action::Wait { seconds("wait", wait)? } else { Duration::ZERO };
-        Ok(Self { tools, calls, per: seconds("per", per)?, burst: burst.unwrap_or(calls).into(), action, wait })
+        let per = seconds("per", per)?;
+        Ok(Self { tools, calls, per, rate: Rate { burst: burst.unwrap_or(calls), every: per / calls }, action, wait })
     }
 
     fn is_for(&self, event: &str, data: &EventData) -> bool {
@@ -129,29 +130,17 @@ impl Limit {
         }
     }
 
-    /// Seconds until there is room for one more call.
-    fn per_call(&self) -> f64 {
-        self.per.as_secs_f64() / f64::from(self.calls)
-    }
-
     fn told(&self, what: &str) -> String {
         let times = if self.calls == 1 { "once".to_owned() } else { format!("{} times", self.calls) };
         format!("{what} may be used {times} in {} s", self.per.as_secs_f64())
     }
 }
 
-/// How many calls there is room for, and when that was so. Below zero, calls wait for room.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    room: f64,
-    at: u64,
-}
-
 struct Limiter {
     limits: Vec<Limit>,
     timeout: Duration,
     clock: Arc<dyn Clock>,
-    buckets: Arc<Families<Vec<Option<Bucket>>>>,
+    buckets: Arc<Families<Vec<TokenBucket>>>,
 }
 
 /// What is to happen to a call, by all limits together.
@@ -192,31 +181,24 @@ impl Hook for Limiter {
 
 impl Limiter {
     /// Takes the room for a call, unless it is denied.
-    fn rule(&self, event: &str, data: &EventData, buckets: &mut Vec<Option<Bucket>>) -> Ruling<'_> {
+    fn rule(&self, event: &str, data: &EventData, buckets: &mut Vec<TokenBucket>) -> Ruling<'_> {
         let now = self.clock.sleep_nanos();
-        buckets.resize(self.limits.len(), None);
+        buckets.resize(self.limits.len(), TokenBucket::default());
         let (mut taken, mut longest, mut asks) = (Vec::new(), Duration::ZERO, None);
         for (limit, bucket) in self.limits.iter().zip(buckets.iter_mut()).filter(|(limit, _)| limit.is_for(event, data))
         {
-            let bucket = bucket.get_or_insert(Bucket { room: limit.burst, at: now });
-            let passed = Duration::from_nanos(now.saturating_sub(bucket.at)).as_secs_f64();
-            *bucket = Bucket { room: (bucket.room + passed / limit.per_call()).min(limit.burst), at: now };
-            // A little less than one is one: time comes in nanoseconds.
-            if bucket.room >= 1.0 - 1e-6 {
-                taken.push(bucket);
-                continue;
-            }
-            let after = Duration::try_from_secs_f64((1.0 - bucket.room) * limit.per_call()).unwrap_or(Duration::MAX);
+            let after = bucket.wait(limit.rate, now);
             match limit.action {
+                _ if after.is_zero() => taken.push((limit, bucket)),
                 Action::Ask => asks = asks.or(Some(limit)),
                 Action::Wait if after <= limit.wait => {
                     longest = longest.max(after);
-                    taken.push(bucket);
+                    taken.push((limit, bucket));
                 }
                 Action::Deny | Action::Wait => return Ruling::Deny(limit, after),
             }
         }
-        taken.into_iter().for_each(|bucket| bucket.room -= 1.0);
+        taken.into_iter().for_each(|(limit, bucket)| bucket.reserve(limit.rate, now));
         Ruling::Go { wait: longest, ask: asks }
     }
 }

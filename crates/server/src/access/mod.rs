@@ -20,13 +20,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use amplifier_core::Actor;
+use amplifier_core::{Actor, Clock, Rate, SystemClock};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use extract::{Admin, Anyone, Approver, Viewer};
-pub use rates::Rate;
 pub use tokens::{Token, TokenFiles};
 
 use crate::server::Holder;
@@ -211,6 +210,7 @@ struct Shared {
     cookies: Cookies,
     requests: Rates,
     failures: Rates,
+    clock: SystemClock,
 }
 
 impl Access {
@@ -229,6 +229,7 @@ impl Access {
             cookies: Cookies::open(folder, idle_limit, browsers)?,
             requests: Rates::new(requests),
             failures: Rates::new(failures),
+            clock: SystemClock::new(),
         })))
     }
 
@@ -321,12 +322,12 @@ impl Access {
 
     /// Counts a request of somebody who is known, or a message over a WebSocket.
     pub(crate) fn count(&self, who: &Identity) -> Result<(), Duration> {
-        self.0.requests.count(&format!("{}:{}", who.via, who.name), Instant::now())
+        self.0.requests.count(&format!("{}:{}", who.via, who.name), self.0.clock.sleep_nanos())
     }
 
     /// Counts a secret that was wrong. Only wrong ones are slowed down: secrets have 256 bits, so nobody guesses one at any rate, and
     /// somebody else on the machine must not be able to lock the owner out.
     pub(crate) fn count_failure(&self, peer: IpAddr) -> Result<(), Duration> {
-        self.0.failures.count(&peer.to_string(), Instant::now())
+        self.0.failures.count(&peer.to_string(), self.0.clock.sleep_nanos())
     }
 }

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use amplifier_server::access::{AccessOptions, Rate, Role};
+use amplifier_core::Rate;
+use amplifier_server::access::{AccessOptions, Role};
 use amplifier_server::{ServeError, ServerOptions};
 use futures::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;

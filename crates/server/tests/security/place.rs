@@ -9,8 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use amplifier_audit::Log;
+use amplifier_core::Rate;
 use amplifier_link::MachineReply;
-use amplifier_server::access::{Access, AccessOptions, Rate, Role, TokenFiles};
+use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
 use amplifier_server::{App, Hub, Running, ServeError, Server, ServerOptions};
 use serde_json::Value;
