@@ -17,6 +17,7 @@ mod merkle;
 mod note;
 mod operations;
 mod options;
+pub mod prometheus;
 mod proof;
 mod reader;
 mod record;

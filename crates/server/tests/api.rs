@@ -377,7 +377,7 @@ async fn the_rest_of_the_record_is_offered() {
     let (_, metrics) = served.request("GET", "/metrics", None).await;
     for line in [
         "amplifier_hook_denials_total{hook=\"guard \\\"x\\\"\"} 1",
-        "amplifier_hook_duration_seconds_bucket{hook=\"guard \\\"x\\\"\",le=\"0.000002\"} 0",
+        "amplifier_hook_duration_seconds_bucket{hook=\"guard \\\"x\\\"\",le=\"0.000001\"} 0",
         "amplifier_hook_duration_seconds_bucket{hook=\"guard \\\"x\\\"\",le=\"0.000004\"} 1",
         "amplifier_stream_clients 1",
         "amplifier_approvals_pending 0",

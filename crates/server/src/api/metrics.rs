@@ -1,7 +1,6 @@
 //! Numbers for those who watch many machines.
 
-use std::fmt::Write;
-
+use amplifier_audit::prometheus::{CONTENT_TYPE, MetricKind};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -10,7 +9,6 @@ use utoipa_axum::routes;
 
 use crate::App;
 use crate::access::Viewer;
-use crate::feed::head;
 use crate::wire::State as Doing;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -27,7 +25,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
     let mut text = app.feed.metrics();
     let sessions = super::sessions::joined(&app);
-    head(&mut text, "amplifier_sessions", "gauge", "Sessions, by what they do.");
+    text.metric("amplifier_sessions", MetricKind::Gauge, "Sessions, by what they do.");
     for (word, state) in [
         ("running", Doing::Running),
         ("waiting", Doing::Waiting),
@@ -36,14 +34,13 @@ async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
         ("ended", Doing::Ended),
         ("gone", Doing::Gone),
     ] {
-        let count = sessions.iter().filter(|session| session.state == state).count();
-        let _ = writeln!(text, "amplifier_sessions{{state=\"{word}\"}} {count}");
+        text.value(&[("state", word)], sessions.iter().filter(|session| session.state == state).count());
     }
     let connected = app.hub.connected();
-    head(&mut text, "amplifier_sessions_connected", "gauge", "Sessions that are connected.");
-    let _ = writeln!(text, "amplifier_sessions_connected {}", connected.len());
-    head(&mut text, "amplifier_approvals_pending", "gauge", "Questions that wait for an answer.");
     let pending: u64 = connected.iter().map(|session| session.pending).sum();
-    let _ = writeln!(text, "amplifier_approvals_pending {pending}");
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+    text.metric("amplifier_sessions_connected", MetricKind::Gauge, "Sessions that are connected.");
+    text.value(&[], connected.len());
+    text.metric("amplifier_approvals_pending", MetricKind::Gauge, "Questions that wait for an answer.");
+    text.value(&[], pending);
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text.finish())
 }

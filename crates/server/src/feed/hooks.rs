@@ -48,14 +48,15 @@ struct Counts {
     minute: u64,
 }
 
-/// What a hook has done, for metrics: calls, denials, errors, the sum of times in nanoseconds, and the counts of times.
+/// What a hook has done, for metrics.
 pub(super) struct Totals<'a> {
     pub(super) hook: &'a str,
     pub(super) calls: u64,
     pub(super) denials: u64,
     pub(super) errors: u64,
     pub(super) total_ns: u64,
-    pub(super) latency: [u64; 16],
+    /// How many calls took up to so many seconds.
+    pub(super) seconds: [(f64, u64); 14],
 }
 
 impl Hooks {
@@ -91,7 +92,7 @@ impl Hooks {
                 denials: counts.denials,
                 errors: counts.errors,
                 total_ns: counts.total_ns,
-                latency: counts.latency(),
+                seconds: counts.seconds(),
             })
             .collect();
         totals.sort_unstable_by(|a, b| a.hook.cmp(b.hook));
@@ -179,6 +180,15 @@ impl Counts {
             latency[(index.saturating_sub(3) / 2).min(15)] += u64::from(*count);
         }
         latency
+    }
+
+    /// Up to 1 µs, 4 µs, 16 µs, … and 67 s.
+    fn seconds(&self) -> [(f64, u64); 14] {
+        std::array::from_fn(|power| {
+            let last = 4 + 4 * power;
+            let count = self.times[..=last].iter().map(|count| u64::from(*count)).sum();
+            (BOUNDS[last] as f64 / 1e9, count)
+        })
     }
 
     /// So many of all calls were as fast as that: exact to a fifth or so.

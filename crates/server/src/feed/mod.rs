@@ -14,14 +14,14 @@ mod query;
 mod timeline;
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use amplifier_audit::{AuditError, Folder, Proof, PublicKey, RecordFilter, RecordSource};
+use amplifier_audit::prometheus::{MetricKind, MetricsText};
+use amplifier_audit::{ApprovalDecisionCounts, AuditError, Folder, Proof, PublicKey, RecordFilter, RecordSource};
 use amplifier_link::DecidedApproval;
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
@@ -379,15 +379,17 @@ impl Feed {
         Watcher(self.shared.clone())
     }
 
-    /// What is known in numbers, in the text form of Prometheus.
-    pub(crate) fn metrics(&self) -> String {
+    /// What is known in numbers.
+    pub(crate) fn metrics(&self) -> MetricsText {
+        use MetricKind::{Counter, Gauge, Histogram};
+
         let index = self.shared.index();
-        let mut text = String::new();
+        let mut text = MetricsText::default();
         let mut events: Vec<(&str, u64)> = index.events.iter().map(|(event, count)| (&**event, *count)).collect();
         events.sort_unstable();
-        head(&mut text, "amplifier_events_total", "counter", "Events that were recorded.");
+        text.metric("amplifier_events_total", Counter, "Events that were recorded.");
         for (event, count) in events {
-            let _ = writeln!(text, "amplifier_events_total{{event=\"{}\"}} {count}", label(event));
+            text.value(&[("event", event)], count);
         }
         let totals = index.hooks.totals();
         for (name, help, value) in [
@@ -395,63 +397,33 @@ impl Feed {
             ("amplifier_hook_denials_total", "Denials by hooks.", |hook| hook.denials),
             ("amplifier_hook_errors_total", "Failures of hooks.", |hook| hook.errors),
         ] {
-            head(&mut text, name, "counter", help);
+            text.metric(name, Counter, help);
             for hook in &totals {
-                let _ = writeln!(text, "{name}{{hook=\"{}\"}} {}", label(hook.hook), value(hook));
+                text.value(&[("hook", hook.hook)], value(hook));
             }
         }
-        head(&mut text, "amplifier_hook_duration_seconds", "histogram", "How long hooks took.");
+        text.metric("amplifier_hook_duration_seconds", Histogram, "How long hooks took.");
         for hook in &totals {
-            let name = label(hook.hook);
-            let mut sum = 0;
-            for (power, count) in hook.latency.iter().enumerate() {
-                sum += count;
-                let bound = if power < 15 { format!("{}", f64::from(1 << power) / 1e6) } else { "+Inf".to_owned() };
-                let _ =
-                    writeln!(text, "amplifier_hook_duration_seconds_bucket{{hook=\"{name}\",le=\"{bound}\"}} {sum}");
-            }
-            let _ =
-                writeln!(text, "amplifier_hook_duration_seconds_sum{{hook=\"{name}\"}} {}", hook.total_ns as f64 / 1e9);
-            let _ = writeln!(text, "amplifier_hook_duration_seconds_count{{hook=\"{name}\"}} {}", hook.calls);
+            text.histogram(&[("hook", hook.hook)], &hook.seconds, hook.calls, hook.total_ns as f64 / 1e9);
         }
-        head(&mut text, "amplifier_approvals_total", "counter", "Questions that were decided.");
-        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"granted\"}} {}", index.decided.approvals.granted);
-        let _ = writeln!(text, "amplifier_approvals_total{{decision=\"refused\"}} {}", index.decided.approvals.refused);
+        let ApprovalDecisionCounts { granted, refused } = index.decided.approvals;
+        text.metric("amplifier_approvals_total", Counter, "Questions that were decided.");
+        text.value(&[("decision", "granted")], granted).value(&[("decision", "refused")], refused);
         let status = self.shared.status.borrow().clone();
+        let watching = self.shared.watching.load(Ordering::Relaxed) as u64;
         for (name, kind, help, value) in [
-            ("amplifier_denials_total", "counter", "Operations that were denied.", index.decided.denials),
-            ("amplifier_audit_records", "gauge", "Records of the audit log.", index.cursor),
-            ("amplifier_audit_verified_to", "gauge", "Records below this number are verified.", status.verified_to),
-            ("amplifier_audit_sound", "gauge", "Whether nothing is wrong with the audit log.", status.sound.into()),
-            ("amplifier_audit_exposed", "gauge", "Records that no checkpoint kept elsewhere covers.", status.exposed),
-            (
-                "amplifier_audit_unreadable_lines",
-                "gauge",
-                "Lines of the audit log that are no records.",
-                index.unreadable,
-            ),
-            (
-                "amplifier_stream_clients",
-                "gauge",
-                "Clients that watch the stream.",
-                self.shared.watching.load(Ordering::Relaxed) as u64,
-            ),
+            ("amplifier_denials_total", Counter, "Operations that were denied.", index.decided.denials),
+            ("amplifier_audit_records", Gauge, "Records of the audit log.", index.cursor),
+            ("amplifier_audit_verified_to", Gauge, "Records below this number are verified.", status.verified_to),
+            ("amplifier_audit_sound", Gauge, "Whether nothing is wrong with the audit log.", status.sound.into()),
+            ("amplifier_audit_exposed", Gauge, "Records that no checkpoint kept elsewhere covers.", status.exposed),
+            ("amplifier_audit_unreadable_lines", Gauge, "Lines of the log that are no records.", index.unreadable),
+            ("amplifier_stream_clients", Gauge, "Clients that watch the stream.", watching),
         ] {
-            head(&mut text, name, kind, help);
-            let _ = writeln!(text, "{name} {value}");
+            text.metric(name, kind, help).value(&[], value);
         }
         text
     }
-}
-
-/// What a metric is.
-pub(crate) fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-/// A text as the value of a label.
-fn label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Records as they are sent.

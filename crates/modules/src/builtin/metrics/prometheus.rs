@@ -1,56 +1,36 @@
 //! Metrics in the text format of Prometheus.
 
-use std::fmt::Write;
+use amplifier_audit::prometheus::{MetricKind, MetricsText};
 
 use super::store::{BOUNDS, Labels, Metric, Store};
 
-/// What the text is.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Everything that was measured.
+/// Returns everything that was measured.
 pub(super) fn text(store: &Store) -> String {
-    let mut text = String::new();
-    let mut shown = None;
+    let mut text = MetricsText::default();
     for ((metric, labels), count) in &store.counters {
-        let name = format!("{}_total", name(*metric));
-        head(&mut text, &mut shown, *metric, &name, "counter");
-        line(&mut text, &name, labels, None, &count.to_string());
+        let (name, help) = describe(*metric, "total");
+        text.metric(&name, MetricKind::Counter, help).value(&borrowed(labels), count);
     }
     for ((metric, labels), histogram) in &store.histograms {
-        let name = format!("{}_seconds", name(*metric));
-        head(&mut text, &mut shown, *metric, &name, "histogram");
-        let mut so_far = 0;
-        let bounds = BOUNDS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-        for (bound, count) in bounds.zip(histogram.buckets) {
-            so_far += count;
-            line(&mut text, &format!("{name}_bucket"), labels, Some(&bound), &so_far.to_string());
-        }
-        line(&mut text, &format!("{name}_sum"), labels, None, &histogram.sum.to_string());
-        line(&mut text, &format!("{name}_count"), labels, None, &histogram.count().to_string());
+        let (name, help) = describe(*metric, "seconds");
+        let counts = histogram.buckets.iter().scan(0, |so_far, count| {
+            *so_far += count;
+            Some(*so_far)
+        });
+        let buckets: Vec<(f64, u64)> = BOUNDS.into_iter().zip(counts).collect();
+        let text = text.metric(&name, MetricKind::Histogram, help);
+        text.histogram(&borrowed(labels), &buckets, histogram.count(), histogram.sum);
     }
-    text
+    text.finish()
 }
 
-fn name(metric: Metric) -> String {
-    metric.describe().0.replace('.', "_")
+fn describe(metric: Metric, unit: &str) -> (String, &'static str) {
+    let (name, _, help) = metric.describe();
+    (format!("{}_{unit}", name.replace('.', "_")), help)
 }
 
-/// A metric is described before its first line.
-fn head(text: &mut String, shown: &mut Option<Metric>, metric: Metric, name: &str, kind: &str) {
-    if shown.replace(metric) != Some(metric) {
-        // Writing to a text never fails.
-        let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", metric.describe().2);
-    }
-}
-
-fn line(text: &mut String, name: &str, labels: &Labels, bound: Option<&str>, value: &str) {
-    let labels = labels.iter().map(|(label, value)| (*label, value.as_str())).chain(bound.map(|bound| ("le", bound)));
-    let labels: Vec<String> = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
-    let _ = writeln!(text, "{name}{{{}}} {value}", labels.join(","));
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+fn borrowed(labels: &Labels) -> Vec<(&str, &str)> {
+    labels.iter().map(|(label, value)| (*label, value.as_str())).collect()
 }
 
 #[cfg(test)]

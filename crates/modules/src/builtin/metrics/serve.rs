@@ -113,6 +113,8 @@ fn answer(request: &Request<Incoming>, store: &Mutex<Store>) -> Result<Response<
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(prometheus::CONTENT_TYPE));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(amplifier_audit::prometheus::CONTENT_TYPE));
     Ok(response)
 }
