@@ -2,28 +2,20 @@
 
 use std::sync::Arc;
 
+use amplifier_core::words;
 use tokio::sync::watch;
 
-/// How an agent is to stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CancelLevel {
-    /// It is not to stop.
-    #[default]
-    No,
-    /// The running tool finishes; nothing new is begun.
-    Graceful,
-    /// Everything stops now.
-    Immediate,
-}
-
-impl CancelLevel {
-    /// The word for it in events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Graceful => "graceful",
-            Self::Immediate => "immediate",
-        }
+words! {
+    /// How an agent is to stop.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum CancelLevel("level") {
+        /// It is not to stop.
+        #[default]
+        No = "no",
+        /// The running tool finishes; nothing new is begun.
+        Graceful = "graceful",
+        /// Everything stops now.
+        Immediate = "immediate",
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::words;
 use amplifier_process::files::{self, write_atomic};
-use serde::Deserialize;
 
 use crate::anchor::Anchor;
 use crate::appender::Settings;
@@ -17,18 +17,19 @@ use crate::redact::Redaction;
 use crate::storage::{Folder, Storage, settled};
 use crate::tail::{EVERY, segment_number};
 
-/// When a record counts as kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Durability {
-    /// As soon as it was taken. A killed process loses what was taken in the last milliseconds; a loss of power, what was taken
-    /// in the last second.
-    Async,
-    /// When it survives a loss of power. All who wait at the same time share one sync.
-    #[default]
-    Group,
-    /// The same, with a sync for each record: when others read along and must not see a record before it is safe.
-    Record,
+words! {
+    /// When a record counts as kept.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Durability("durability") {
+        /// As soon as it was taken. A killed process loses what was taken in the last milliseconds; a loss of power, what was taken
+        /// in the last second.
+        Async = "async",
+        /// When it survives a loss of power. All who wait at the same time share one sync.
+        #[default]
+        Group = "group",
+        /// The same, with a sync for each record: when others read along and must not see a record before it is safe.
+        Record = "record",
+    }
 }
 
 /// Settings of a log: see [`Log::at`].

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use amplifier_core::{AuditEntry, IntentEntry};
+use amplifier_core::{AuditEntry, IntentEntry, words};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::ser::Formatter;
@@ -18,65 +18,49 @@ use crate::request::Request;
 /// `,"h":"`, 64 digits, `"}`: the end of every line.
 const SUFFIX: usize = 72;
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])+ $kind:ident = $word:literal,)+) => {
-        /// What a record is about.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum Kind {
-            $($(#[$doc])+ #[serde(rename = $word)] $kind,)+
-        }
-
-        impl Kind {
-            /// Every kind.
-            pub const ALL: &[Self] = &[$(Self::$kind),+];
-
-            /// The word for it.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$kind => $word,)+ }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// The beginning of a log.
-    Genesis = "genesis",
-    /// The beginning of another segment.
-    Segment = "segment",
-    /// A signed checkpoint.
-    Checkpoint = "checkpoint",
-    /// Another key is in force.
-    KeyRotation = "key_rotation",
-    /// An event, and what hooks decided.
-    Event = "event",
-    /// A gated operation may begin.
-    Intent = "intent",
-    /// A gated operation has ended.
-    Outcome = "outcome",
-    /// What one hook answered.
-    HookReport = "hook_report",
-    /// What a hook told the agent.
-    Injection = "injection",
-    /// What the person was told.
-    Message = "message",
-    /// What a person was asked.
-    ApprovalRequest = "approval_request",
-    /// What came of it.
-    ApprovalDecision = "approval_decision",
-    /// An answer that came too late.
-    LateAnswer = "late_answer",
-    /// A part of the system failed.
-    Failure = "failure",
-    /// The rules changed.
-    PolicyChange = "policy_change",
-    /// Records were lost.
-    Gap = "gap",
-    /// A torn end was moved aside.
-    Recovery = "recovery",
-    /// Someone was at the log.
-    Breach = "breach",
-    /// A session ended.
-    Seal = "seal",
+words! {
+    /// What a record is about.
+    #[derive(PartialOrd, Ord)]
+    pub enum Kind("kind") {
+        /// The beginning of a log.
+        Genesis = "genesis",
+        /// The beginning of another segment.
+        Segment = "segment",
+        /// A signed checkpoint.
+        Checkpoint = "checkpoint",
+        /// Another key is in force.
+        KeyRotation = "key_rotation",
+        /// An event, and what hooks decided.
+        Event = "event",
+        /// A gated operation may begin.
+        Intent = "intent",
+        /// A gated operation has ended.
+        Outcome = "outcome",
+        /// What one hook answered.
+        HookReport = "hook_report",
+        /// What a hook told the agent.
+        Injection = "injection",
+        /// What the person was told.
+        Message = "message",
+        /// What a person was asked.
+        ApprovalRequest = "approval_request",
+        /// What came of it.
+        ApprovalDecision = "approval_decision",
+        /// An answer that came too late.
+        LateAnswer = "late_answer",
+        /// A part of the system failed.
+        Failure = "failure",
+        /// The rules changed.
+        PolicyChange = "policy_change",
+        /// Records were lost.
+        Gap = "gap",
+        /// A torn end was moved aside.
+        Recovery = "recovery",
+        /// Someone was at the log.
+        Breach = "breach",
+        /// A session ended.
+        Seal = "seal",
+    }
 }
 
 impl Kind {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use amplifier_host::{Approvals, Config, Home, Overrides};
+use amplifier_host::{ApprovalMode, Config, Home, Overrides};
 use anyhow::Result;
 use clap::{Arg, Args};
 
@@ -77,7 +77,7 @@ impl Flags {
     pub fn load(&self, home: &Home) -> Result<Config> {
         let approvals = match (self.serve, self.approvals.as_deref()) {
             (true, Some("deny")) => return Err(usage("with `--approvals deny`, nobody is asked: leave out `--serve`")),
-            (true, _) => Some(Approvals::Server.as_str().to_owned()),
+            (true, _) => Some(ApprovalMode::Server.as_str().to_owned()),
             (false, _) => self.approvals.clone(),
         };
         let overrides = Overrides {

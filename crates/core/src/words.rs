@@ -4,13 +4,22 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} `{word}`; expected one of: {}", expected.join(", "))]
 pub struct UnknownWord {
-    pub(crate) kind: &'static str,
-    pub(crate) word: String,
-    pub(crate) expected: &'static [&'static str],
+    kind: &'static str,
+    word: String,
+    expected: &'static [&'static str],
 }
 
-/// Declares an enum, and gives each variant the one word that serde, `as_str` and `FromStr` use.
+impl UnknownWord {
+    #[doc(hidden)]
+    pub fn new(kind: &'static str, word: &str, expected: &'static [&'static str]) -> Self {
+        Self { kind, word: word.to_owned(), expected }
+    }
+}
+
+/// Declares an enum, and gives each variant the one word that serde, `as_str` and `FromStr` use. For the crates of this workspace.
 // A word is a `tt`: other derives read the attribute of serde, and do not find a literal in the group that `literal` would put around it.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! words {
     (
         $(#[$attribute:meta])*
@@ -26,10 +35,10 @@ macro_rules! words {
 
         impl $name {
             /// Every variant.
-            pub const ALL: &[Self] = &[$( Self::$variant, )+];
+            pub const ALL: [Self; [$( $word, )+].len()] = [$( Self::$variant, )+];
 
             /// Returns the word in records and messages.
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$variant => $word, )+
                 }
@@ -46,8 +55,8 @@ macro_rules! words {
             type Err = $crate::UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                let unknown = || $crate::UnknownWord { kind: $kind, word: word.to_owned(), expected: &[$( $word, )+] };
-                Self::ALL.iter().copied().find(|one| one.as_str() == word).ok_or_else(unknown)
+                let unknown = || $crate::UnknownWord::new($kind, word, &[$( $word, )+]);
+                Self::ALL.into_iter().find(|one| one.as_str() == word).ok_or_else(unknown)
             }
         }
     };

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use amplifier_agent::Orchestrator;
 use amplifier_audit::Durability;
-use amplifier_core::Approval;
-use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry, Questions};
+use amplifier_core::{Approval, UnknownWord};
+pub use amplifier_modules::bundle::ApprovalMode;
+use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry};
 use amplifier_process::files::read_regular_text;
 use serde::Deserialize;
 
@@ -87,28 +89,6 @@ impl File {
     }
 }
 
-/// What becomes of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approvals {
-    /// A person is asked.
-    Ask,
-    /// A person is asked, here or at the server.
-    Server,
-    /// They are refused.
-    Deny,
-}
-
-impl Approvals {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::Server => "server",
-            Self::Deny => "deny",
-        }
-    }
-}
-
 /// A setting, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -152,7 +132,7 @@ pub struct Config {
     /// The bundle with more hooks.
     pub bundle: Option<PathBuf>,
     /// What becomes of questions.
-    pub approvals: Approvals,
+    pub approvals: ApprovalMode,
     /// How long a question waits for an answer.
     pub approval_timeout: Duration,
     /// How answers are told.
@@ -214,32 +194,11 @@ impl Config {
             workspace: std::path::absolute(home.environment().current_dir().join(&workspace))
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
-            approvals: match approvals.as_str() {
-                "ask" => Approvals::Ask,
-                "server" => Approvals::Server,
-                "deny" => Approvals::Deny,
-                other => {
-                    return Err(usage(format!(
-                        "approvals are `ask`, `server` or `deny`, not `{other}`; nothing is ever allowed silently"
-                    )));
-                }
-            },
+            // Nothing is ever allowed silently, so there is no word for that.
+            approvals: word("approvals", &approvals)?,
             approval_timeout: seconds(&approval_timeout)?,
-            orchestrator: match orchestrator.as_str() {
-                "loop-streaming" => Orchestrator::Streaming,
-                "loop-basic" => Orchestrator::Basic,
-                other => {
-                    return Err(usage(format!("the orchestrator is `loop-streaming` or `loop-basic`, not `{other}`")));
-                }
-            },
-            audit: match audit.as_str() {
-                "async" => Durability::Async,
-                "group" => Durability::Group,
-                "record" => Durability::Record,
-                other => {
-                    return Err(usage(format!("the audit log is kept `async`, `group` or `record`, not `{other}`")));
-                }
-            },
+            orchestrator: word("orchestrator", &orchestrator)?,
+            audit: word("audit", &audit)?,
             anchors,
             is_confined: match confinement.as_str() {
                 "on" => true,
@@ -270,18 +229,14 @@ impl Config {
             };
             config.laid_in("orchestrator", config.orchestrator.as_str());
         }
-        let approvals = match (session.approvals, self.approvals) {
-            (Some(Questions::Deny), _) => Some(Approvals::Deny),
-            (Some(Questions::Server), Approvals::Ask) => Some(Approvals::Server),
-            _ => None,
-        };
-        if let Some(approvals) = approvals.filter(|_| !self.is_given("approvals")) {
+        let stricter = session.approvals.filter(|approvals| *approvals > self.approvals);
+        if let Some(approvals) = stricter.filter(|_| !self.is_given("approvals")) {
             config.approvals = approvals;
             config.laid_in("approvals", approvals.as_str());
         }
         if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_given("audit")) {
             config.audit = audit;
-            config.laid_in("audit", audit_word(audit));
+            config.laid_in("audit", audit.as_str());
         }
         let timeout = session.approval_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let shorter = timeout.filter(|timeout| *timeout < self.approval_timeout && !self.is_given("approval_timeout"));
@@ -384,13 +339,8 @@ fn read(path: &Path, is_named: bool) -> Result<File> {
     file.beside(&folder).with_context(|| format!("the configuration `{}`", path.display()))
 }
 
-/// Returns the word for a durability of the audit log.
-pub fn audit_word(level: Durability) -> &'static str {
-    match level {
-        Durability::Async => "async",
-        Durability::Group => "group",
-        Durability::Record => "record",
-    }
+fn word<T: FromStr<Err = UnknownWord>>(setting: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|unknown| usage(format!("`{setting}`: {unknown}")))
 }
 
 fn seconds(text: &str) -> Result<Duration> {

@@ -10,7 +10,7 @@ use amplifier_modules::bundle::Levels;
 
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
-use crate::config::{Approvals, Config};
+use crate::config::{ApprovalMode, Config};
 use crate::error::{Context, Result};
 use crate::guards::{self, DenyAllApprovals};
 use crate::home::Home;
@@ -130,7 +130,7 @@ impl PolicyBuilder {
             self.notices.message(Level::Error, "audit log", text);
         }
         let Some(project) = &mut bundles.project else { return Ok(log) };
-        let prompt = self.prompt.as_deref().filter(|_| before.approvals != Approvals::Deny);
+        let prompt = self.prompt.as_deref().filter(|_| before.approvals != ApprovalMode::Deny);
         let prompt = prompt.map(|prompt| (prompt, before.approval_timeout));
         trust::settle(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
         let after = self.config.under(&bundles.levels());
@@ -191,8 +191,8 @@ impl Policy {
             .audit(self.log.clone())
             .config(self.limits.clone());
         match self.config.approvals {
-            Approvals::Deny => coordinator.approvals(DenyAllApprovals),
-            Approvals::Ask | Approvals::Server => coordinator.approvals(approvals),
+            ApprovalMode::Deny => coordinator.approvals(DenyAllApprovals),
+            ApprovalMode::Ask | ApprovalMode::Server => coordinator.approvals(approvals),
         }
     }
 

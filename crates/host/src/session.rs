@@ -10,7 +10,7 @@ use amplifier_modules::bundle::McpServer as McpProgram;
 use serde_json::json;
 
 use crate::bundles::Bundles;
-use crate::config::{Approvals, Config, audit_word};
+use crate::config::{ApprovalMode, Config};
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::guards::DenyAllApprovals;
@@ -117,13 +117,13 @@ impl<'a> SessionBuilder<'a> {
         servers: Vec<McpServer>,
     ) -> SessionParts {
         let config = policy.config();
-        let is_served = self.is_in_server || config.approvals == Approvals::Server;
+        let is_served = self.is_in_server || config.approvals == ApprovalMode::Server;
         let plan = json!({
             "workspace": config.workspace.to_string_lossy(),
             "approvals": config.approvals.as_str(),
             "served": is_served,
             "sandbox": policy.sandbox().level.as_str(),
-            "audit": audit_word(config.audit),
+            "audit": config.audit,
             "mcp": config.mcp.keys().collect::<Vec<_>>(),
         });
         let builder = Session::builder(provider)
@@ -150,8 +150,8 @@ impl SessionParts {
     #[must_use]
     pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
         self.builder = match self.policy.config().approvals {
-            Approvals::Deny => self.builder.approvals(DenyAllApprovals),
-            Approvals::Ask | Approvals::Server => self.builder.approvals(approvals),
+            ApprovalMode::Deny => self.builder.approvals(DenyAllApprovals),
+            ApprovalMode::Ask | ApprovalMode::Server => self.builder.approvals(approvals),
         };
         self
     }

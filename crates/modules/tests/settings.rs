@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use amplifier_audit::Durability;
 use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
-use amplifier_modules::bundle::{self, BundleLevel, Levels, Live, Loop, Questions, Source, load, load_hosted, schema};
+use amplifier_modules::bundle::{
+    self, ApprovalMode, BundleLevel, Levels, Live, Loop, Source, load, load_hosted, schema,
+};
 use amplifier_modules::{Host, MODULES, Scope};
 use serde_json::{Value, json};
 
@@ -39,7 +41,7 @@ fn settings_tools_and_models_come_from_all_files() {
     let session = loaded.session;
     assert_eq!(session.orchestrator, Some(Loop::Streaming));
     assert_eq!(session.audit, Some(Durability::Record));
-    assert_eq!(session.approvals, Some(Questions::Deny));
+    assert_eq!(session.approvals, Some(ApprovalMode::Deny));
     assert_eq!(session.approval_timeout, Some(30.0));
     assert_eq!(session.over_budget, Some(OverBudget::Drop));
     assert_eq!(session.system.as_deref(), Some("Be brief."));
@@ -73,7 +75,7 @@ fn a_project_makes_things_stricter_and_chooses_nothing_for_the_person() {
     let levels = Levels::new([(BundleLevel::User, user), (BundleLevel::Project, project)], &[]);
     let settings = levels.settings();
     assert_eq!(settings.audit, Some(Durability::Record));
-    assert_eq!(settings.approvals, Some(Questions::Deny));
+    assert_eq!(settings.approvals, Some(ApprovalMode::Deny));
     assert_eq!(settings.approval_timeout, Some(60.0));
     assert_eq!((settings.orchestrator, settings.system), (None, None));
     assert_eq!(levels.tools().only, Some(vec!["Read".to_owned()]));

@@ -1,6 +1,6 @@
 //! What a hook answered, on its way from Python to the kernel and back.
 
-use amplifier_core::{ApprovalOption, Effect, FlatAction, FlatOption, FlatResult, HookError};
+use amplifier_core::{ApprovalOption, FlatAction, FlatOption, FlatResult, HookError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
@@ -73,7 +73,8 @@ fn unreadable_text(py: Python<'_>, error: &PyErr) -> String {
 /// `true` if a dict states an action other than `continue`.
 fn intervenes(fields: &Bound<'_, PyDict>) -> bool {
     let action = fields.get_item("action").ok().flatten();
-    action.is_some_and(|action| action.extract::<String>().map_or(true, |action| action != "continue"))
+    action
+        .is_some_and(|action| action.extract::<String>().map_or(true, |action| action != FlatAction::Continue.as_str()))
 }
 
 /// An option that is stated with its effect.
@@ -81,23 +82,8 @@ pub(crate) fn read_option(option: &Bound<'_, PyAny>) -> Option<ApprovalOption> {
     let option = option.cast::<PyDict>().ok().filter(|option| option.len() == 2)?;
     let field = |name| option.get_item(name).ok().flatten();
     let label = field("label")?.extract::<String>().ok()?;
-    let effect = match field("effect")?.extract::<String>().ok()?.as_str() {
-        "allow_once" => Effect::AllowOnce,
-        "allow_always" => Effect::AllowAlways,
-        "deny" => Effect::Deny,
-        "deny_always" => Effect::DenyAlways,
-        _ => return None,
-    };
+    let effect = field("effect")?.extract::<String>().ok()?.parse().ok()?;
     Some(ApprovalOption { label, effect })
-}
-
-pub(crate) fn effect_word(effect: Effect) -> &'static str {
-    match effect {
-        Effect::AllowOnce => "allow_once",
-        Effect::AllowAlways => "allow_always",
-        Effect::Deny => "deny",
-        Effect::DenyAlways => "deny_always",
-    }
 }
 
 impl HookResult {
@@ -159,7 +145,7 @@ impl HookResult {
                     FlatOption::Stated(ApprovalOption { label, effect }) => {
                         let stated = PyDict::new(py);
                         stated.set_item("label", label)?;
-                        stated.set_item("effect", effect_word(effect))?;
+                        stated.set_item("effect", effect.as_str())?;
                         list.append(stated)?;
                     }
                 }

@@ -9,7 +9,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::answer::effect_word;
 use crate::encode;
 
 /// A question that is open.
@@ -71,7 +70,7 @@ impl ApprovalRequest {
     /// What each answer does: `allow_once`, `allow_always`, `deny` or `deny_always`.
     #[getter]
     fn effects(&self) -> Vec<&'static str> {
-        self.0.options.iter().map(|option| effect_word(option.effect)).collect()
+        self.0.options.iter().map(|option| option.effect.as_str()).collect()
     }
 
     /// How many seconds there are for an answer.

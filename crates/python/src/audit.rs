@@ -8,13 +8,13 @@ use amplifier_audit::{
     AuditError, Bodies, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
 };
 use amplifier_core::text::counted;
-use amplifier_host::audit_word;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Value, json};
 
 use crate::encode;
+use crate::fields::read_word;
 
 /// An audit log that is open for writing.
 #[pyclass(module = "amplifier_core.audit", frozen, weakref)]
@@ -32,17 +32,6 @@ fn failed(error: AuditError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }
 
-pub(crate) fn durability(word: &str) -> PyResult<Durability> {
-    match word {
-        "async" => Ok(Durability::Async),
-        "group" => Ok(Durability::Group),
-        "record" => Ok(Durability::Record),
-        other => {
-            Err(PyValueError::new_err(format!("`durability` must be `async`, `group` or `record`; found `{other}`")))
-        }
-    }
-}
-
 impl AuditLog {
     /// The log itself.
     pub(crate) fn log(&self) -> PyResult<Log> {
@@ -56,7 +45,6 @@ impl AuditLog {
         if wanted == kept {
             return Ok(());
         }
-        let (wanted, kept) = (audit_word(wanted), audit_word(kept));
         Err(PyValueError::new_err(format!(
             "the bundle wants the audit log kept `{wanted}`, and it is kept `{kept}`: open it with `durability=\"{wanted}\"`"
         )))
@@ -85,7 +73,7 @@ impl AuditLog {
         // As the log itself has them: whoever protects them asks later, when another folder may be current.
         let folder = std::path::absolute(folder)?;
         let key_file = std::path::absolute(key_file)?;
-        let durability = self::durability(durability)?;
+        let durability: Durability = read_word("durability", durability)?;
         let options = Log::at(&folder, &key_file).durability(durability);
         let log = py.detach(|| options.open()).map_err(failed)?;
         Ok(Self { log: Mutex::new(Some(log)), folder, key_file, durability })

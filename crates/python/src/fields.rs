@@ -1,40 +1,42 @@
 //! How the fields of a result are read, and the words that some of them have.
 
-use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
+use std::str::FromStr;
+
+use amplifier_core::{DefaultDecision, FlatAction, Level, Role, UnknownWord};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// A field whose values are a few words: each with what it stands for.
+/// A field whose values are the words of an enum.
 macro_rules! words {
-    ($name:ident, $read:ident: $type:ty { $($word:literal => $value:path),+ }) => {
+    ($name:ident, $read:ident: $type:ident { $($variant:ident),+ }) => {
         pub(crate) fn $name(py: Python<'_>, value: $type) -> &Bound<'_, PyString> {
             match value {
-                $($value => intern!(py, $word),)+
+                $($type::$variant => intern!(py, $type::$variant.as_str()),)+
             }
         }
 
         pub(crate) fn $read(field: &str, value: &Bound<'_, PyAny>) -> PyResult<$type> {
             // A word that stands in a program is the same object as ours.
-            $(if value.is(intern!(value.py(), $word)) {
-                return Ok($value);
+            $(if value.is(intern!(value.py(), $type::$variant.as_str())) {
+                return Ok($type::$variant);
             })+
-            match value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()) {
-                $(Some($word) => Ok($value),)+
-                _ => Err(invalid_word(field, &[$(concat!("`", $word, "`")),+].join(", "), value)),
-            }
+            let word = value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()?.parse().ok());
+            word.ok_or_else(|| invalid_word(field, &$type::ALL.map(|one| format!("`{one}`")).join(", "), value))
         }
     };
 }
 
-words! { action_word, read_action: FlatAction {
-    "continue" => FlatAction::Continue, "deny" => FlatAction::Deny, "modify" => FlatAction::Modify,
-    "inject_context" => FlatAction::InjectContext, "ask_user" => FlatAction::AskUser
-} }
-words! { role_word, read_role: Role { "system" => Role::System, "user" => Role::User, "assistant" => Role::Assistant } }
-words! { default_word, read_default: DefaultDecision { "allow" => DefaultDecision::Allow, "deny" => DefaultDecision::Deny } }
-words! { level_word, read_level: Level { "info" => Level::Info, "warning" => Level::Warning, "error" => Level::Error } }
+words! { action_word, read_action: FlatAction { Continue, Deny, Modify, InjectContext, AskUser } }
+words! { role_word, read_role: Role { System, User, Assistant } }
+words! { default_word, read_default: DefaultDecision { Allow, Deny } }
+words! { level_word, read_level: Level { Info, Warning, Error } }
+
+/// Reads an argument that is one of the words of an enum.
+pub(crate) fn read_word<T: FromStr<Err = UnknownWord>>(argument: &str, word: &str) -> PyResult<T> {
+    word.parse().map_err(|unknown| PyValueError::new_err(format!("`{argument}`: {unknown}")))
+}
 
 /// Names the type of what was found, not its value: errors are logged, and answers may hold secrets.
 pub(crate) fn invalid(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {

@@ -17,7 +17,7 @@ use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
 use crate::clock::LoopClock;
 use crate::data::Base;
 use crate::emitting::{Emitting, Order, Purpose};
-use crate::fields::wrong_type;
+use crate::fields::{read_word, wrong_type};
 use crate::hook::{PyHook, SharedHook, default_name};
 use crate::{encode, log};
 
@@ -328,22 +328,7 @@ impl HookRegistry {
         timeout: Seconds,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let role = match role {
-            "gate" => HookRole::Gate,
-            "observer" => HookRole::Observer,
-            other => {
-                return Err(PyValueError::new_err(format!("`role` must be `gate` or `observer`; found `{other}`")));
-            }
-        };
-        let on_error = match on_error {
-            "continue" => OnError::Continue,
-            "deny" => OnError::Deny,
-            "deny_gating" => OnError::DenyGating,
-            other => {
-                let text = format!("`on_error` must be `continue`, `deny` or `deny_gating`; found `{other}`");
-                return Err(PyValueError::new_err(text));
-            }
-        };
+        let (role, on_error) = (read_word("role", role)?, read_word("on_error", on_error)?);
         let settings = Settings { event, priority, name, role, on_error, timeout: duration("timeout", timeout.0)? };
         if let Some(handler) = handler {
             return Ok(Bound::new(py, slf.get().add(&handler, &settings)?)?.into_any());

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
-use amplifier_agent::{
-    Cancel, CancelLevel, Orchestrator, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch,
-};
-use amplifier_core::{Display, DisplayMessage, Level, Map, Message, Registration};
+use amplifier_agent::{Cancel, CancelLevel, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch};
+use amplifier_core::{Display, DisplayMessage, Level, Map, Message, Registration, Role};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -21,6 +19,7 @@ use crate::audit::AuditLog;
 use crate::bridge::Driven;
 use crate::confine::Protection;
 use crate::coordinator::{Coordinator, Part, approval_rules, in_background, session_config};
+use crate::fields::read_word;
 use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
 use crate::registry::HookRegistry;
 use crate::timer::running_loop;
@@ -286,14 +285,7 @@ impl AgentSession {
             .config(session_config(config)?)
             .approval_rules(protection.get().rules(approval_rules(rules)?, &place)?)
             .options(options::read(options)?)
-            .orchestrator(match orchestrator {
-                "loop-basic" => Orchestrator::Basic,
-                "loop-streaming" => Orchestrator::Streaming,
-                other => {
-                    let known = "`loop-basic` or `loop-streaming`";
-                    return Err(PyValueError::new_err(format!("`orchestrator` must be {known}; found `{other}`")));
-                }
-            })
+            .orchestrator(read_word("orchestrator", orchestrator)?)
             .cancel(cancel.clone())
             .background(in_background)
             .mount_plan(encode::to_kept_map(mount_plan)?);
@@ -475,16 +467,10 @@ impl AgentSession {
     /// Adds to the conversation.
     fn add_message(&self, role: &str, content: &Bound<'_, PyString>, metadata: &Bound<'_, PyDict>) -> PyResult<()> {
         let metadata: Map = encode::to_kept_map(metadata)?;
-        let message: Message = match role {
-            "system" | "user" | "assistant" => serde_json::from_value(
-                json!({ "role": role, "content": content.to_string_lossy(), "metadata": Value::Object(metadata) }),
-            )
-            .map_err(|error| PyValueError::new_err(error.to_string()))?,
-            other => {
-                let known = "`system`, `user` or `assistant`";
-                return Err(PyValueError::new_err(format!("`role` must be {known}; found `{other}`")));
-            }
-        };
+        let role: Role = read_word("role", role)?;
+        let message = json!({ "role": role, "content": content.to_string_lossy(), "metadata": metadata });
+        let message: Message =
+            serde_json::from_value(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
         self.running()?.session.add_message(message);
         Ok(())
     }

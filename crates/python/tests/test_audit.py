@@ -120,7 +120,7 @@ def test_a_log_that_cannot_be_used_is_an_error_in_words(tmp_path: pathlib.Path) 
         verify(tmp_path)
     with pytest.raises(ValueError, match="`key`"):
         verify(tmp_path, key="nonsense")
-    with pytest.raises(ValueError, match="`durability` must be"):
+    with pytest.raises(ValueError, match="`durability`: unknown durability"):
         open_log(tmp_path / "audit", durability="never")
     log = open_log(tmp_path / "audit")
     log.close()

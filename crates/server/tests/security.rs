@@ -3,7 +3,13 @@
 //! After a change of the API, write its description and the types of its clients: `UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date`.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test that cannot go on should say where"
+)]
 
 #[path = "security/clients.rs"]
 mod clients;

@@ -10,7 +10,7 @@ pub use scripted::{Answer, Call, Fault, InvalidScript, Script, Scripted};
 
 use std::time::Duration;
 
-use amplifier_core::{Map, Message, ToolCall};
+use amplifier_core::{Map, Message, ToolCall, words};
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,29 +76,17 @@ pub enum Chunk {
     },
 }
 
-/// Why a model stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// It had said what it had to say.
-    EndTurn,
-    /// It wants tools to be used.
-    ToolUse,
-    /// It said as much as it may.
-    MaxTokens,
-    /// It refused to answer.
-    Refusal,
-}
-
-impl StopReason {
-    /// The word for it in events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EndTurn => "end_turn",
-            Self::ToolUse => "tool_use",
-            Self::MaxTokens => "max_tokens",
-            Self::Refusal => "refusal",
-        }
+words! {
+    /// Why a model stopped.
+    pub enum StopReason("stop reason") {
+        /// It had said what it had to say.
+        EndTurn = "end_turn",
+        /// It wants tools to be used.
+        ToolUse = "tool_use",
+        /// It said as much as it may.
+        MaxTokens = "max_tokens",
+        /// It refused to answer.
+        Refusal = "refusal",
     }
 }
 

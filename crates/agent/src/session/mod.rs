@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_audit::Log;
 use amplifier_core::{
-    Coordinator, Map, Message, SESSION_END, SessionEnd, ToolCall, USER_NOTIFICATION, UserNotification, data,
+    Coordinator, Map, Message, SESSION_END, SessionEnd, ToolCall, USER_NOTIFICATION, UserNotification, data, words,
 };
 use serde_json::Value;
 
@@ -31,23 +31,15 @@ use crate::tool::Tool;
 use crate::turn::{self, Stop, ToolUse, TurnEnd, VerdictExt};
 use crate::watch::Watch;
 
-/// How answers reach the person and the hooks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Orchestrator {
-    /// When they are complete.
-    Basic,
-    /// Piece by piece. Where a hook may change answers, the person sees them when it has.
-    #[default]
-    Streaming,
-}
-
-impl Orchestrator {
-    /// The word for it in events and in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Basic => "loop-basic",
-            Self::Streaming => "loop-streaming",
-        }
+words! {
+    /// How answers reach the person and the hooks.
+    #[derive(Default)]
+    pub enum Orchestrator("orchestrator") {
+        /// When they are complete.
+        Basic = "loop-basic",
+        /// Piece by piece. Where a hook may change answers, the person sees them when it has.
+        #[default]
+        Streaming = "loop-streaming",
     }
 }
 

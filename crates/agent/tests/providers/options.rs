@@ -16,7 +16,7 @@ fn kinds_are_written_and_read_as_words() {
         assert_eq!((kind.to_string(), word.parse(), kind.key_variable()), (word.to_owned(), Ok(kind), variable));
     }
     let error = "claude".parse::<Kind>().unwrap_err();
-    assert_eq!(error.to_string(), "`claude` is no provider; use `anthropic`, `openai` or `gemini`");
+    assert_eq!(error.to_string(), "unknown provider `claude`; expected one of: anthropic, openai, gemini");
 }
 
 #[test]

@@ -101,8 +101,11 @@ fn a_value_that_there_is_not_is_refused_with_those_there_are() {
     let providers = "there are `anthropic`, `openai`, `gemini` and `scripted`";
     check(&["--provider", "acme"], &format!("there is no provider `acme`; {providers}"));
     check(&["--provider", "scripted"], "the provider `scripted` needs a file to play: --script FILE");
-    check(&["--orchestrator", "x"], "the orchestrator is `loop-streaming` or `loop-basic`, not `x`");
-    check(&["--audit", "x"], "the audit log is kept `async`, `group` or `record`, not `x`");
+    check(
+        &["--orchestrator", "x"],
+        "`orchestrator`: unknown orchestrator `x`; expected one of: loop-basic, loop-streaming",
+    );
+    check(&["--audit", "x"], "`audit`: unknown durability `x`; expected one of: async, group, record");
     for seconds in ["0", "soon", "NaN", "inf", "1e300"] {
         let problem = format!("the approval timeout is a number of seconds above 0, not `{seconds}`");
         check(&["--approval-timeout", seconds], &problem);

@@ -145,9 +145,7 @@ fn questions_are_denied_on_request() {
 fn nothing_can_be_allowed_silently() {
     let place = Place::with(bash("touch made"));
     let refused = place.run(&["--approvals", "allow", "Make it"]);
-    refused.check_usage(
-        "amplifier: approvals are `ask`, `server` or `deny`, not `allow`; nothing is ever allowed silently",
-    );
+    refused.check_usage("amplifier: `approvals`: unknown approval mode `allow`; expected one of: ask, server, deny");
 }
 
 #[test]

@@ -4,33 +4,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::event::EventName;
 use crate::text::{as_seconds, as_text};
+use crate::words::words;
 
-/// What a hook's answer can do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HookRole {
-    /// Its answer counts, whatever it is.
-    #[default]
-    Gate,
-    /// It sees every emission, also a denied one, after the gates. Its messages are shown, but its answer changes nothing.
-    Observer,
+words! {
+    /// What a hook's answer can do.
+    #[derive(Default, PartialOrd, Ord, JsonSchema)]
+    pub enum HookRole("role") {
+        /// Its answer counts, whatever it is.
+        #[default]
+        Gate = "gate",
+        /// It sees every emission, also a denied one, after the gates. Its messages are shown, but its answer changes nothing.
+        Observer = "observer",
+    }
 }
 
-/// What happens to the operation when a hook fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnError {
-    /// It goes on; the failure is logged, recorded and shown to the user.
-    #[default]
-    Continue,
-    /// It is denied, with the hook and the error named. For guards.
-    Deny,
-    /// It is denied at the events that gate an operation, such as `tool:pre`, and goes on at all others. The default for hooks of a bundle.
-    DenyGating,
+words! {
+    /// What happens to the operation when a hook fails.
+    #[derive(Default, JsonSchema)]
+    pub enum OnError("on_error") {
+        /// It goes on; the failure is logged, recorded and shown to the user.
+        #[default]
+        Continue = "continue",
+        /// It is denied, with the hook and the error named. For guards.
+        Deny = "deny",
+        /// It is denied at the events that gate an operation, such as `tool:pre`, and goes on at all others. The default for hooks of a bundle.
+        DenyGating = "deny_gating",
+    }
 }
 
 impl OnError {
@@ -41,15 +44,6 @@ impl OnError {
             Self::DenyGating if event.is_gating() => Self::Deny,
             Self::DenyGating => Self::Continue,
             other => other,
-        }
-    }
-
-    /// The word for it: `continue`, `deny` or `deny_gating`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Deny => "deny",
-            Self::DenyGating => "deny_gating",
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Approval, Injection};
@@ -65,28 +64,18 @@ pub struct UserMessage {
     pub level: Level,
 }
 
-/// How urgent a message is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageLevel))]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// For information.
-    #[default]
-    Info,
-    /// Something should be looked at.
-    Warning,
-    /// Something failed.
-    Error,
-}
-
-impl Level {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+words! {
+    /// How urgent a message is.
+    #[derive(Default, PartialOrd, Ord, JsonSchema)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageLevel))]
+    pub enum Level("level") {
+        /// For information.
+        #[default]
+        Info = "info",
+        /// Something should be looked at.
+        Warning = "warning",
+        /// Something failed.
+        Error = "error",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ActionKind;
+use super::{ActionKind, FlatAction};
 
 /// How a hook failed. A failure is data: it becomes part of the report, and the hook's `on_error` decides.
 ///
@@ -42,7 +42,7 @@ impl HookError {
     /// The failure of a hook that answered a JSON value which cannot be read: `answer` tells whether it tried to intervene.
     pub fn unreadable(answer: &serde_json::Value, what: impl Into<String>) -> Self {
         match answer.get("action") {
-            Some(action) if action != "continue" => Self::InvalidAnswer(what.into()),
+            Some(action) if action != FlatAction::Continue.as_str() => Self::InvalidAnswer(what.into()),
             _ => Self::Unreadable(what.into()),
         }
     }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::event::{Change, Data, EventData, Map};
 use crate::text::{Reading, truncate_chars, visible};
+use crate::words::words;
 
 /// A hook result with all its fields side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,21 +52,22 @@ pub struct FlatResult<T = Map> {
     pub user_message_level: Level,
 }
 
-/// The action of the flat form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FlatAction {
-    /// Go on.
-    #[default]
-    Continue,
-    /// Block the operation.
-    Deny,
-    /// Go on with changed data.
-    Modify,
-    /// Tell the agent something.
-    InjectContext,
-    /// Let a person decide.
-    AskUser,
+words! {
+    /// The action of the flat form.
+    #[derive(Default, JsonSchema)]
+    pub enum FlatAction("action") {
+        /// Go on.
+        #[default]
+        Continue = "continue",
+        /// Block the operation.
+        Deny = "deny",
+        /// Go on with changed data.
+        Modify = "modify",
+        /// Tell the agent something.
+        InjectContext = "inject_context",
+        /// Let a person decide.
+        AskUser = "ask_user",
+    }
 }
 
 /// An option of the flat form: a label, whose meaning is known, or a label with its effect.

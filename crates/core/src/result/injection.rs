@@ -1,7 +1,6 @@
 //! What a hook tells the agent.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
@@ -24,58 +23,40 @@ pub struct Injection {
     pub placement: Placement,
 }
 
-/// As whom a message speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageRole))]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// The environment; right for nearly every injection.
-    #[default]
-    System,
-    /// The person.
-    User,
-    /// The agent itself.
-    Assistant,
+words! {
+    /// As whom a message speaks.
+    #[derive(Default, JsonSchema)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageRole))]
+    pub enum Role("role") {
+        /// The environment; right for nearly every injection.
+        #[default]
+        System = "system",
+        /// The person.
+        User = "user",
+        /// The agent itself.
+        Assistant = "assistant",
+    }
 }
 
-/// Where an injection lands, and how long it stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Placement {
-    /// In the stored history.
-    #[default]
-    History,
-    /// In the next call to the model only.
-    NextCall,
-    /// In the next call only, at the end of the last tool's result.
-    LastToolResult,
+words! {
+    /// Where an injection lands, and how long it stays.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Placement("placement") {
+        /// In the stored history.
+        #[default]
+        History = "history",
+        /// In the next call to the model only.
+        NextCall = "next_call",
+        /// In the next call only, at the end of the last tool's result.
+        LastToolResult = "last_tool_result",
+    }
 }
 
 impl Placement {
-    /// Returns the word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::History => "history",
-            Self::NextCall => "next_call",
-            Self::LastToolResult => "last_tool_result",
-        }
-    }
-
     /// Whether it is part of the next call only.
     pub fn is_ephemeral(self) -> bool {
         self != Self::History
-    }
-}
-
-impl Role {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
     }
 }
 

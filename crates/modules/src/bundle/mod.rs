@@ -20,7 +20,7 @@ pub use live::{FOLLOWER, FOLLOWER_TIMEOUT, Following, Live, Looked};
 pub use load::{Loaded, Placed, Source, load, load_hosted, load_pinned};
 pub use register::Made;
 pub use schema::schema;
-pub use settings::{Loop, McpServer, ProviderEntry, ProviderKind, Questions, SessionSettings, Tools};
+pub use settings::{ApprovalMode, Loop, McpServer, ProviderEntry, ProviderKind, SessionSettings, Tools};
 
 use std::collections::BTreeMap;
 use std::path::Path;

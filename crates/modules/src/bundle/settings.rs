@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Durability;
-use amplifier_core::{OverBudget, SessionConfig};
+use amplifier_core::{OverBudget, SessionConfig, words};
 use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -24,8 +24,8 @@ pub struct SessionSettings {
     /// How safely the audit log is kept.
     #[schemars(with = "Option<String>", extend("enum" = ["async", "group", "record"]))]
     pub audit: Option<Durability>,
-    /// What becomes of questions.
-    pub approvals: Option<Questions>,
+    /// How approvals are requested.
+    pub approvals: Option<ApprovalMode>,
     /// How long a question waits for an answer, in seconds, before it is denied.
     #[serde(deserialize_with = "above_zero")]
     #[schemars(range(min = 0))]
@@ -43,27 +43,28 @@ fn above_zero<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Er
     Ok(seconds)
 }
 
-/// How answers are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-pub enum Loop {
-    /// When they are complete.
-    #[serde(rename = "loop-basic")]
-    Basic,
-    /// Piece by piece.
-    #[serde(rename = "loop-streaming")]
-    Streaming,
+words! {
+    /// How answers are told.
+    #[derive(JsonSchema)]
+    pub enum Loop("orchestrator") {
+        /// When they are complete.
+        Basic = "loop-basic",
+        /// Piece by piece.
+        Streaming = "loop-streaming",
+    }
 }
 
-/// What becomes of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Questions {
-    /// A person is asked.
-    Ask,
-    /// A person is asked, at the terminal or at the server.
-    Server,
-    /// They are refused.
-    Deny,
+words! {
+    /// How approvals are requested.
+    #[derive(PartialOrd, Ord, JsonSchema)]
+    pub enum ApprovalMode("approval mode") {
+        /// A person is asked.
+        Ask = "ask",
+        /// A person is asked, at the terminal or at the server.
+        Server = "server",
+        /// They are refused.
+        Deny = "deny",
+    }
 }
 
 /// What the agent can do.
@@ -119,29 +120,18 @@ pub struct ProviderEntry {
     pub script: Option<String>,
 }
 
-/// Whose a model is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ProviderKind {
-    /// Anthropic's.
-    Anthropic,
-    /// OpenAI's, or one that speaks the same way.
-    OpenAi,
-    /// Google's.
-    Gemini,
-    /// A file.
-    Scripted,
-}
-
-impl ProviderKind {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Gemini => "gemini",
-            Self::Scripted => "scripted",
-        }
+words! {
+    /// Whose a model is.
+    #[derive(JsonSchema)]
+    pub enum ProviderKind("provider") {
+        /// Anthropic's.
+        Anthropic = "anthropic",
+        /// OpenAI's, or one that speaks the same way.
+        OpenAi = "openai",
+        /// Google's.
+        Gemini = "gemini",
+        /// A file.
+        Scripted = "scripted",
     }
 }
 

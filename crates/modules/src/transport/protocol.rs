@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use amplifier_core::{EventData, HookError, HookResult, Map};
+use amplifier_core::{EventData, FlatAction, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for AnswerVisitor {
                 Entry::Occupied(mut entry) => {
                     has_twice = true;
                     // Of two actions, the one that intervenes is kept: it decides what the unreadable answer does.
-                    if entry.get() == "continue" {
+                    if entry.get() == FlatAction::Continue.as_str() {
                         entry.insert(field.value);
                     }
                 }

@@ -12,15 +12,13 @@ mod rates;
 mod secret;
 mod tokens;
 
-use std::fmt::{self, Display};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{Actor, Clock, Rate, SystemClock};
+use amplifier_core::{Actor, Clock, Rate, SystemClock, words};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -36,43 +34,16 @@ use rates::Rates;
 use secret::Digest;
 use tokens::Tokens;
 
-/// What somebody may do. Each role may do what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Look.
-    Viewer,
-    /// Answer questions, and interrupt.
-    Approver,
-    /// Everything.
-    Admin,
-}
-
-impl Role {
-    /// All roles, those that may do least first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Approver, Self::Admin];
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Approver => "approver",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = AccessError;
-
-    fn from_str(text: &str) -> Result<Self, AccessError> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| AccessError::NoRole(text.to_owned()))
+words! {
+    /// What somebody may do. Each role may do what those before it may.
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum Role("role") {
+        /// Look.
+        Viewer = "viewer",
+        /// Answer questions, and interrupt.
+        Approver = "approver",
+        /// Everything.
+        Admin = "admin",
     }
 }
 
@@ -185,9 +156,6 @@ pub enum AccessError {
     /// A name that cannot be used.
     #[error("a name has 1 to 64 characters, none of which is invisible")]
     NoName,
-    /// A word that is no role.
-    #[error("`{0}` is no role; there are viewer, approver and admin")]
-    NoRole(String),
 }
 
 /// Checks a name: it is shown to people and stands in the audit log.

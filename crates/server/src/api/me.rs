@@ -60,9 +60,9 @@ async fn links(
     Extension(site): Extension<Arc<Site>>,
     Json(LinkWanted { name, role }): Json<LinkWanted>,
 ) -> Result<(StatusCode, Answer<Link>), ApiError> {
-    let made = role.parse::<Role>().and_then(|role| app.access.code(&name, role));
-    let code = made.map_err(|error| match error {
-        AccessError::NoName | AccessError::NoRole(_) => ApiError::unusable(error.to_string()),
+    let role = role.parse::<Role>().map_err(|unknown| ApiError::unusable(unknown.to_string()))?;
+    let code = app.access.code(&name, role).map_err(|error| match error {
+        AccessError::NoName => ApiError::unusable(error.to_string()),
         error => ApiError::internal(error),
     })?;
     let lasts = SignedDuration::try_from(app.access.code_lifetime()).map_err(ApiError::internal)?;

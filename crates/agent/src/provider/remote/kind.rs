@@ -1,35 +1,23 @@
 //! The services that can be asked.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
+use amplifier_core::words;
 use reqwest::Url;
 
-/// A service, named for the wire format that it speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions, which Ollama, vLLM and llama.cpp speak too.
-    OpenAi,
-    /// Gemini `streamGenerateContent`.
-    Gemini,
+words! {
+    /// A service, named for the wire format that it speaks.
+    pub enum Kind("provider") {
+        /// Anthropic Messages.
+        Anthropic = "anthropic",
+        /// OpenAI Chat Completions, which Ollama, vLLM and llama.cpp speak too.
+        OpenAi = "openai",
+        /// Gemini `streamGenerateContent`.
+        Gemini = "gemini",
+    }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Gemini];
-
-    /// The word for it in events and in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Gemini => "gemini",
-        }
-    }
-
     /// The environment variable that holds its key.
     pub fn key_variable(self) -> &'static str {
         match self {
@@ -97,23 +85,4 @@ pub(super) fn is_loopback(url: &Url) -> bool {
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     })
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-/// A word that names no service.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no provider; use `anthropic`, `openai` or `gemini`")]
-pub struct UnknownKind(String);
-
-impl FromStr for Kind {
-    type Err = UnknownKind;
-
-    fn from_str(word: &str) -> Result<Self, UnknownKind> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| UnknownKind(word.to_owned()))
-    }
 }

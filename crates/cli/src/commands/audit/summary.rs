@@ -1,9 +1,11 @@
 //! What a record says, in a few words.
 
-use std::time::Duration;
-
-use amplifier_audit::{Kind, Record, RecordedDecision};
+use amplifier_audit::{Kind, Record};
 use amplifier_core::text::counted;
+use amplifier_core::{
+    ActionKind, Actor, ApprovalDecisionEntry, AuditEntry, EventEntry, HookReportEntry, InjectionEntry, Level,
+    MessageEntry, OutcomeEntry,
+};
 use serde_json::Value;
 
 /// How a summary is to be taken.
@@ -19,82 +21,88 @@ pub(crate) enum Weight {
 
 /// What a record with that body says. The text is as the log has it: it can contain anything.
 pub(crate) fn summary(record: &Record<'_>, body: &str) -> (Weight, String) {
-    let is_denial = RecordedDecision::from_body(record, body).is_some_and(RecordedDecision::is_denial);
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
-    let text = |field: &str| plain(&body[field]);
-    let number = |field: &str, thing: &str| match body[field].as_u64() {
-        Some(number) => counted(number, thing),
-        None => format!("{} {thing}s", text(field)),
-    };
-    let said = |field: &str| match &body[field] {
-        Value::Null => String::new(),
-        value => format!(": {}", plain(value)),
-    };
-    let bad_if = |bad: bool| if bad { Weight::Bad } else { Weight::Plain };
-    if let Some(blob) = body["blob"].as_str() {
-        return (Weight::Plain, format!("{}, kept as {blob}", number("bytes", "byte")));
+    let fields: Value = serde_json::from_str(body).unwrap_or_default();
+    if let Some(blob) = fields["blob"].as_str() {
+        return (Weight::Plain, format!("{}, kept as {blob}", number(&fields["bytes"], "byte")));
     }
-    match record.kind {
-        Kind::Event => match body["denied_by"].as_str() {
-            Some(hook) => {
-                let word = if is_denial { "denied" } else { "denied too late" };
-                (bad_if(is_denial), format!("{word} by {hook}{}; {}", said("reason"), text("data")))
-            }
-            None => (bad_if(is_denial), format!("{}; {}", text("decision"), text("data"))),
-        },
-        Kind::HookReport => {
-            let took = Duration::from_nanos(body["took_ns"].as_u64().unwrap_or(0));
-            let bad = body["answer"] == "deny" || !body["error"].is_null();
-            let why = if body["error"].is_null() { said("reason") } else { said("error") };
-            (bad_if(bad), format!("{} answered {} in {took:.1?}{why}", text("hook"), text("answer")))
-        }
-        Kind::ApprovalRequest => (Weight::Plain, format!("#{} {} asks{}", text("id"), text("hook"), said("prompt"))),
-        Kind::ApprovalDecision => {
-            let (weight, word) = match body["granted"].as_bool() {
-                Some(true) => (Weight::Good, "granted"),
-                _ => (Weight::Bad, "refused"),
-            };
-            let by = by(&body["by"]);
-            (weight, format!("#{} {word} to {} ({}{by}){}", text("id"), text("hook"), text("basis"), said("reason")))
-        }
-        Kind::LateAnswer => {
-            let by = by(&body["by"]);
-            (Weight::Plain, format!("#{} to {}, too late{by}{}", text("id"), text("hook"), said("answer")))
-        }
-        Kind::Injection => {
-            let placed = format!("{} as {}, {}", text("hook"), text("role"), text("placement"));
-            (Weight::Plain, format!("{placed}, {}, {}{}", number("tokens", "token"), text("fate"), said("text")))
-        }
-        Kind::Message => {
-            let weight = bad_if(body["level"] == "error");
-            (weight, format!("{} from {}{}", text("level"), text("source"), said("text")))
-        }
-        Kind::Intent => (Weight::Plain, format!("may begin{}", said("tool_call_id"))),
-        Kind::Outcome => {
-            let word = match body["success"].as_bool() {
-                Some(true) => "succeeded",
-                Some(false) => "failed",
-                None => "ended",
-            };
-            (bad_if(word == "failed"), format!("{word}{}", said("tool_call_id")))
-        }
-        Kind::Failure => (Weight::Bad, format!("{}{}", text("part"), said("error"))),
-        Kind::Gap => (Weight::Bad, format!("{} lost{}", number("lost", "record"), said("why"))),
-        Kind::Breach => (Weight::Bad, format!("someone was at the log{}", said("what"))),
-        Kind::Recovery => (Weight::Plain, format!("{} of segment {}", number("bytes", "torn byte"), text("segment"))),
-        Kind::Seal => (Weight::Plain, format!("{}, after {}", text("reason"), number("records", "record"))),
-        Kind::Genesis | Kind::KeyRotation => (Weight::Plain, format!("public key {}", text("public_key"))),
-        Kind::Segment | Kind::Checkpoint => (Weight::Plain, format!("covers {}", counted(record.seq, "record"))),
-        Kind::PolicyChange => (Weight::Plain, plain(&body)),
+    match record.entry(body) {
+        Ok(Some(entry)) => entry_summary(record, &entry),
+        Ok(None) => log_summary(record, &fields),
+        Err(_) => (Weight::Plain, plain(&fields)),
     }
 }
 
-/// Who answered, if the record says.
-fn by(by: &Value) -> String {
-    match (by["name"].as_str(), by["via"].as_str()) {
-        (Some(name), Some(via)) => format!(", {name} by {via}"),
-        _ => String::new(),
+fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
+    let because = |text: Option<&str>| text.map(|text| format!(": {text}")).unwrap_or_default();
+    let by =
+        |actor: &Option<Actor>| actor.as_ref().map(|by| format!(", {} by {}", by.name, by.via)).unwrap_or_default();
+    let bad_if = |bad: bool| if bad { Weight::Bad } else { Weight::Plain };
+    match entry {
+        AuditEntry::Event(EventEntry { data, decision, denied_by, reason }) => {
+            let is_denial = decision.denies_at(record.event.as_deref().unwrap_or_default());
+            let data = serde_json::to_string(data).unwrap_or_default();
+            let decided = denied_by.as_ref().map_or_else(
+                || decision.to_string(),
+                |hook| {
+                    let word = if is_denial { "denied" } else { "denied too late" };
+                    format!("{word} by {hook}{}", because(reason.as_deref()))
+                },
+            );
+            (bad_if(is_denial), format!("{decided}; {data}"))
+        }
+        AuditEntry::HookReport(HookReportEntry { hook, answer, took, reason, error, .. }) => {
+            let why = because(error.as_deref().or(reason.as_deref()));
+            let weight = bad_if(*answer == ActionKind::Deny || error.is_some());
+            (weight, format!("{hook} answered {answer} in {took:.1?}{why}"))
+        }
+        AuditEntry::ApprovalRequest(asked) => {
+            (Weight::Plain, format!("#{} {} asks: {}", asked.id, asked.hook, asked.prompt))
+        }
+        AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook, decision }) => {
+            let (weight, word) = if decision.granted { (Weight::Good, "granted") } else { (Weight::Bad, "refused") };
+            let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+            let (basis, by, why) = (decision.basis, by(&decision.by), &decision.reason);
+            (weight, format!("#{id} {word} to {hook} ({basis}{by}): {why}"))
+        }
+        AuditEntry::LateAnswer(late) => {
+            let text = format!("#{} to {}, too late{}: {}", late.id, late.hook, by(&late.by), late.answer);
+            (Weight::Plain, text)
+        }
+        AuditEntry::Injection(InjectionEntry { hook, role, placement, tokens, status, text, .. }) => {
+            let tokens = counted(*tokens as u64, "token");
+            (Weight::Plain, format!("{hook} as {role}, {placement}, {tokens}, {status}: {text}"))
+        }
+        AuditEntry::Message(MessageEntry { source, level, text, .. }) => {
+            (bad_if(*level == Level::Error), format!("{level} from {source}: {text}"))
+        }
+        AuditEntry::Intent(intent) => (Weight::Plain, format!("may begin{}", because(intent.tool_call_id.as_deref()))),
+        AuditEntry::Outcome(OutcomeEntry { success, tool_call_id }) => {
+            let word = success.map_or("ended", |success| if success { "succeeded" } else { "failed" });
+            (bad_if(*success == Some(false)), format!("{word}{}", because(tool_call_id.as_deref())))
+        }
+        AuditEntry::Failure(failure) => (Weight::Bad, format!("{}: {}", failure.part, failure.error)),
     }
+}
+
+/// What a record about the log itself says.
+fn log_summary(record: &Record<'_>, body: &Value) -> (Weight, String) {
+    let text = |field: &str| plain(&body[field]);
+    let said = |field: &str| if body[field].is_null() { String::new() } else { format!(": {}", text(field)) };
+    match record.kind {
+        Kind::Gap => (Weight::Bad, format!("{} lost{}", number(&body["lost"], "record"), said("why"))),
+        Kind::Breach => (Weight::Bad, format!("someone was at the log{}", said("what"))),
+        Kind::Recovery => {
+            (Weight::Plain, format!("{} of segment {}", number(&body["bytes"], "torn byte"), text("segment")))
+        }
+        Kind::Seal => (Weight::Plain, format!("{}, after {}", text("reason"), number(&body["records"], "record"))),
+        Kind::Genesis | Kind::KeyRotation => (Weight::Plain, format!("public key {}", text("public_key"))),
+        Kind::Segment | Kind::Checkpoint => (Weight::Plain, format!("covers {}", counted(record.seq, "record"))),
+        _ => (Weight::Plain, plain(body)),
+    }
+}
+
+fn number(value: &Value, thing: &str) -> String {
+    value.as_u64().map_or_else(|| format!("{} {thing}s", plain(value)), |number| counted(number, thing))
 }
 
 /// A value as people write it: text without quotes, nothing as a dash, the rest as JSON.
