@@ -40,7 +40,7 @@ export class Timeline {
   entries = new Map();
   /** @type {Entry[]} in order */
   order = [];
-  /** @type {Map<string, Entry>} what has begun, and not ended */
+  /** @type {Map<string, Entry[]>} what has begun, and not ended */
   open = new Map();
 
   /**
@@ -72,17 +72,23 @@ export class Timeline {
       return known;
     }
     const begin = ENDS[item.event];
-    const key = begin ? pairing(begin, item) : null;
-    const begun = key ? this.open.get(key) : undefined;
-    if (key && begun) {
+    const key = begin ? pairing(begin, item) : '';
+    const open = this.open.get(key);
+    const begun = open?.pop();
+    if (open?.length === 0) this.open.delete(key);
+    if (begun) {
       begun.last = item;
-      this.open.delete(key);
       this.entries.set(item.seq, begun);
       return begun;
     }
     /** @type {Entry} */
     const entry = { sort: sortOf(item), first: item, last: null, node: null, turn: item.turn ?? null };
-    if (Object.values(ENDS).includes(item.event) && !item.denied) this.open.set(pairing(item.event, item), entry);
+    if (Object.values(ENDS).includes(item.event) && !item.denied) {
+      const key = pairing(item.event, item);
+      const open = this.open.get(key);
+      if (open) open.push(entry);
+      else this.open.set(key, [entry]);
+    }
     this.entries.set(item.seq, entry);
     this.order.push(entry);
     return entry;
@@ -99,12 +105,13 @@ export class Timeline {
 }
 
 /**
+ * What pairs the end of an operation with its begin. Where nothing says which call it is, the last that has begun ends first, as in the audit log.
  * @param {string} event
  * @param {TimelineItem} item
  */
 function pairing(event, item) {
   const data = item.data ?? {};
-  return `${event} ${data.tool_call_id ?? data.agent_name ?? ''}`;
+  return `${event} ${item.intent?.tool_call_id ?? item.result?.tool_call_id ?? data.tool_call_id ?? data.agent_name ?? ''}`;
 }
 
 /** @param {Entry} entry */
