@@ -1,11 +1,13 @@
 //! A session at a terminal, from what is configured.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_agent::provider::Usage;
 use amplifier_agent::{Cancel, Watch};
+use amplifier_core::text::truncate_chars;
 use amplifier_core::{Display, HookRegistry, ToolCall};
 use amplifier_host::{ApprovalFanOut, Config, Home, LinkTarget, ServerLink, SessionBuilder, SessionParts, TrustPrompt};
 use anyhow::Result;
@@ -166,9 +168,9 @@ pub(crate) fn about(input: &Value) -> Option<String> {
 
 /// The beginning of the first line.
 pub(crate) fn excerpt(text: &str) -> String {
-    const MOST: usize = 100;
-    let mut lines = text.lines();
-    let first: String = lines.next().unwrap_or_default().chars().take(MOST).collect();
-    let is_cut = lines.next().is_some() || text.chars().nth(MOST).is_some();
-    if is_cut { format!("{first} …") } else { first }
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    match truncate_chars(first.trim_end_matches('\r'), 100) {
+        Cow::Borrowed(first) if !rest.is_empty() => format!("{first}…"),
+        first => first.into_owned(),
+    }
 }

@@ -76,7 +76,9 @@ impl Flags {
     /// If the file cannot be read, or a value is invalid.
     pub fn load(&self, home: &Home) -> Result<Config> {
         let approvals = match (self.serve, self.approvals.as_deref()) {
-            (true, Some("deny")) => return Err(usage("with `--approvals deny`, nobody is asked: leave out `--serve`")),
+            (true, Some(mode)) if mode == ApprovalMode::Deny.as_str() => {
+                return Err(usage("with `--approvals deny`, nobody is asked: leave out `--serve`"));
+            }
             (true, _) => Some(ApprovalMode::Server.as_str().to_owned()),
             (false, _) => self.approvals.clone(),
         };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use amplifier_core::text::truncate_bytes;
+use amplifier_core::text::{truncate_bytes, truncate_chars};
 use amplifier_core::{ActionPreview, Effect};
 
 use crate::approval::OpenApproval;
@@ -33,8 +33,8 @@ pub(crate) fn fit(mut approval: OpenApproval) -> OpenApproval {
     // Characters that JSON escapes take up to six times their room, and a preview may come from elsewhere.
     if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > LONGEST / 2) {
         let ActionPreview { title, target, summary, .. } = approval.request.preview;
-        let title = title.chars().take(500).collect();
-        let (target, summary) = [target, summary].map(|text| text.map(|text| text.chars().take(500).collect())).into();
+        let brief = |text: String| truncate_chars(&text, 500).into_owned();
+        let (title, target, summary) = (brief(title), target.map(brief), summary.map(brief));
         approval.request.preview = ActionPreview { title, target, summary, ..ActionPreview::default() }.too_large();
     }
     approval

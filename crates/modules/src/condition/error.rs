@@ -80,7 +80,7 @@ impl ConditionError {
 
     /// The line in which the wrong part begins, and how many characters stand before it.
     fn line(&self) -> (&str, usize) {
-        let offset = floor_boundary(&self.source, self.span.offset);
+        let offset = self.source.floor_char_boundary(self.span.offset);
         let (before, after) = self.source.split_at(offset);
         let begin = before.rfind('\n').map_or(0, |at| at + 1);
         let end = after.find('\n').map_or(self.source.len(), |at| offset + at);
@@ -112,7 +112,3 @@ impl fmt::Display for ConditionError {
 }
 
 impl std::error::Error for ConditionError {}
-
-fn floor_boundary(text: &str, offset: usize) -> usize {
-    (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or_default()
-}

@@ -296,10 +296,7 @@ impl Lowering<'_> {
 
     fn span(&self, id: u64) -> Span {
         let Some((start, stop)) = self.info.offset_for(id) else { return Span::new(0, self.source.len()) };
-        let boundary = |from: u32| {
-            let from = (from as usize).min(self.source.len());
-            (from..self.source.len()).find(|at| self.source.is_char_boundary(*at)).unwrap_or(self.source.len())
-        };
+        let boundary = |from: u32| self.source.ceil_char_boundary(from as usize);
         let (start, end) = (boundary(start), boundary(stop.saturating_add(1)));
         Span::new(start, end.saturating_sub(start))
     }

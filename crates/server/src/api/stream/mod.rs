@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::ApprovalAnswer;
+use amplifier_core::text::truncate_bytes;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -422,20 +423,14 @@ impl Client<'_> {
         if self.app.access.count(&self.who).is_err() {
             return Err(Over::Nonsense("too many messages".to_owned()));
         }
-        let said = serde_json::from_str(text).map_err(|error| {
-            let mut why = format!("this cannot be understood: {error}");
-            // A reason to close has a limit of 123 bytes.
-            why.truncate(why.floor_char_boundary(120));
-            Over::Nonsense(why)
-        })?;
+        // A reason to close has a limit of 123 bytes.
+        let nonsense = |why: &str| Over::Nonsense(truncate_bytes(why, 120).into_owned());
+        let said =
+            serde_json::from_str(text).map_err(|error| nonsense(&format!("this cannot be understood: {error}")))?;
         match said {
             Said::Watch { session, event, kind, hook, text, after } => {
                 let wanted = Wanted { session, event, kind, hook, text };
-                self.filter = wanted.filter().map_err(|error| {
-                    let mut why = error.message;
-                    why.truncate(why.floor_char_boundary(120));
-                    Over::Nonsense(why)
-                })?;
+                self.filter = wanted.filter().map_err(|error| nonsense(&error.message))?;
                 if let Some(after) = after {
                     self.cursor = after.min(self.app.feed.cursor());
                 }
