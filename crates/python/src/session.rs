@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::audit::AuditLog;
 use crate::bridge::Driven;
