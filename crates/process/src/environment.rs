@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::system::programs::BASIC_VARIABLES;
+
 /// Parts of names that are taken for secrets.
 const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
 
@@ -67,14 +69,16 @@ pub enum Environment {
     Commands,
     /// For hooks and for programs that decide: as commands, and no variable that makes an interpreter run or import other code.
     Hooks,
-    /// These variables and no others.
-    Only(&'static [&'static str]),
+    /// For programs of others, which keys of other services are no business of: only what a program needs to run, such as `HOME` and `PATH`.
+    Basic,
 }
 
 impl Environment {
     /// `true` if a program inherits a variable of that name.
     pub fn inherits(self, name: &OsStr) -> bool {
         let name = name.to_string_lossy();
+        // Windows has one variable, whatever the case of its letters. The lists are in capitals.
+        let name = if cfg!(windows) { name.to_uppercase().into() } else { name };
         let is_harmless = || {
             let upper = name.to_ascii_uppercase();
             !SECRETS.iter().any(|secret| upper.contains(secret)) && !is_listed(&name, &FOR_NOBODY)
@@ -82,7 +86,7 @@ impl Environment {
         match self {
             Self::Commands => is_harmless(),
             Self::Hooks => is_harmless() && !is_listed(&name, &NOT_FOR_HOOKS),
-            Self::Only(names) => names.contains(&&*name),
+            Self::Basic => is_listed(&name, BASIC_VARIABLES),
         }
     }
 

@@ -314,6 +314,8 @@ pub struct FileId {
 pub struct FileStatus {
     /// The file.
     pub id: FileId,
+    /// `true` if it is a folder.
+    pub is_folder: bool,
     /// The number of its names.
     pub links: u64,
     /// Its size in bytes.

@@ -1,4 +1,4 @@
-//! The operating system: programs, with their environment, output, end and sandbox, and [files] and [locks].
+//! The operating system: programs, with their environment, output, end and sandbox; [files] and [locks], [sockets], [signals] and the [terminal].
 //!
 //! All that differs from system to system is here, so that no other crate asks which one it runs on.
 
@@ -9,20 +9,25 @@ pub mod files;
 pub mod locks;
 mod output;
 mod process;
+mod programs;
 mod run;
 pub mod sandbox;
+pub mod signals;
+pub mod sockets;
 #[cfg(unix)]
 #[path = "unix/mod.rs"]
 mod system;
 #[cfg(windows)]
 #[path = "windows/mod.rs"]
 mod system;
+pub mod terminal;
 
 pub use command::Command;
 pub use dumps::forbid_core_dumps;
 pub use environment::Environment;
-pub use output::{OutputBuffer, drain};
+pub use output::{OutputBuffer, drain, os_string};
 pub use process::{Process, ProcessExit, RunningProcess, UnendedProcess, describe, ending_signal, read, write};
+pub use programs::{HOME_VARIABLE, bash, file_opener, posix_shell, this_program, user_name};
 pub use run::CompletedProcess;
 pub use system::group::ProcessGroup;
 pub use system::pipes::{Receiver, Sender};

@@ -1,8 +1,10 @@
 //! What a program writes, up to a limit.
 
+use std::ffi::OsString;
 use std::io;
 
 use crate::Receiver;
+use crate::system;
 use crate::system::pipes::read_now;
 
 /// How much is read of what is still in a pipe at the end: as much as fits into the largest.
@@ -58,6 +60,11 @@ impl OutputBuffer {
             self.bytes.truncate(self.limit);
         }
     }
+}
+
+/// A word that a program wrote, for the arguments or variables of another. None on Windows if it is not UTF-8.
+pub fn os_string(bytes: &[u8]) -> Option<OsString> {
+    system::process::os_string(bytes)
 }
 
 /// Gives what is in a pipe to a function that says whether it wants more, and does not wait: a process that left the group may hold the pipe open for ever.

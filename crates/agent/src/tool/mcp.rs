@@ -37,10 +37,6 @@ const MOST_TEXT: usize = 100 << 10;
 /// More than this of what a server writes to its standard error is not logged, in bytes.
 const MOST_LOGGED: usize = 1 << 20;
 
-/// What a server sees of the environment, beside what is configured for it. Keys of other services are none of its business.
-const ENVIRONMENT: Environment =
-    Environment::Only(&["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"]);
-
 /// A running MCP server. Dropping it ends its process, with all that process began, for good: its tools fail from then on.
 #[derive(Debug)]
 pub struct McpServer {
@@ -128,7 +124,7 @@ impl McpServer {
             let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
             return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
         }
-        let started = Command::new(command, ENVIRONMENT).args(args).sandbox(sandbox);
+        let started = Command::new(command, Environment::Basic).args(args).sandbox(sandbox);
         let started = env.iter().fold(started, |started, (name, value)| started.variable(name, value));
         let (running, input, output, errors) = started.start().map_err(not_started)?.into_parts();
         let log = errors.map(|errors| tokio::spawn(log(name.to_owned(), errors)));

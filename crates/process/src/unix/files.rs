@@ -97,6 +97,7 @@ pub(crate) fn status_at_link(path: &Path) -> io::Result<FileStatus> {
 fn status(metadata: &Metadata) -> FileStatus {
     FileStatus {
         id: FileId { device: metadata.dev(), file: metadata.ino() },
+        is_folder: metadata.is_dir(),
         links: metadata.nlink(),
         size: metadata.size(),
         mode: mode(metadata),
@@ -163,6 +164,14 @@ impl Directory {
         Ok(openat(&self.0, check_name(name)?, flags, mode)?.into())
     }
 
+    /// Fails if this user may not make files in it, as far as that can be said without trying.
+    ///
+    /// # Errors
+    /// If this user may not.
+    pub fn check_writable(&self) -> io::Result<()> {
+        Ok(accessat(&self.0, ".", Access::WRITE_OK, AtFlags::empty())?)
+    }
+
     /// The permissions of a file in it that this user may write to; none if there is no file.
     ///
     /// # Errors
@@ -182,7 +191,7 @@ impl Directory {
         }
         // Replacing asks for the permission to write to the folder alone; a file that may not be written to is to stay as it is.
         accessat(&self.0, name, Access::WRITE_OK, AtFlags::empty())?;
-        Ok(Some(Permissions::from_mode(u32::from(status.st_mode))))
+        Ok(Some(Permissions::from_mode(u32::from(status.st_mode) & 0o7777)))
     }
 
     /// Gives a file in it another name, also if another file has that.

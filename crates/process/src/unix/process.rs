@@ -1,6 +1,8 @@
 //! Processes on Unix.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
@@ -16,6 +18,10 @@ pub(crate) fn set_group(command: &mut tokio::process::Command, watcher: Option<&
 /// The signal that ended a process.
 pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
     status.signal()
+}
+
+pub(crate) fn os_string(bytes: &[u8]) -> Option<OsString> {
+    Some(OsStr::from_bytes(bytes).to_owned())
 }
 
 /// Starts a session.

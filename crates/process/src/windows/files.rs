@@ -80,13 +80,14 @@ pub(crate) fn special_file(_kind: FileType) -> SpecialFile {
 }
 
 pub(crate) fn status_of(file: &File) -> io::Result<FileStatus> {
-    let information = information(file)?;
+    let (information, metadata) = (information(file)?, file.metadata()?);
     let written = information.last_write_time().unwrap_or_default().cast_signed() - EPOCH;
     Ok(FileStatus {
         id: FileId { device: information.volume_serial_number(), file: information.file_index() },
+        is_folder: metadata.is_dir(),
         links: information.number_of_links(),
         size: information.file_size(),
-        mode: mode(&file.metadata()?),
+        mode: mode(&metadata),
         modified: (written.div_euclid(10_000_000), written.rem_euclid(10_000_000) * 100),
         changed: None,
     })
@@ -156,6 +157,14 @@ impl Directory {
     /// If it cannot be made, or is there.
     pub fn create_file(&self, name: &OsStr, _mode: u32) -> io::Result<File> {
         OpenOptions::new().write(true).create_new(true).open(self.at(name)?)
+    }
+
+    /// Does nothing: whether this user may make files in it can be told only by trying.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check_writable(&self) -> io::Result<()> {
+        Ok(())
     }
 
     /// The permissions of a file in it that may be written to; none if there is no file.

@@ -70,8 +70,12 @@ fn is_running(id: u32) -> bool {
 
 /// A program of the system, by its path: one of that name may be in the folder that this process is in.
 fn tool(name: &str) -> Command {
-    let system = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());
-    let mut command = Command::new(PathBuf::from(system).join("System32").join(name));
+    let mut command = Command::new(system_folder().join("System32").join(name));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
+}
+
+/// The folder of Windows.
+pub(crate) fn system_folder() -> PathBuf {
+    std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into()).into()
 }

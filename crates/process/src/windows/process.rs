@@ -1,5 +1,6 @@
 //! Processes on Windows.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::process::{Command, ExitStatus};
 
@@ -11,6 +12,10 @@ pub(crate) fn set_group(_command: &mut tokio::process::Command, _watcher: Option
 /// None: Windows has no signals.
 pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
     None
+}
+
+pub(crate) fn os_string(bytes: &[u8]) -> Option<OsString> {
+    str::from_utf8(bytes).ok().map(Into::into)
 }
 
 /// Fails, so that no launcher works, and sessions say that there is no sandbox.
