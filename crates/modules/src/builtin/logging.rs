@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult, InvalidEventName, Map};
+use amplifier_process::HOME_VARIABLE;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -79,8 +80,9 @@ fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
         // Now, because the agent may be in another folder later.
         return std::path::absolute(folder.join(path)).map_err(|error| format!("`path`: {error}"));
     };
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    home.map(|home| home.join(rest)).ok_or_else(|| format!("`path` is `{path}`, but there is no home folder: set HOME"))
+    let home = std::env::var_os(HOME_VARIABLE).map(PathBuf::from).filter(|home| home.is_absolute());
+    home.map(|home| home.join(rest))
+        .ok_or_else(|| format!("`path` is `{path}`, but there is no home folder: set {HOME_VARIABLE}"))
 }
 
 fn patterns(option: &str, patterns: &[String]) -> Result<Vec<EventPattern>, String> {

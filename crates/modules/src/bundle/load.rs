@@ -1,12 +1,11 @@
 //! Bundles from files, with what they include.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_core::{EventName, HookRole, catalog};
-use amplifier_process::files::{read_regular, read_regular_text};
+use amplifier_process::files::{is_executable, read_regular, read_regular_text};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
@@ -266,7 +265,7 @@ impl Placed {
         if let Some(program) = entry.named_program() {
             let message = match self.folder().join(program).metadata() {
                 Err(_) => Some("there is no program `{program}`; programs are looked for from the bundle's folder"),
-                Ok(found) if found.is_file() && found.permissions().mode() & 0o111 == 0 => {
+                Ok(found) if found.is_file() && !is_executable(&found) => {
                     Some("nobody may run the program `{program}`; `chmod +x` it, or name what runs it before it")
                 }
                 Ok(_) => None,

@@ -9,6 +9,7 @@ use amplifier_core::{
     Action, EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Level, Map, OnError, Placement,
     Registration,
 };
+use amplifier_process::files::FileStatus;
 use amplifier_process::sandbox::Sandbox;
 
 use super::hearing::Hearing;
@@ -20,7 +21,7 @@ use crate::rule::{Rule, RuleError};
 use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
 #[cfg(feature = "wasm")]
 use crate::transport::{WasmHook, WasmOptions};
-use crate::trust::{Held, Stamp};
+use crate::trust::Held;
 
 impl Loaded {
     /// Registers every hook that is not switched off, in order. Programs run in the folder of the bundle that names them.
@@ -191,17 +192,17 @@ struct Sameness {
     folder: PathBuf,
     held: Option<Arc<Held>>,
     /// The files that it names, as they are; none if they cannot be told, which is never the same.
-    files: Option<Vec<(PathBuf, Option<Stamp>)>>,
+    files: Option<Vec<(PathBuf, Option<FileStatus>)>>,
 }
 
 impl Sameness {
     fn of(placed: &Placed, workspace: &Path) -> Self {
         let files = placed.named_files(workspace).ok().map(|files| {
-            let stamp = |file: PathBuf| {
-                let stamp = file.metadata().ok().map(|metadata| Stamp::of(&metadata));
-                (file, stamp)
+            let with_status = |file: PathBuf| {
+                let status = FileStatus::at(&file).ok();
+                (file, status)
             };
-            files.into_iter().map(stamp).collect()
+            files.into_iter().map(with_status).collect()
         });
         Self { entry: placed.entry.clone(), folder: placed.folder().to_owned(), held: placed.held.clone(), files }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use amplifier_core::{HookError, HookResult};
 use amplifier_process::sandbox::{PIN_MISMATCH_TEXT, Sandbox};
-use amplifier_process::{Command, CompletedProcess, Environment, Process};
+use amplifier_process::{Command, CompletedProcess, Environment, Process, posix_shell};
 
 use super::{TransportError, runtime, tail, variables::expanded};
 use crate::trust::Held;
@@ -56,10 +56,9 @@ impl Program {
         }
     }
 
-    /// A line for the shell.
+    /// A line for the [shell](posix_shell).
     pub fn line(line: impl Into<OsString>) -> Self {
-        // With its path, so that it is found whatever `PATH` the hook is given.
-        Self::new(["/bin/sh".into(), "-c".into(), line.into()])
+        Self::new([posix_shell(), "-c".into(), line.into()])
     }
 
     /// Runs in a sandbox.

@@ -5,11 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use amplifier_process::files::FileStatus;
 use amplifier_process::sandbox::PinnedFile;
 
 use super::change::{Change, Difference};
 use super::own::{LARGEST, is_changeable};
-use super::pin::{Pin, Stamp, leads_to, pin, place};
+use super::pin::{Pin, leads_to, pin, place};
 
 /// The files that a hook names, as they were when the person trusted them or when the session read them.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ pub(crate) struct Held {
     /// What the hook names and was not there.
     absent: Vec<PathBuf>,
     on_change: OnChange,
-    /// The stamps with which files were last found unchanged.
-    seen: Mutex<BTreeMap<PathBuf, Stamp>>,
+    /// The status of each file when it was last found unchanged.
+    seen: Mutex<BTreeMap<PathBuf, FileStatus>>,
     /// What the user has not been told yet.
     news: Mutex<Vec<String>>,
 }
@@ -124,16 +125,15 @@ impl Held {
             Ok(_) => return Some(Difference::Link),
             Err(_) => return Some(Difference::Gone),
         }
-        let Ok(metadata) = std::fs::metadata(file) else { return Some(Difference::Gone) };
-        let stamp = Stamp::of(&metadata);
-        let is_known = lock(&self.seen).get(file) == Some(&stamp);
+        let Ok(status) = FileStatus::at(file) else { return Some(Difference::Gone) };
+        let is_known = lock(&self.seen).get(file) == Some(&status);
         if is_known && leads_to(file).is_ok_and(|leads_to| leads_to == trusted.leads_to) {
             return None;
         }
-        let Ok((now, stamp)) = pin(file) else { return Some(Difference::Unreadable) };
+        let Ok((now, status)) = pin(file) else { return Some(Difference::Unreadable) };
         let difference = trusted.difference(&now);
-        if difference.is_none() && stamp.is_settled() {
-            lock(&self.seen).insert(file.clone(), stamp);
+        if difference.is_none() && status.is_settled() {
+            lock(&self.seen).insert(file.clone(), status);
         }
         difference
     }

@@ -39,7 +39,7 @@ pub(crate) use held::Held;
 pub use opaque::opaque_reason;
 pub(crate) use own::is_changeable;
 pub use pin::Pin;
-pub(crate) use pin::{LARGEST_BUNDLE, Stamp, read_pinned};
+pub(crate) use pin::{LARGEST_BUNDLE, read_pinned};
 pub use pinned::Pinned;
 pub use store::{TrustStore, TrustedBundle};
 

@@ -1,11 +1,9 @@
 //! The files of hooks in the user's own bundles: nobody has to trust them, but no other version of them runs unnoticed.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
-use rustix::process::geteuid;
+use amplifier_process::files::can_write;
 
 use super::held::{HeldFile, OnChange};
 use super::pin::{pin, place};
@@ -78,7 +76,5 @@ fn quoted(word: &str) -> String {
 
 /// `true` if programs of this user can change a file, or put another in its place.
 pub(crate) fn is_changeable(file: &Path) -> bool {
-    let is_mine = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.uid() == geteuid().as_raw());
-    let can_write = |path: &Path| is_mine(path) || access(path, Access::WRITE_OK).is_ok();
     can_write(file) || file.parent().is_some_and(can_write)
 }

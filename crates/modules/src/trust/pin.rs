@@ -2,11 +2,10 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Hash;
-use amplifier_process::files::open_regular;
+use amplifier_process::files::{FileStatus, mode, open_regular};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -28,37 +27,6 @@ pub struct Pin {
     pub leads_to: Option<PathBuf>,
 }
 
-/// What the system tells of a file without reading it. Nobody can set the time of change at will, so a file with the same stamp has the same
-/// content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    mode: u32,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            mode: metadata.mode(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// Whether another change would have another stamp: clocks of file systems tick slowly.
-    pub(super) fn is_settled(&self) -> bool {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(now.as_secs()).is_ok_and(|now| now - self.changed.0 >= 2)
-    }
-}
-
 /// The name of a file by which it is pinned: all folders resolved, but not the file itself, which may be a link.
 pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
@@ -66,9 +34,10 @@ pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
     Ok(folder.canonicalize()?.join(name))
 }
 
-/// Pins a file by its [`place`], with the stamp that it had before it was read.
-pub(super) fn pin(place: &Path) -> io::Result<(Pin, Stamp)> {
-    let (mut file, metadata) = open(place)?;
+/// Pins a file by its [`place`], with the status that it had before it was read.
+pub(super) fn pin(place: &Path) -> io::Result<(Pin, FileStatus)> {
+    let (mut file, _) = open(place)?;
+    let status = FileStatus::of(&file)?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 128 * 1024];
     let mut size = 0;
@@ -86,7 +55,7 @@ pub(super) fn pin(place: &Path) -> io::Result<(Pin, Stamp)> {
         hash.update(&chunk[..read]);
     }
     let sha256 = Hash::from_bytes(hash.finalize().into());
-    Ok((Pin { sha256, mode: metadata.mode() & 0o7777, leads_to: leads_to(place)? }, Stamp::of(&metadata)))
+    Ok((Pin { sha256, mode: status.mode, leads_to: leads_to(place)? }, status))
 }
 
 /// Reads a bundle, and pins what was read: the text that counts is the text that was hashed.
@@ -98,7 +67,7 @@ pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
     if bytes.len() as u64 > LARGEST_BUNDLE {
         return Err(too_large(LARGEST_BUNDLE));
     }
-    let pin = Pin { sha256: Hash::of(&bytes), mode: metadata.mode() & 0o7777, leads_to: leads_to(&place)? };
+    let pin = Pin { sha256: Hash::of(&bytes), mode: mode(&metadata), leads_to: leads_to(&place)? };
     let text = String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))?;
     Ok((text, place, pin))
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::Hash;
-use amplifier_process::files::{Durability, open_regular, write_atomic};
+use amplifier_process::files::{
+    Durability, OpenOptionsExt, create_private_folder, is_written_by_owner_alone, open_regular, write_atomic,
+};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Verdict, changes};
@@ -65,8 +66,7 @@ impl TrustStore {
             Err(error) => return Err(self.failed(error)),
         };
         let metadata = file.metadata().map_err(|error| self.failed(error))?;
-        let user = rustix::process::geteuid().as_raw();
-        if ![0, user].contains(&metadata.uid()) || metadata.mode() & 0o022 != 0 {
+        if !is_written_by_owner_alone(&metadata) {
             return Err(self.damaged("others can write to it"));
         }
         if metadata.len() > LARGEST {
@@ -127,7 +127,7 @@ impl TrustStore {
     fn change(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedBundle>)) -> Result<(), TrustError> {
         let failed = |error| self.failed(error);
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        create_private_folder(folder).map_err(failed)?;
         let _lock = lock(&self.file.with_extension("lock")).map_err(failed)?;
         let mut bundles = self.list()?;
         change(&mut bundles);
@@ -147,7 +147,7 @@ impl TrustStore {
 
 /// Takes the lock, which is free again when the file is closed. The file itself stays: one that is removed while it is locked would lock nothing.
 fn lock(file: &Path) -> io::Result<File> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file)?;
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).owner_only().open(file)?;
     let begun = Instant::now();
     loop {
         match lock.try_lock() {

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileType;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+
+use amplifier_process::files::{SpecialFile, special_file};
 
 use super::TrustError;
 
@@ -118,9 +119,9 @@ impl Meant {
 
 /// What comes out of a pipe or a device is different each time. A socket cannot be run or read as a file.
 fn special(kind: FileType) -> Option<&'static str> {
-    match (kind.is_socket(), kind.is_fifo()) {
-        (true, _) => None,
-        (false, true) => Some("it is a pipe"),
-        (false, false) => Some("it is a device"),
+    match special_file(kind)? {
+        SpecialFile::Socket => None,
+        SpecialFile::Pipe => Some("it is a pipe"),
+        SpecialFile::Other => Some("it is a device"),
     }
 }

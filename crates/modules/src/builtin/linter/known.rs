@@ -1,9 +1,9 @@
 //! Linters that everybody knows, used where they are found.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::Duration;
+
+use amplifier_process::files::is_executable;
 
 use super::everywhere;
 use super::launcher::Launcher;
@@ -21,7 +21,10 @@ const KNOWN: [(&str, &[&str], &[&str]); 5] = [
 /// Those of them that are on the path.
 pub(super) fn on_path(path: Option<&OsStr>, launcher: &Launcher) -> Result<Vec<Linter>, String> {
     let is_there = |program: &str| {
-        path.is_some_and(|path| std::env::split_paths(path).any(|folder| is_program(&folder.join(program))))
+        path.is_some_and(|path| {
+            std::env::split_paths(path)
+                .any(|folder| folder.join(program).metadata().is_ok_and(|file| is_executable(&file)))
+        })
     };
     let linter = |(program, files, arguments): &(&str, &[&str], &[&str])| {
         let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
@@ -37,10 +40,6 @@ pub(super) fn on_path(path: Option<&OsStr>, launcher: &Launcher) -> Result<Vec<L
         })
     };
     KNOWN.iter().filter(|(program, ..)| is_there(program)).map(linter).collect()
-}
-
-fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! A file of lines that several processes write to.
 
 use std::borrow::Cow;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
+use amplifier_process::files::{FileStatus, OpenOptionsExt, create_private_folder, read_exact_at};
 
 /// How often, and how long between, a file is looked at that another process has locked: writing a line takes microseconds.
 const ATTEMPTS: usize = 100;
@@ -49,20 +48,11 @@ impl LogFile {
 
     fn open(&self) -> io::Result<File> {
         // The agent may be able to write to the folder: no link leads elsewhere, and no pipe makes it wait.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let open = || {
-            OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .custom_flags(flags.bits().cast_signed())
-                .open(&self.path)
-        };
+        let open = || OpenOptions::new().read(true).append(true).create(true).owner_only().no_follow().open(&self.path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Some(folder) = self.path.parent() {
-                    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                    create_private_folder(folder)?;
                 }
                 open()?
             }
@@ -77,13 +67,12 @@ impl LogFile {
     /// Puts the full file aside, unless another process did so before it was locked.
     fn rotate(&self, file: &File) -> io::Result<()> {
         // The lock is on the file, not on its name: it may have been put aside before it was locked.
-        let named = match fs::symlink_metadata(&self.path) {
+        let named = match FileStatus::at_link(&self.path) {
             // Another process has just put a later file aside, and has not made the next one yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             named => named?,
         };
-        let locked = file.metadata()?;
-        if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
+        if FileStatus::of(file)?.id != named.id {
             return Ok(());
         }
         if self.keep == 0 {
@@ -120,7 +109,7 @@ fn is_locked(file: &File) -> bool {
 fn is_torn(file: &File) -> io::Result<bool> {
     let mut last = [b'\n'];
     if let Some(at) = file.metadata()?.len().checked_sub(1) {
-        file.read_exact_at(&mut last, at)?;
+        read_exact_at(file, &mut last, at)?;
     }
     Ok(last != [b'\n'])
 }

@@ -1,11 +1,10 @@
 //! The ways to reach a person. None of them may fail anything.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Duration;
 
-use amplifier_process::describe;
 use amplifier_process::sandbox::Sandbox;
+use amplifier_process::{describe, terminal};
 use tokio::time::timeout;
 
 use super::Notification;
@@ -89,7 +88,7 @@ fn told(program: &Program, notification: &Notification) -> Program {
 
 /// Rings the terminal of the agent, if it has one.
 fn ring() {
-    if let Ok(mut terminal) = OpenOptions::new().write(true).open("/dev/tty") {
+    if let Ok(mut terminal) = terminal::open() {
         let _ = terminal.write_all(b"\x07");
     }
 }

@@ -1,14 +1,12 @@
 //! What git says about a folder.
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use amplifier_core::text::counted;
 use amplifier_process::sandbox::Sandbox;
-use amplifier_process::{Command, Environment};
+use amplifier_process::{Command, Environment, os_string};
 
 use crate::builtin::text::one_line;
 
@@ -35,8 +33,10 @@ async fn output(folder: &Path, sandbox: &Sandbox) -> io::Result<Option<String>> 
     let mut status = git(folder, sandbox);
     let filters = filters.stdout.bytes.split(|byte| *byte == 0).filter(|filter| !filter.is_empty());
     let mut count = 0;
-    for filter in filters.map(OsStr::from_bytes) {
-        let value = if filter.as_bytes().ends_with(b".required") { "false" } else { "" };
+    for filter in filters {
+        let value = if filter.ends_with(b".required") { "false" } else { "" };
+        // A filter that cannot be named cannot be switched off.
+        let Some(filter) = os_string(filter) else { return Ok(None) };
         status = status.variable(format!("GIT_CONFIG_KEY_{count}"), filter);
         status = status.variable(format!("GIT_CONFIG_VALUE_{count}"), value);
         count += 1;
