@@ -2,11 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use amplifier_core::{Conversation, Message};
-use amplifier_process::files::{Durability, write_atomic};
+use amplifier_process::files::{Durability, OpenOptionsExt, create_private_folder, write_atomic};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -258,7 +257,7 @@ impl Store {
         conversation: &Conversation,
     ) -> Result<Journal, StoreError> {
         let folder = self.folder.join(&meta.id);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| failed(&folder, error))?;
+        create_private_folder(&folder).map_err(|error| failed(&folder, error))?;
         let begun = begin(&folder, meta, lines, conversation);
         if begun.is_err()
             && let Err(error) = fs::remove_dir_all(&folder)
@@ -359,7 +358,7 @@ impl Store {
 fn begin(folder: &Path, meta: Meta, lines: Vec<Line>, conversation: &Conversation) -> Result<Journal, StoreError> {
     let path = folder.join(MESSAGES);
     let failed = |error| failed(&path, error);
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+    let file = OpenOptions::new().create(true).append(true).owner_only().open(&path).map_err(failed)?;
     lock(&file, &meta.id)?;
     let history = replay(&lines);
     let mut journal = Journal::new(folder.to_owned(), file, meta, 0, history.len()).map_err(failed)?;

@@ -1,11 +1,10 @@
 //! `Bash`: runs a command.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use amplifier_core::{ActionPreview, Map};
-use amplifier_process::{Command, Environment, Process, ProcessExit, drain};
+use amplifier_process::{Command, Environment, Process, ProcessExit, bash, drain, ending_signal};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,6 +30,8 @@ const MOST_SECONDS: u64 = 600;
 /// what it began in the background, when the command itself is done. Without a sandbox, a process that leaves the process group (`setsid`, `set -m`) and
 /// outlives the command is not ended. What a command does is confined by the [sandbox](Workspace::sandboxed) of the workspace alone, if it has one; the rest
 /// is for hooks to decide.
+///
+/// On Windows, `bash` is that of [Git for Windows](bash()).
 ///
 /// A command gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL`
 /// or `PRIVATE` in them.
@@ -121,9 +122,11 @@ impl Bash {
 
     fn start(&self, command: &str) -> Result<Process, ToolError> {
         let folder = self.workspace.root();
-        let bash = Command::new("bash", Environment::Commands).args(["-c", command]).folder(folder);
-        let bash = bash.without_input().with_errors_in_output().sandbox(self.workspace.sandbox());
-        bash.start().map_err(|error| {
+        let start = |bash| {
+            let bash = Command::new(bash, Environment::Commands).args(["-c", command]).folder(folder);
+            bash.without_input().with_errors_in_output().sandbox(self.workspace.sandbox()).start()
+        };
+        bash().and_then(start).map_err(|error| {
             let folder = folder.display();
             ToolError::Failed(format!(
                 "`bash` cannot be started in `{folder}`: {error}; it must be installed and in `PATH`"
@@ -150,7 +153,7 @@ async fn take_output(process: &mut Process, output: &mut Excerpt) {
 }
 
 fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
+    match (status.code(), ending_signal(status)) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => status.to_string(),

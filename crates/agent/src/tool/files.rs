@@ -6,13 +6,9 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, accessat, fchmod, mkdirat, openat, renameat, statat, unlinkat,
-};
-use rustix::io::Errno;
+use amplifier_process::files::{Directory, must_be_regular};
 use uuid::Uuid;
 
 use super::blocking::Stop;
@@ -43,18 +39,13 @@ impl Workspace {
     /// Opens a file to read it.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = self.folder_of(path, Missing::Fail)?;
-        // Without `NONBLOCK`, opening a named pipe would wait for whoever writes to it.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+        let file = folder.open_file(name)?;
         let metadata = file.metadata()?;
-        let kind = metadata.file_type();
-        if kind.is_dir() {
+        if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        if !kind.is_file() {
-            return Err(irregular());
-        }
-        self.guarded().check_readable(&metadata)?;
+        must_be_regular(&metadata)?;
+        self.guarded().check_readable(&file)?;
         Ok(file)
     }
 
@@ -84,13 +75,12 @@ impl Workspace {
         }
         self.check_replaceable(path)?;
         let (folder, name) = self.folder_of(path, Missing::Make)?;
-        let permissions = permissions(&folder, name)?;
+        let permissions = folder.replaceable(name)?;
         let temporary = Temporary { folder: &folder, name: format!(".amplifier-{}.tmp", Uuid::now_v7()) };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = if permissions.is_some() { Mode::RUSR | Mode::WUSR } else { Mode::from_raw_mode(0o666) };
-        let mut file = File::from(openat(&folder, temporary.name.as_str(), flags, mode)?);
+        let mode = if permissions.is_some() { 0o600 } else { 0o666 };
+        let mut file = folder.create_file(temporary.name.as_ref(), mode)?;
         if let Some(permissions) = permissions {
-            fchmod(&file, permissions)?;
+            file.set_permissions(permissions)?;
         }
         file.write_all(content)?;
         file.sync_all()?;
@@ -100,8 +90,8 @@ impl Workspace {
         if !is_expected() {
             return Err(NotReplaced::Changed);
         }
-        renameat(&folder, temporary.name.as_str(), &folder, name)?;
-        Ok(rustix::fs::fsync(&folder)?)
+        folder.rename(temporary.name.as_ref(), name)?;
+        Ok(folder.sync()?)
     }
 
     /// Fails if a file cannot be replaced, as far as that can be said without trying. Previews and tools ask this.
@@ -109,8 +99,8 @@ impl Workspace {
         self.guarded().check_writable(path)?;
         match self.folder_of(path, Missing::Fail) {
             Ok((folder, name)) => {
-                permissions(&folder, name)?;
-                Ok(accessat(&folder, ".", Access::WRITE_OK, AtFlags::empty())?)
+                folder.replaceable(name)?;
+                folder.check_writable()
             }
             // Folders that are missing are made.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -119,20 +109,16 @@ impl Workspace {
     }
 
     /// Opens the folder that a resolved path is in.
-    fn folder_of<'a>(&self, path: &'a Path, missing: Missing) -> io::Result<(OwnedFd, &'a OsStr)> {
+    fn folder_of<'a>(&self, path: &'a Path, missing: Missing) -> io::Result<(Directory, &'a OsStr)> {
         let relative = path.strip_prefix(self.root()).map_err(|_| ErrorKind::PermissionDenied)?;
         // The root itself has no name within the workspace.
         let name = relative.file_name().ok_or(ErrorKind::IsADirectory)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut folder = rustix::fs::open(self.root(), flags, Mode::empty())?;
+        let mut folder = Directory::open(self.root())?;
         for step in relative.parent().into_iter().flat_map(Path::iter) {
-            folder = match openat(&folder, step, flags, Mode::empty()) {
-                Err(Errno::NOENT) if missing == Missing::Make => {
-                    match mkdirat(&folder, step, Mode::from_raw_mode(0o777)) {
-                        // Another tool may have made it at the same moment.
-                        Ok(()) | Err(Errno::EXIST) => openat(&folder, step, flags, Mode::empty())?,
-                        Err(error) => return Err(error.into()),
-                    }
+            folder = match folder.open_folder(step) {
+                Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Make => {
+                    folder.make_folder(step)?;
+                    folder.open_folder(step)?
                 }
                 opened => opened?,
             };
@@ -174,34 +160,13 @@ enum Missing {
 
 /// A file that is removed, unless it was given another name.
 struct Temporary<'a> {
-    folder: &'a OwnedFd,
+    folder: &'a Directory,
     name: String,
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         // It fails if the file has been put in place; otherwise the error that led here is the one to tell.
-        let _ = unlinkat(self.folder, self.name.as_str(), AtFlags::empty());
+        let _ = self.folder.remove_file(self.name.as_ref());
     }
-}
-
-/// The permissions of the file that is about to be replaced; `None` if there is none.
-fn permissions(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<Mode>> {
-    let status = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(status) => status,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    match FileType::from_raw_mode(status.st_mode) {
-        FileType::RegularFile => {}
-        FileType::Directory => return Err(ErrorKind::IsADirectory.into()),
-        _ => return Err(irregular()),
-    }
-    // Replacing asks for the permission to write to the folder alone; a file that may not be written to is to stay as it is.
-    accessat(folder, name, Access::WRITE_OK, AtFlags::empty())?;
-    Ok(Some(Mode::from_raw_mode(status.st_mode)))
-}
-
-fn irregular() -> io::Error {
-    io::Error::other("it is not a regular file")
 }

@@ -1,9 +1,10 @@
 //! What tools may not change: the files that govern the agent itself.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use amplifier_process::files::{FileId, FileStatus};
 
 /// Places that tools may not change, and files and folders that they may not even read.
 ///
@@ -14,19 +15,6 @@ pub(super) struct Protected {
     pub(super) hidden: Vec<PathBuf>,
 }
 
-/// A file, whatever its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    device: u64,
-    file: u64,
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        Self { device: metadata.dev(), file: metadata.ino() }
-    }
-}
-
 impl Protected {
     /// The protected place that a resolved path is, is in, or holds.
     pub(super) fn place(&self, path: &Path) -> Option<&Path> {
@@ -35,21 +23,22 @@ impl Protected {
             return Some(place);
         }
         // The same folder may have other paths: other cases of letters, other mounts, `/proc/self/root`.
-        let above: Vec<Identity> = path.ancestors().filter_map(|path| fs::metadata(path).ok()).map(identity).collect();
-        let is_above = |place: &&PathBuf| fs::metadata(place).is_ok_and(|place| above.contains(&identity(place)));
+        let above: Vec<FileId> =
+            path.ancestors().filter_map(|path| FileStatus::at(path).ok()).map(|status| status.id).collect();
+        let is_above = |place: &&PathBuf| FileStatus::at(place).is_ok_and(|place| above.contains(&place.id));
         if let Some(place) = self.places().find(is_above) {
             return Some(place);
         }
-        let target = fs::metadata(path).ok().filter(|target| target.is_file() && target.nlink() > 1)?;
+        let target = FileStatus::at(path).ok().filter(|target| !target.is_folder && target.links > 1)?;
         // A file with several names: one of them may be within a protected place.
-        self.places().find(|place| holds(place, Identity::of(&target))).map(PathBuf::as_path)
+        self.places().find(|place| holds(place, target.id)).map(PathBuf::as_path)
     }
 
     /// Fails if a file is one that tools may not read.
-    pub(super) fn check_readable(&self, file: &Metadata) -> io::Result<()> {
-        let is_file =
-            |hidden: &PathBuf| fs::metadata(hidden).is_ok_and(|hidden| identity(hidden) == Identity::of(file));
-        if self.hidden.iter().any(|hidden| is_file(hidden) || holds(hidden, Identity::of(file))) {
+    pub(super) fn check_readable(&self, file: &File) -> io::Result<()> {
+        let file = FileStatus::of(file)?.id;
+        let is_file = |hidden: &PathBuf| FileStatus::at(hidden).is_ok_and(|hidden| hidden.id == file);
+        if self.hidden.iter().any(|hidden| is_file(hidden) || holds(hidden, file)) {
             return Err(io::Error::other("it is a key that tools cannot read"));
         }
         Ok(())
@@ -72,15 +61,11 @@ impl Protected {
     }
 }
 
-fn identity(metadata: Metadata) -> Identity {
-    Identity::of(&metadata)
-}
-
 /// Whether a place is a file, or a folder that holds it.
-fn holds(place: &Path, file: Identity) -> bool {
-    let Ok(found) = place.symlink_metadata() else { return false };
-    if !found.is_dir() {
-        return Identity::of(&found) == file;
+fn holds(place: &Path, file: FileId) -> bool {
+    let Ok(found) = FileStatus::at_link(place) else { return false };
+    if !found.is_folder {
+        return found.id == file;
     }
     fs::read_dir(place).is_ok_and(|entries| entries.flatten().any(|entry| holds(&entry.path(), file)))
 }
