@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use amplifier_process::sockets;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
@@ -15,7 +16,7 @@ pub const LONGEST: usize = 4 << 20;
 
 /// Returns `true` if a server listens in that folder.
 pub fn is_open(folder: &Path) -> bool {
-    std::os::unix::net::UnixStream::connect(folder.join(SOCKET)).is_ok()
+    sockets::is_open(&folder.join(SOCKET))
 }
 
 /// Opens pipes to a server that runs in the same process.

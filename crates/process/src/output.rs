@@ -62,7 +62,7 @@ impl OutputBuffer {
     }
 }
 
-/// A word that a program wrote, for the arguments or variables of another. None on Windows if it is not UTF-8.
+/// Bytes that a program wrote or a file holds, as a word for the system. None on Windows if they are not UTF-8.
 pub fn os_string(bytes: &[u8]) -> Option<OsString> {
     system::process::os_string(bytes)
 }

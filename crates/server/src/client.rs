@@ -3,11 +3,11 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_process::files::OpenOptionsExt;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, StatusCode};
 use base64::Engine;
@@ -217,8 +217,14 @@ pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientErro
 fn idle(folder: &Path) -> Result<Option<File>, ClientError> {
     let file = folder.join("lock");
     let problem = |source| ClientError::File { file: file.clone(), source };
-    let lock =
-        File::options().create(true).truncate(false).write(true).read(true).mode(0o600).open(&file).map_err(problem)?;
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .read(true)
+        .owner_only()
+        .open(&file)
+        .map_err(problem)?;
     match lock.try_lock_shared() {
         Ok(()) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -1,8 +1,7 @@
 //! The server's end: lets sessions in.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +10,10 @@ use amplifier_link::{
     Lines, MachineCall, MachineMessage, PipeConnector, SOCKET, ServerMessage, SessionHello, SessionMessage, VERSION,
     is_id, write,
 };
+use amplifier_process::files::{OpenOptionsExt, create_private_folder, make_private};
+use amplifier_process::sockets::{Connection, Listener};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
@@ -71,10 +71,9 @@ impl Door {
             let path = path.to_owned();
             move |source| DoorError::Io { path, source }
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at(folder))?;
-        std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(at(folder))?;
+        create_private_folder(folder).and_then(|()| make_private(folder)).map_err(at(folder))?;
         let lock = folder.join(LOCK);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).owner_only().open(&lock);
         let file = file.map_err(at(&lock))?;
         match file.try_lock() {
             Ok(()) => {}
@@ -86,8 +85,7 @@ impl Door {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&socket)(error)),
             _ => {}
         }
-        let listener = UnixListener::bind(&socket).map_err(at(&socket))?;
-        std::fs::set_permissions(&socket, Permissions::from_mode(0o600)).map_err(at(&socket))?;
+        let listener = Listener::bind(&socket).map_err(at(&socket))?;
         hub.presence().opened(Timestamp::now());
         let accepting = tokio::spawn(accept(listener, hub));
         Ok(Self { socket, accepting, _lock: file })
@@ -107,7 +105,7 @@ impl Drop for Door {
     }
 }
 
-async fn accept(listener: UnixListener, hub: Hub) {
+async fn accept(mut listener: Listener, hub: Hub) {
     let room = Arc::new(Semaphore::new(SESSIONS));
     // Connections end with the door.
     let mut connections = tokio::task::JoinSet::new();
@@ -115,10 +113,10 @@ async fn accept(listener: UnixListener, hub: Hub) {
         while connections.try_join_next().is_some() {}
         let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok(connection) => {
                 let hub = hub.clone();
                 connections.spawn(async move {
-                    if let Err(error) = let_in(stream, hub).await {
+                    if let Err(error) = let_in(connection, hub).await {
                         tracing::debug!(%error, "a session was not let in, or has gone");
                     }
                     drop(place);
@@ -133,14 +131,9 @@ async fn accept(listener: UnixListener, hub: Hub) {
     }
 }
 
-async fn let_in(stream: UnixStream, hub: Hub) -> io::Result<()> {
-    let peer = stream.peer_cred()?;
-    let own = std::fs::metadata("/proc/self").map(|own| std::os::unix::fs::MetadataExt::uid(&own))?;
-    if peer.uid() != own {
-        return Err(io::Error::other("it is somebody else's"));
-    }
-    let (from, to) = stream.into_split();
-    attend(hub, from, to, Place::Process, peer.pid()).await
+async fn let_in(connection: Connection, hub: Hub) -> io::Result<()> {
+    let (from, to, peer) = connection.into_parts()?;
+    attend(hub, from, to, Place::Process, peer).await
 }
 
 impl Hub {

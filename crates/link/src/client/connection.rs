@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{ApprovalRule, RuleScope};
+use amplifier_process::sockets;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
-use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -39,8 +39,7 @@ impl LinkClient {
         self.link(async move {
             let mut pause = BACK_OFF[0];
             loop {
-                if let Ok(stream) = UnixStream::connect(&socket).await {
-                    let (from, to) = stream.into_split();
+                if let Ok((from, to)) = sockets::connect(&socket).await {
                     let mut is_welcome = false;
                     let ended = shared.converse(from, to, &mut is_welcome).await;
                     tracing::debug!(?ended, "the connection to the server has ended");

@@ -47,7 +47,7 @@ pub(super) fn start_session() -> Result<Option<u8>, NotConfined> {
 pub(super) fn run(policy: &Policy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
     super::pins::check(&policy.pinned)?;
     if method != Method::Session {
-        return Err(NotConfined::new("this system has neither namespaces nor Landlock").into());
+        return Err(NotConfined(format!("sandboxes need Linux, and this is {}", std::env::consts::OS)).into());
     }
     program.map_or_else(super::say_possible, replace)
 }

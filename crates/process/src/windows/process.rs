@@ -20,7 +20,7 @@ pub(crate) fn os_string(bytes: &[u8]) -> Option<OsString> {
 
 /// Fails, so that no launcher works, and sessions say that there is no sandbox.
 pub(crate) fn start_session() -> io::Result<()> {
-    Err(io::Error::new(ErrorKind::Unsupported, "Windows has no sandbox for programs"))
+    Err(io::Error::new(ErrorKind::Unsupported, "not available on Windows; sandboxes need Linux"))
 }
 
 pub(crate) fn replace(_program: &mut Command) -> io::Error {

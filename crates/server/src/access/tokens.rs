@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_process::files::{AtomicFile, Durability, write_atomic};
+use amplifier_process::files::{
+    AtomicFile, Durability, FileStatus, OpenOptionsExt, create_private_folder, exposed_mode, make_private, write_atomic,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +41,7 @@ impl TokenFiles {
     pub fn at(folder: impl Into<PathBuf>) -> Result<Self, AccessError> {
         let folder = folder.into();
         let problem = |source| AccessError::File { file: folder.clone(), source };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(problem)?;
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).map_err(problem)?;
+        create_private_folder(&folder).and_then(|()| make_private(&folder)).map_err(problem)?;
         Ok(Self { folder })
     }
 
@@ -160,7 +160,7 @@ impl TokenFiles {
     /// One change at a time; given back when the file is closed.
     fn lock(&self) -> Result<File, AccessError> {
         let file = self.folder.join("tokens.lock");
-        let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&file);
+        let opened = File::options().create(true).truncate(false).write(true).owner_only().open(&file);
         let locked = opened.and_then(|lock| lock.lock().map(|()| lock));
         locked.map_err(|source| AccessError::File { file, source })
     }
@@ -169,7 +169,7 @@ impl TokenFiles {
 /// A file that holds secrets must be readable by the person alone.
 pub(super) fn check_private(file: &Path) -> Result<(), AccessError> {
     let facts = fs::metadata(file).map_err(|source| AccessError::File { file: file.to_owned(), source })?;
-    if facts.mode() & 0o077 != 0 {
+    if exposed_mode(&facts).is_some() {
         return Err(AccessError::Exposed(file.to_owned()));
     }
     Ok(())
@@ -187,8 +187,8 @@ pub(super) struct Tokens {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Which file was read: another one has another inode, for files are replaced as a whole.
-    stamp: Option<(u64, i64, i64, u64)>,
+    /// Which file was read: files are replaced as a whole, by another one.
+    stamp: Option<FileStatus>,
     tokens: Arc<Vec<Token>>,
 }
 
@@ -223,8 +223,7 @@ impl Tokens {
 
     /// The tokens as the file has them now, so that one that is taken back ends at once.
     fn current(&self) -> Arc<Vec<Token>> {
-        let facts = fs::metadata(self.files.others()).ok();
-        let stamp = facts.map(|facts| (facts.ino(), facts.mtime(), facts.mtime_nsec(), facts.len()));
+        let stamp = FileStatus::at(&self.files.others()).ok();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.stamp != stamp || stamp.is_none() {
             // What cannot be read lets nobody in.

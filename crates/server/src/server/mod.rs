@@ -11,13 +11,12 @@ use std::convert::Infallible;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_process::files::{Durability, write_atomic};
+use amplifier_process::files::{Durability, OpenOptionsExt, write_atomic};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -266,8 +265,14 @@ async fn reached(stopped: &mut watch::Receiver<Stage>, wanted: Stage) {
 async fn lock(folder: &std::path::Path) -> Result<File, ServeError> {
     let file = folder.join("lock");
     let problem = |source| ServeError::File { file: file.clone(), source };
-    let lock =
-        File::options().create(true).truncate(false).write(true).read(true).mode(0o600).open(&file).map_err(problem)?;
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .read(true)
+        .owner_only()
+        .open(&file)
+        .map_err(problem)?;
     // Whoever only looks whether a server runs holds it for a moment.
     for _ in 0..10 {
         match lock.try_lock() {
