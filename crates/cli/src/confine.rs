@@ -5,13 +5,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use amplifier_host::Environment;
-use amplifier_process::sandbox;
+use amplifier_process::{sandbox, this_program};
 
 /// The word that makes this program a launcher. It is not for people, so no help names it.
 const CONFINED: &str = "confined";
-
-/// This very program, also when its file has been replaced or removed since it was started.
-const THIS: &str = "/proc/self/exe";
 
 /// Runs the launcher, if the arguments ask for that. It has to be called first of all: namespaces are entered by a process with one
 /// thread.
@@ -21,7 +18,11 @@ pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     Some(ExitCode::from(sandbox::launch(arguments)))
 }
 
-/// Returns the environment of this program, with its launcher.
+/// Returns the environment of this program, with its launcher. Where the system does not tell which program this is, there is none, and nothing is confined.
 pub fn environment() -> Environment {
-    Environment::from_process().launcher([THIS, CONFINED])
+    let environment = Environment::from_process();
+    match this_program() {
+        Ok(program) => environment.launcher([program, CONFINED.into()]),
+        Err(_) => environment,
+    }
 }

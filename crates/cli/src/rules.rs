@@ -1,9 +1,10 @@
 //! The user at the terminal.
 
 use amplifier_core::Actor;
+use amplifier_process::user_name;
 
 /// Who sits at the terminal, as the system knows.
 pub fn person() -> Actor {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".to_owned());
+    let name = user_name().unwrap_or_else(|| "somebody".to_owned());
     Actor { name, via: "terminal".to_owned() }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::{Anchor, CommandAnchor, FileAnchor, HttpAnchor, LogOptions};
 use amplifier_modules::transport::expand;
+use amplifier_process::files::is_executable;
 use serde::Deserialize;
 
 use crate::environment::Environment;
@@ -121,7 +121,7 @@ fn check_file(file: &Path) -> Result<()> {
 }
 
 fn check_program(program: &str, environment: &Environment) -> Result<()> {
-    let may_run = |file: &Path| file.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
+    let may_run = |file: &Path| file.metadata().is_ok_and(|found| is_executable(&found));
     let is_found = match program.contains('/') {
         true => may_run(Path::new(program)),
         false => environment

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use amplifier_agent::tool::{McpDefinition, McpServer, McpToolDefinition};
 use amplifier_core::{Level, ToolDefinition};
-use amplifier_process::files::{Durability, write_atomic};
+use amplifier_process::files::{Durability, OpenOptionsExt, write_atomic};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -143,7 +142,7 @@ impl Definitions {
 
     fn lock(&self) -> std::io::Result<File> {
         let file = self.file.with_extension("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file)?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).owner_only().open(file)?;
         lock.lock()?;
         Ok(lock)
     }

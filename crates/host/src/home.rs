@@ -1,12 +1,10 @@
 //! Where things are kept.
 
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::Store;
 use amplifier_modules::trust::TrustStore;
+use amplifier_process::HOME_VARIABLE;
 
 use crate::environment::Environment;
 use crate::error::{Context, Result};
@@ -17,14 +15,6 @@ pub struct Home {
     data: PathBuf,
     config: PathBuf,
     environment: Environment,
-}
-
-/// Makes a folder that only its owner can look into, and those above it; one that is there stays as it is.
-///
-/// # Errors
-/// If it cannot be made.
-pub fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl Home {
@@ -38,7 +28,8 @@ impl Home {
             return Ok(Self::at(home.context("AMPLIFIER_HOME is no usable path")?).with(environment));
         }
         let variable = |name: &str| environment.path(name);
-        let user = || variable("HOME").context("there is no home folder; please set HOME or AMPLIFIER_HOME");
+        let none = || format!("there is no home folder; please set {HOME_VARIABLE} or AMPLIFIER_HOME");
+        let user = || variable(HOME_VARIABLE).with_context(none);
         let data = variable("XDG_DATA_HOME").map_or_else(|| user().map(|home| home.join(".local/share")), Ok)?;
         let config = variable("XDG_CONFIG_HOME").map_or_else(|| user().map(|home| home.join(".config")), Ok)?;
         Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), environment })

@@ -33,7 +33,7 @@ pub use definitions::Definitions;
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
 pub use guards::DenyAllApprovals;
-pub use home::{Home, make_private};
+pub use home::Home;
 pub use machine::{Machine, MachineHandle};
 pub use model::{ModelChoice, NO_MODEL};
 pub use notices::{Notice, Notices};

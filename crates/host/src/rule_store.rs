@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalRule, ApprovalRuleSource, ApprovalRules, PortError, RuleScope, ToolDefinition};
 use amplifier_link::{RuleList, UnreadableFile};
-use amplifier_process::files::{Durability, read_regular, read_regular_text, write_atomic};
+use amplifier_process::files::{
+    Durability, OpenOptionsExt, create_private_folder, read_regular, read_regular_text, write_atomic,
+};
+use amplifier_process::os_string;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use tokio::runtime::Handle;
 use crate::definitions::Definitions;
 use crate::error::reasons;
 use crate::error::{Context, Result, bail};
-use crate::home::{Home, make_private};
+use crate::home::Home;
 
 /// The name of the file with the answers of a project.
 const FILE: &str = "approvals.json";
@@ -138,7 +139,8 @@ impl RuleFile {
     fn in_folder(folder: &Path) -> Result<Self> {
         let path = folder.join(PATH);
         let project = read_regular(&path, LARGEST).with_context(|| named(&path))?;
-        let project = PathBuf::from(OsStr::from_bytes(&project));
+        let project = os_string(&project).map(PathBuf::from);
+        let project = project.with_context(|| format!("{} is not the path of a folder here", named(&path)))?;
         check_path(folder, &project)?;
         Self::read(folder.join(FILE), Some(project))
     }
@@ -251,10 +253,10 @@ impl ApprovalRuleStore {
             bail!("`{}` is no folder", project.display());
         }
         let folder = folder_of(&self.home, &project);
-        make_private(&folder)?;
+        create_private_folder(&folder)?;
         let path = folder.join(PATH);
         if !path.exists() {
-            write_atomic(&path, project.as_os_str().as_bytes(), Durability::Synced)?;
+            write_atomic(&path, project.as_os_str().as_encoded_bytes(), Durability::Synced)?;
         }
         check_path(&folder, &project)?;
         Ok(folder.join(FILE))
@@ -263,12 +265,12 @@ impl ApprovalRuleStore {
     fn lock(&self) -> Result<File> {
         let folder = self.home.approval_rules();
         let folder = folder.parent().context("the configuration has no folder")?;
-        make_private(folder)?;
+        create_private_folder(folder)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
-            .mode(0o600)
+            .owner_only()
             .open(folder.join(".approvals.lock"))?;
         lock.lock()?;
         Ok(lock)
@@ -294,14 +296,14 @@ pub fn stored(project: Option<&Path>, rule: &str, decision: &str) -> Option<Appr
 
 /// The folder with the answers for a project.
 fn folder_of(home: &Home, project: &Path) -> PathBuf {
-    let digest = Sha256::digest(project.as_os_str().as_bytes());
+    let digest = Sha256::digest(project.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     home.projects().join(name)
 }
 
 /// Whether a folder of that name can be one of a project.
 fn is_folder_name(name: &OsStr) -> bool {
-    let name = name.as_bytes();
+    let name = name.as_encoded_bytes();
     name.len() == 32 && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
@@ -310,7 +312,7 @@ fn check_path(folder: &Path, project: &Path) -> Result<()> {
     let path = folder.join(PATH);
     let said = read_regular(&path, LARGEST).with_context(|| named(&path))?;
     let is_place = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
-    if said != project.as_os_str().as_bytes() || !is_place {
+    if said != project.as_os_str().as_encoded_bytes() || !is_place {
         bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
     }
     Ok(())

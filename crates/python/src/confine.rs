@@ -7,9 +7,10 @@ use amplifier_agent::tool::{McpServer, Workspace};
 use amplifier_core::{ApprovalRuleSource, ApprovalRules, HookRegistry, PortError, Registration, ToolDefinition};
 use amplifier_host::{
     ActiveSandbox, ApprovalRuleFiles, Definitions, Environment, Home, Notice, Notices, ProtectedPaths, ProtectionPlan,
-    SandboxLevel, bundles, guards, make_private, reasons,
+    SandboxLevel, bundles, guards, reasons,
 };
 use amplifier_modules::Host;
+use amplifier_process::files::create_private_folder;
 use amplifier_process::sandbox::launch;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -162,7 +163,7 @@ impl Protection {
         }
         if let Some(store) = store {
             // What is not there cannot be protected.
-            make_private(&store)
+            create_private_folder(&store)
                 .map_err(|error| PyOSError::new_err(format!("the folder `{}`: {error}", store.display())))?;
             own.read_only.push(store);
         }

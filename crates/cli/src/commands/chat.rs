@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_agent::{Cancel, Session, TurnEnd};
 use amplifier_core::HookRegistry;
 use amplifier_core::text::counted;
-use amplifier_host::{Home, LinkTarget, RemoteControl, ServerLink, SessionParts, make_private};
+use amplifier_host::{Home, LinkTarget, RemoteControl, ServerLink, SessionParts};
 use amplifier_link::{Command, LinkClient};
+use amplifier_process::files::{OpenOptionsExt, create_private_folder};
+use amplifier_process::signals::Termination;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -24,7 +25,7 @@ use reedline::{
 use super::run::report;
 use crate::agent::{self, Prepared, Watcher};
 use crate::flags::Flags;
-use crate::signals::{Told, stop_on_ctrl_c, stop_when_told};
+use crate::signals::{stop_on_ctrl_c, stop_when_told};
 use crate::terminal::Screen;
 
 /// Talk with the agent.
@@ -75,7 +76,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let SessionParts { builder, policy, servers, .. } = parts;
     stop_on_ctrl_c(&cancel, &screen);
     stop_when_told(&cancel, &hooks)?;
-    let told = Told::listen()?;
+    let told = Termination::listen()?;
     let session = match begin {
         Begin::New => builder.start().await?,
         Begin::Resume(id) => builder.resume(&id).await?,
@@ -104,7 +105,7 @@ async fn talk(
     watcher: &Watcher,
     remote: &Remote,
     home: &Home,
-    mut told: Told,
+    mut told: Termination,
 ) -> Result<()> {
     let history = line_history(home).context("the line history")?;
     let is_colourful = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
@@ -131,7 +132,7 @@ async fn talk(
         });
         let (returned, signal) = tokio::select! {
             biased;
-            () = told.to_end() => {
+            () = told.recv() => {
                 // The editor still reads, and would have given the terminal back afterwards. If it is gone, so is the need.
                 let _ = crossterm::terminal::disable_raw_mode();
                 return Ok(());
@@ -238,8 +239,8 @@ impl Wants {
 /// The lines of earlier conversations. They may hold secrets, so only their owner can read them.
 fn line_history(home: &Home) -> Result<Box<FileBackedHistory>> {
     let file = home.line_history();
-    make_private(home.data())?;
-    OpenOptions::new().create(true).append(true).mode(0o600).open(&file)?;
+    create_private_folder(home.data())?;
+    OpenOptions::new().create(true).append(true).owner_only().open(&file)?;
     Ok(Box::new(FileBackedHistory::with_file(1_000, file)?))
 }
 

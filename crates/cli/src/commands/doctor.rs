@@ -10,9 +10,11 @@ use amplifier_core::HookRegistry;
 use amplifier_core::text::counted;
 use amplifier_host::{
     ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, ModelChoice, Project, ProjectTrust,
-    ProtectionPlan, SandboxLevel, Setting, bundles, make_private, open_log,
+    ProtectionPlan, SandboxLevel, Setting, bundles, open_log,
 };
 use amplifier_modules::bundle::{BundleLevel, Levels};
+use amplifier_process::bash;
+use amplifier_process::files::create_private_folder;
 use amplifier_server::client::Address;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -129,7 +131,7 @@ fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, Protec
 
 /// Whether something can be written there: a file without content may be made on a disk that is full.
 fn data(folder: &Path) -> Result<String, String> {
-    let written = make_private(folder).and_then(|()| {
+    let written = create_private_folder(folder).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&[0; 4096])?;
         file.as_file().sync_all()
@@ -230,7 +232,7 @@ fn findings(
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(amplifier_host::reasons(&error)),
     };
-    let bash = std::process::Command::new("bash").args(["-c", "exit 0"]).status();
+    let bash = bash().and_then(|bash| std::process::Command::new(bash).args(["-c", "exit 0"]).status());
     let bash = match bash {
         Ok(status) if status.success() => Ok("is there".to_owned()),
         _ => Err("is missing; the tool `Bash` needs it".to_owned()),

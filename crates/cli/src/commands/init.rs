@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use amplifier_host::{Config, Home, PROJECT_BUNDLE, make_private};
+use amplifier_host::{Config, Home, PROJECT_BUNDLE};
 use amplifier_modules::Starter;
-use amplifier_process::files::{AtomicFile, Durability};
+use amplifier_process::files::{AtomicFile, Durability, create_private_folder};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
@@ -34,7 +34,7 @@ impl Init {
         let path = file.display();
         let folder = file.parent().context("the bundle has no folder")?;
         // What is in a project is for all who work on it.
-        let made = if self.user { make_private(folder) } else { std::fs::create_dir_all(folder) };
+        let made = if self.user { create_private_folder(folder) } else { std::fs::create_dir_all(folder) };
         made.with_context(|| format!("`{}`", folder.display()))?;
         let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
         // Whole or not at all, and never over what is there, not even over a link that leads nowhere.

@@ -9,6 +9,8 @@ use std::process::{ExitCode, Stdio};
 use amplifier_core::text::counted;
 use amplifier_host::{Home, MachineHandle, anchors, open_log};
 use amplifier_process::files::{Durability, write_atomic};
+use amplifier_process::signals::{Interrupts, Termination};
+use amplifier_process::{file_opener, user_name};
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
@@ -18,13 +20,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::print_json;
 use crate::errors::reasons;
 use crate::flags::Flags;
 use crate::hosting;
-use crate::signals::Told;
 use crate::terminal::{Reading, visible};
 
 /// Answer questions and watch sessions in a browser, or over an API.
@@ -160,8 +160,8 @@ impl Serve {
 impl Begin {
     async fn run(self, home: &Home) -> Result<ExitCode> {
         // Listened for before anything is begun that has to end in order.
-        let mut interrupts = signal(SignalKind::interrupt())?;
-        let mut told = Told::listen()?;
+        let mut interrupts = Interrupts::listen()?;
+        let mut told = Termination::listen()?;
         let (as_json, open) = (self.json, self.open);
         let owner = owner();
         let (running, door, machine) = self.start(home, &owner).await?;
@@ -187,7 +187,7 @@ impl Begin {
         }
         tokio::select! {
             _ = interrupts.recv() => {}
-            () = told.to_end() => {}
+            () = told.recv() => {}
         }
         let _ = fs::remove_file(page);
         // What is being answered needs the sessions. After that, those in the server end, and all others wait for another one.
@@ -242,13 +242,12 @@ fn other(port: u16) -> u16 {
 
 /// The name that the person is known by here.
 fn owner() -> String {
-    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     // Names are shown and recorded, so an odd one is not used.
     let is_plain = |name: &String| {
         (1..=64).contains(&name.len())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
     };
-    name.filter(is_plain).unwrap_or_else(|| "owner".to_owned())
+    user_name().filter(is_plain).unwrap_or_else(|| "owner".to_owned())
 }
 
 /// Opens a link in a browser. What a command is started with can be seen by everybody on the machine, so the browser is given a file that only the
@@ -258,7 +257,7 @@ fn browse(page: &Path, link: &str) -> Result<()> {
         "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Amplifier</title>\n<meta http-equiv=\"refresh\" content=\"0; url={link}\">\n"
     );
     write_atomic(page, html.as_bytes(), Durability::Cached)?;
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let program = file_opener();
     let begun = std::process::Command::new(program)
         .arg(page)
         .stdin(Stdio::null())

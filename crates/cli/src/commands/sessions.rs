@@ -3,11 +3,11 @@
 use amplifier_host::Home;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::{Store, StoredSession};
+use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -124,7 +124,7 @@ impl Sessions {
 
 /// Writes a file that only its owner can read, as the stored session itself; never over another one.
 fn write_new(path: &Path, text: &str) -> Result<()> {
-    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    let mut file = match OpenOptions::new().write(true).create_new(true).owner_only().open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             bail!("`{}` is there already; please choose another name", path.display())

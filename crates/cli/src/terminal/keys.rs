@@ -4,11 +4,10 @@ use std::io::{self, stderr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use amplifier_process::terminal::{read_input, wait_for_input};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
 
 use super::key_filter::{Key, KeyFilter};
 
@@ -30,7 +29,7 @@ impl Keys {
 
     /// Throws away what was typed so far, and waits for silence again.
     pub(super) fn forget(&mut self) -> io::Result<()> {
-        while self.next(Duration::ZERO)?.is_some() || arrived(Duration::ZERO)? {}
+        while self.next(Duration::ZERO)?.is_some() || wait_for_input(Duration::ZERO)? {}
         self.filter().restart(Instant::now());
         Ok(())
     }
@@ -47,11 +46,11 @@ impl Keys {
 
     /// The next key that counts, if there is one within that time.
     pub(super) fn next(&mut self, within: Duration) -> io::Result<Option<Key>> {
-        if !arrived(within)? {
+        if !wait_for_input(within)? {
             return Ok(self.filter().silent(Instant::now()));
         }
         let mut bytes = [0; 256];
-        let count = rustix::io::read(io::stdin(), &mut bytes)?;
+        let count = read_input(&mut bytes)?;
         let now = Instant::now();
         let mut filter = self.filter();
         Ok(bytes[..count].iter().filter_map(|byte| filter.byte(*byte, now)).last())
@@ -68,22 +67,4 @@ impl Drop for Keys {
         let _ = execute!(stderr(), DisableBracketedPaste);
         let _ = disable_raw_mode();
     }
-}
-
-/// `true` if bytes arrive at the terminal within that time.
-///
-/// # Errors
-/// If the terminal is gone.
-fn arrived(within: Duration) -> io::Result<bool> {
-    let stdin = io::stdin();
-    let mut stdin = [PollFd::new(&stdin, PollFlags::IN)];
-    match rustix::event::poll(&mut stdin, Some(&Timespec::try_from(within).map_err(io::Error::other)?)) {
-        // What interrupted it says nothing about what has arrived.
-        Err(Errno::INTR) => return arrived(Duration::ZERO),
-        result => result?,
-    };
-    if stdin[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-        return Err(io::Error::other("the terminal is gone"));
-    }
-    Ok(stdin[0].revents().contains(PollFlags::IN))
 }

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use amplifier_process::files::is_executable;
 
 use crate::environment::Environment;
 
@@ -38,8 +39,8 @@ pub(super) fn own_folder(file: &Path, workspace: &Path, environment: &Environmen
 /// `true` if a file is a program or a script, rather than something that a program reads.
 pub(super) fn is_program(file: &Path) -> bool {
     let is_script = file.extension().is_some_and(|extension| SCRIPTS.iter().any(|script| extension == *script));
-    let is_executable = || file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
-    is_script || is_executable() || has_interpreter(file)
+    let may_run = || file.metadata().is_ok_and(|metadata| is_executable(&metadata));
+    is_script || may_run() || has_interpreter(file)
 }
 
 /// `true` if a file begins with `#!`.

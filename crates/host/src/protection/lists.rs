@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use amplifier_process::files;
+
 use crate::environment::Environment;
 
 /// What later runs code of its own accord, and where credentials are kept; below the home folder.
@@ -148,16 +150,17 @@ impl UserFolders {
     pub(super) fn hidden(&self, environment: &Environment) -> Vec<PathBuf> {
         let browsers = BROWSERS.iter().flat_map(|path| self.at(path));
         let variable = |name: &str| environment.path(name);
-        let user = rustix::process::getuid().as_raw();
+        let user = files::user();
         // `TMUX` is the socket, the process and the session of the server, with commas between them.
         let tmux = environment.variable("TMUX").and_then(OsStr::to_str);
         let tmux = tmux.and_then(|tmux| Some(PathBuf::from(tmux.split(',').next()?)));
         let tmux = tmux.filter(|socket| socket.is_absolute());
         let folder = variable("TMUX_TMPDIR").unwrap_or_else(|| "/tmp".into());
-        let tmux = tmux.into_iter().chain([folder.join(format!("tmux-{user}"))]);
+        let tmux = tmux.into_iter().chain(user.map(|user| folder.join(format!("tmux-{user}"))));
         let screen = variable("SCREENDIR").into_iter().chain([self.home.join(".screen"), "/run/screen".into()]);
-        let runtime = variable("XDG_RUNTIME_DIR").unwrap_or_else(|| format!("/run/user/{user}").into());
-        let services = ["bus", "systemd", "kitty"].map(|name| runtime.join(name));
+        let runtime = variable("XDG_RUNTIME_DIR").or_else(|| Some(format!("/run/user/{}", user?).into()));
+        let service = |name| runtime.as_ref().map(|runtime: &PathBuf| runtime.join(name));
+        let services = ["bus", "systemd", "kitty"].into_iter().filter_map(service);
         browsers.chain(tmux).chain(screen).chain(services).collect()
     }
 

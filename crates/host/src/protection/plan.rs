@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
 use amplifier_modules::bundle::{BundleError, Levels, Loaded};
+use amplifier_process::files::{OpenOptionsExt, can_write, create_private_folder};
 use amplifier_process::sandbox::Policy;
-use rustix::fs::{Access, access};
 
 use super::folders::{is_program, own_folder};
 use super::lists::UserFolders;
@@ -19,7 +18,7 @@ use crate::anchors::{self, AnchorConfig};
 use crate::config::{Config, Overrides};
 use crate::environment::Environment;
 use crate::error::{Context, Result, bail, usage};
-use crate::home::{Home, make_private};
+use crate::home::Home;
 
 /// The folder of a project that holds its bundle.
 const PROJECT: &str = ".amplifier";
@@ -61,7 +60,7 @@ impl ProtectionPlan {
         project(&workspace.join(PROJECT))?;
         for file in anchors::files(&config.anchors) {
             // What is not there cannot be protected. Where it cannot be made, the log tells that nothing is kept there.
-            _ = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file);
+            _ = fs::OpenOptions::new().create(true).append(true).owner_only().open(file);
         }
         Self::current(config, home, workspace, levels.bundles().map(|(_, bundle)| bundle))
     }
@@ -219,7 +218,7 @@ impl ProtectionPlan {
         let links: BTreeSet<PathBuf> = self.used.iter().flat_map(|path| links_on(path)).collect();
         let is_loose = |link: &PathBuf| {
             let folder = link.parent().and_then(|folder| folder.canonicalize().ok());
-            folder.is_some_and(|folder| access(&folder, Access::WRITE_OK).is_ok() && !self.covers(&folder))
+            folder.is_some_and(|folder| can_write(&folder) && !self.covers(&folder))
         };
         let warning = |link: &PathBuf| {
             let target = link.canonicalize().unwrap_or_else(|_| link.clone());
@@ -245,7 +244,7 @@ impl ProtectionPlan {
         // Who reads these can answer questions as the person. The folder is hidden from commands as a whole, with the socket in it; it is made now, because what
         // is not there when a command begins cannot be hidden from it.
         let server = home.server_folder();
-        let made = make_private(&server);
+        let made = create_private_folder(&server);
         made.with_context(|| format!("the folder `{}`", server.display()))?;
         Ok(secrets(home))
     }
@@ -291,7 +290,7 @@ impl ProtectionPlan {
 /// The folders of this program, which are made if they are missing.
 fn home_folders(home: &Home) -> Result<Vec<PathBuf>> {
     let made = own_folders(home).map(|folder| {
-        let made = make_private(&folder).and_then(|()| folder.canonicalize());
+        let made = create_private_folder(&folder).and_then(|()| folder.canonicalize());
         made.with_context(|| format!("the folder `{}`", folder.display()))
     });
     made.collect()

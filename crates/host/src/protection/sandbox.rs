@@ -51,6 +51,10 @@ impl ActiveSandbox {
         let level = match level {
             Level::Namespaces => SandboxLevel::Namespaces,
             Level::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
+            // A system other than Linux has one reason for both.
+            Level::None { no_namespaces, no_landlock } if no_namespaces == no_landlock => {
+                SandboxLevel::Analysis(no_namespaces.to_string())
+            }
             Level::None { no_namespaces, no_landlock } => {
                 SandboxLevel::Analysis(format!("{no_namespaces}; {no_landlock}"))
             }

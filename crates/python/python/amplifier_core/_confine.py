@@ -11,6 +11,8 @@ import sys
 
 def starter() -> list[str]:
     """The words that start this interpreter so. Raises ``RuntimeError`` if there is none that can be started."""
+    if sys.platform != "linux":
+        raise RuntimeError(f"sandboxes need Linux, and this is {sys.platform}")
     if getattr(sys, "frozen", False) or not sys.executable:
         raise RuntimeError("this program has no interpreter of its own that could be started")
     # Without links: they could be made to lead elsewhere.

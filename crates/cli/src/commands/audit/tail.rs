@@ -7,9 +7,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use amplifier_audit::{Bodies, Folder, Record};
+use amplifier_process::signals::Interrupts;
 use anyhow::Context;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::Place;
 use super::filter::Filter;
@@ -89,7 +89,7 @@ fn interruption() -> anyhow::Result<Receiver<()>> {
         .spawn(move || {
             let waited = tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
                 runtime.block_on(async {
-                    let mut interrupts = signal(SignalKind::interrupt())?;
+                    let mut interrupts = Interrupts::listen()?;
                     _ = ready.send(Ok(()));
                     interrupts.recv().await;
                     Ok(())

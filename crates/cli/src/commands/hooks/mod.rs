@@ -10,7 +10,6 @@ mod try_out;
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,6 +22,7 @@ use amplifier_core::{
 use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards, tool_names};
 use amplifier_modules::bundle::{BundleError, BundleLevel, Loaded, Placed, load, schema};
 use amplifier_modules::{Host, Starter};
+use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
@@ -301,7 +301,7 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
         let within = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(within).with_context(|| format!("`{}`", within.display()))?;
         let mode = if file.is_program { 0o755 } else { 0o644 };
-        let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+        let written = std::fs::OpenOptions::new().write(true).create_new(true).new_mode(mode).open(&path);
         written
             .and_then(|mut new| new.write_all(file.text.as_bytes()))
             .with_context(|| format!("`{}`", path.display()))?;
