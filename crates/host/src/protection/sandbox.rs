@@ -125,3 +125,20 @@ impl SandboxLevel {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ActiveSandbox, SandboxLevel};
+    use crate::environment::Environment;
+    use crate::protection::ProtectionPlan;
+
+    #[test]
+    fn a_system_without_any_sandbox_has_one_reason() {
+        // It starts nothing, and says the same about every sandbox.
+        let environment = Environment::default().launcher(["/bin/false"]);
+        let active = ActiveSandbox::find(true, &ProtectionPlan::default(), &environment);
+        assert_eq!(active.level, SandboxLevel::Analysis("it ended and did not say why".to_owned()));
+        let warning = active.level.warning().unwrap();
+        assert!(warning.starts_with("commands are not confined here (it ended and did not say why): "), "{warning}");
+    }
+}
