@@ -41,9 +41,10 @@ pub trait ApprovalSystem: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send {
         async move {
             let (here, elsewhere) = (pin!(self.request_approval(request)), pin!(elsewhere));
-            match select(here, elsewhere).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right((answer, _)) => Ok(answer),
+            // The other system is asked first, because this one may block the thread while it asks.
+            match select(elsewhere, here).await {
+                Either::Left((answer, _)) => Ok(answer),
+                Either::Right((answer, _)) => answer,
             }
         }
     }
