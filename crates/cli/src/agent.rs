@@ -57,7 +57,7 @@ pub async fn prepare(
         .await?;
     let watcher = Watcher::new(screen.clone());
     parts.builder = parts.builder.display(TerminalDisplay::new(screen.clone())).watch(watcher.clone());
-    let server = parts.is_served.then(|| ServerLink::open(&parts.policy, target, screen.can_ask()));
+    let server = parts.is_served.then(|| ServerLink::open(parts.policy.link_options(), target, screen.can_ask()));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
         TerminalApprovals::new(screen.clone()).stopping(move || _ = cancel.request())

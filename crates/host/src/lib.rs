@@ -41,7 +41,7 @@ pub use policy::{Policy, PolicyBuilder};
 pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel, SandboxSettings};
 pub use reload::BundleReloader;
 pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, named, stored};
-pub use server_link::{LinkTarget, RemoteControl, ServerLink};
+pub use server_link::{LinkOptions, LinkTarget, RemoteControl, ServerLink};
 pub use session::{SessionBuilder, SessionParts, tool_names};
 pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, record as record_trust, settle as settle_trust};
 

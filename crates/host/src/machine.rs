@@ -139,7 +139,7 @@ impl Machine {
         let config = self.config(workspace)?;
         let cancel = Cancel::default();
         let parts = SessionBuilder::new(&config, &self.shared.home).cancel(&cancel).in_server(true).build().await?;
-        let link = ServerLink::open(&parts.policy, &LinkTarget::Pipe(server), false);
+        let link = ServerLink::open(parts.policy.link_options(), &LinkTarget::Pipe(server), false);
         let client = link.client.clone();
         let SessionParts { builder, policy, servers, .. } = parts.approvals(client.clone());
         let (tell, started) = oneshot::channel();

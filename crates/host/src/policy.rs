@@ -18,6 +18,7 @@ use crate::notices::Notices;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
 use crate::reload::BundleReloader;
 use crate::rule_store::ApprovalRuleFiles;
+use crate::server_link::LinkOptions;
 use crate::trust::{self, TrustPrompt};
 
 /// The active policy of one workspace. It needs no agent, and one process can have several.
@@ -206,9 +207,21 @@ impl Policy {
         self.reloader.reload().0
     }
 
-    /// Returns a handle that reloads.
-    pub fn reloader(&self) -> BundleReloader {
-        self.reloader.clone()
+    /// Returns what the link to a server needs of a session with the policy.
+    pub fn link_options(&self) -> LinkOptions {
+        let (reloader, notices) = (self.reloader.clone(), self.notices.clone());
+        let reload = move || {
+            let (result, news) = reloader.reload();
+            news.into_iter().for_each(|news| notices.note(news));
+            result
+        };
+        LinkOptions {
+            home: self.home.clone(),
+            workspace: self.workspace.root().to_owned(),
+            log: self.log.clone(),
+            notices: self.notices.clone(),
+            reload: Some(Arc::new(reload)),
+        }
     }
 
     /// Returns the configuration, with what bundles say.

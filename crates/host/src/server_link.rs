@@ -1,15 +1,18 @@
 //! Sessions that a server sees: approval requests go there, and commands come from there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use amplifier_agent::{Cancel, Session};
+use amplifier_audit::Log;
 use amplifier_link::{
     Command, LinkClient, LinkClientOptions, LinkHandle, PipeConnector, ReloadResult, SOCKET, is_open,
 };
 use tokio::sync::{mpsc, watch};
 
 use crate::error::reasons;
-use crate::policy::Policy;
+use crate::home::Home;
+use crate::notices::Notices;
 use crate::rule_store::ApprovalRuleStore;
 
 /// The server of a session.
@@ -24,6 +27,20 @@ pub enum LinkTarget {
     Pipe(PipeConnector),
 }
 
+/// What the link needs of a session. [`Policy::link_options`](crate::Policy::link_options) has that of a session from configuration.
+pub struct LinkOptions {
+    /// The folders of the user, one of which has the server's socket.
+    pub home: Home,
+    /// The folder that the session works in.
+    pub workspace: PathBuf,
+    /// The audit log of the session. Changes of its approval rules are recorded there before they count.
+    pub log: Log,
+    /// The receiver of messages for the user.
+    pub notices: Notices,
+    /// Reloads the bundles of the session. It may block. Without it, there are none that could change.
+    pub reload: Option<Arc<dyn Fn() -> ReloadResult + Send + Sync>>,
+}
+
 /// The link of a session to its server.
 pub struct ServerLink {
     /// The client, which is an approval system.
@@ -36,23 +53,16 @@ pub struct ServerLink {
 impl ServerLink {
     /// Connects to the server. If none runs, a notice says so; one that is started later is found. `asks_here` is `true` if requests are shown to the user of
     /// this process, too.
-    pub fn open(policy: &Policy, target: &LinkTarget, asks_here: bool) -> Self {
-        let (home, log, notices) = (policy.home(), policy.log(), policy.notices().clone());
-        let (store, bundles) = (ApprovalRuleStore::new(home.clone(), log.clone()), policy.reloader());
-        let told = notices.clone();
+    pub fn open(options: LinkOptions, target: &LinkTarget, asks_here: bool) -> Self {
+        let LinkOptions { home, workspace, log, notices, reload } = options;
+        let store = ApprovalRuleStore::new(home.clone(), log.clone());
         let (client, commands) = LinkClient::new(LinkClientOptions {
-            workspace: policy.workspace().root().to_owned(),
+            workspace,
             run: log.writer().to_owned(),
             name: None,
             takes_prompts: matches!(target, LinkTarget::Pipe(_) | LinkTarget::Socket { takes_prompts: true }),
             record: Some(Arc::new(move |change| store.record(change).map_err(|error| reasons(&error)))),
-            reload: Some(Arc::new(move || -> ReloadResult {
-                let (result, news) = bundles.reload();
-                if let Some(news) = news {
-                    told.note(news);
-                }
-                result
-            })),
+            reload,
         });
         let link = match target {
             LinkTarget::Pipe(server) => client.join(server),
