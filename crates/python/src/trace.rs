@@ -29,7 +29,8 @@ struct ToLogging;
 
 impl Subscriber for ToLogging {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("amplifier")
+        let is_ours = |target: &str| target.starts_with("amplifier") || target.starts_with(env!("CARGO_CRATE_NAME"));
+        metadata.is_event() && *metadata.level() <= Level::WARN && is_ours(metadata.target())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
