@@ -72,6 +72,11 @@ impl Protection {
         followed.map_err(|error| PyRuntimeError::new_err(reasons(&error)))
     }
 
+    /// The user's home, if it counts for the session.
+    pub(crate) fn used_home(&self) -> Option<&Home> {
+        self.is_home_used.then_some(&self.home)
+    }
+
     /// The surroundings of a bundle's hooks.
     pub(crate) fn host(&self, workspace: &Path) -> PyResult<Host> {
         let (plan, active) = (self.plan.clone(), self.active.clone());

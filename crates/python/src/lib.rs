@@ -25,6 +25,7 @@ mod registry;
 mod result;
 mod run;
 mod send;
+mod server;
 mod session;
 mod step;
 mod threads;

@@ -144,14 +144,7 @@ impl ApprovalSystem for PyApprovals {
             fields.set_item("default", question.default())?;
             Pending::of(holding_up(|| system.call_method("request_approval", (), Some(&fields)))?)
         });
-        let answer = if timeout < request.timeout {
-            match select(pin!(asked), LoopClock::new().sleep(timeout)).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => return Err(ApprovalError::TimedOut),
-            }
-        } else {
-            asked.await
-        };
+        let answer = within(self.longest, request.timeout, asked).await.ok_or(ApprovalError::TimedOut)?;
         Python::attach(|py| match answer {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
                 Ok(label) => {
@@ -171,6 +164,19 @@ impl ApprovalSystem for PyApprovals {
                 Err(ApprovalError::Failed(failure(py, &error).to_string()))
             }
         })
+    }
+}
+
+/// Waits for an answer to a request with that time limit, for `longest` at most; none if there is no answer by then.
+pub(crate) async fn within<T>(
+    longest: Option<Duration>,
+    timeout: Duration,
+    asked: impl Future<Output = T>,
+) -> Option<T> {
+    let Some(longest) = longest.filter(|longest| *longest < timeout) else { return Some(asked.await) };
+    match select(pin!(asked), LoopClock::new().sleep(longest)).await {
+        Either::Left((answer, _)) => Some(answer),
+        Either::Right(_) => None,
     }
 }
 

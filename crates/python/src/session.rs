@@ -9,6 +9,7 @@ use std::time::Duration;
 use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch};
 use amplifier_core::{Display, DisplayMessage, Level, Map, Message, Registration, Role};
+use amplifier_link::LinkClient;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ use crate::coordinator::{Coordinator, Part, approval_rules, in_background, sessi
 use crate::fields::read_word;
 use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
 use crate::registry::HookRegistry;
+use crate::server::{Remote, Server};
 use crate::timer::running_loop;
 use crate::tool::PyTool;
 use crate::{encode, options, provider, threads};
@@ -52,7 +54,9 @@ enum State {
 /// What a session is begun with.
 struct Ready {
     builder: SessionBuilder,
-    servers: BTreeMap<String, Server>,
+    approvals: Option<PyApprovals>,
+    server: Option<Server>,
+    servers: BTreeMap<String, McpProgram>,
     /// The folder that commands run in.
     workspace: Option<Workspace>,
     protection: Py<Protection>,
@@ -60,8 +64,31 @@ struct Ready {
 
 struct Running {
     session: Session,
+    /// The server that sees the session.
+    remote: Mutex<Option<Remote>>,
     /// They end with the session.
     servers: Mutex<Vec<McpServer>>,
+}
+
+fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows the session as busy at its server, for as long as it is there.
+struct Busy(Option<LinkClient>);
+
+impl Busy {
+    fn begin(running: &Running) -> Self {
+        let client = locked(&running.remote).as_ref().map(Remote::client);
+        client.iter().for_each(|client| client.set_idle(false));
+        Self(client)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|client| client.set_idle(true));
+    }
 }
 
 /// Shows what a person has to see to.
@@ -113,7 +140,7 @@ impl Drop for Ending {
 /// An MCP server that is to be started.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Server {
+struct McpProgram {
     command: String,
     args: Vec<String>,
     env: BTreeMap<String, String>,
@@ -124,7 +151,7 @@ type ToolParts<'py> = (Py<PyAny>, String, String, Bound<'py, PyDict>);
 
 impl AgentSession {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// The session, to do something with it.
@@ -146,7 +173,7 @@ impl AgentSession {
     }
 
     fn guard(&self) -> MutexGuard<'_, Option<Registration>> {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.guard)
     }
 
     fn unguard(&self) {
@@ -170,6 +197,7 @@ impl AgentSession {
         let this = slf.clone().unbind();
         Ok(Self::driven(slf, async move {
             let running = this.get().running()?;
+            let _busy = Busy::begin(&running);
             work(running).await
         }))
     }
@@ -230,7 +258,7 @@ fn not_begun(error: SessionError) -> PyErr {
 #[pymethods]
 impl AgentSession {
     #[new]
-    #[pyo3(signature = (hooks, *, provider, tools, place, has_workspace, only, system, approvals, approval_timeout, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protection))]
+    #[pyo3(signature = (hooks, *, provider, tools, place, has_workspace, only, system, approvals, approval_timeout, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protection, server))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
     fn new(
         py: Python<'_>,
@@ -249,10 +277,11 @@ impl AgentSession {
         rules: &Bound<'_, PyDict>,
         options: &Bound<'_, PyDict>,
         orchestrator: &str,
-        servers: BTreeMap<String, Server>,
+        servers: BTreeMap<String, McpProgram>,
         store: Option<PathBuf>,
         mount_plan: &Bound<'_, PyDict>,
         protection: Py<Protection>,
+        server: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         threads::start(py)?;
         // A dump of this process would contain the provider's key and that of the audit log.
@@ -295,24 +324,34 @@ impl AgentSession {
         if let Some(system) = system {
             builder = builder.system(system);
         }
-        if let Some(approvals) = approvals {
-            builder = builder
-                .approvals(PyApprovals { port: port(approvals), longest: approval_timeout.map(seconds).transpose()? });
-        }
+        let longest = approval_timeout.map(seconds).transpose()?;
+        let approvals = approvals.map(|approvals| PyApprovals { port: port(approvals), longest });
         if let Some(display) = display {
             let display = port(display);
             builder = builder.watch(Onlooker(display.clone())).display(PyDisplay(display));
         }
+        let mut log = None;
         if let Some(audit) = audit {
             builder = match audit.0.bind(py).cast::<AuditLog>() {
-                Ok(log) => builder.audit(log.get().log()?),
+                Ok(own) => builder.audit(log.insert(own.get().log()?).clone()),
                 Err(_) => builder.recorder(PyAudit(port(audit))),
             };
         }
         if let Some(folder) = store {
             builder = builder.store(Store::new(folder));
         }
-        let state = Mutex::new(State::Ready(Box::new(Ready { builder, servers, workspace: protected, protection })));
+        let server = server.map(|commands| {
+            let home = protection
+                .get()
+                .used_home()
+                .ok_or_else(|| unseen("a home, in which the server is: leave out `home=False`"))?;
+            let log = log.ok_or_else(|| unseen("an `AuditLog` as `audit`, which has who answered what"))?;
+            let commands = Arc::new(commands);
+            PyResult::Ok(Server { home: home.clone(), workspace: place, log, commands, longest })
+        });
+        let server = server.transpose()?;
+        let ready = Ready { builder, approvals, server, servers, workspace: protected, protection };
+        let state = Mutex::new(State::Ready(Box::new(ready)));
         Ok(Self { hooks, ports, cancel, turns: Arc::default(), guard: Mutex::default(), state })
     }
 
@@ -336,26 +375,47 @@ impl AgentSession {
         };
         let this = slf.clone().unbind();
         let begin = async move {
-            let Ready { mut builder, servers, workspace, protection } = *ready;
+            let Ready { mut builder, approvals, server, servers, workspace, protection } = *ready;
             let protection = protection.get();
             *this.get().guard() =
                 workspace.and_then(|workspace| protection.guard(&this.get().hooks.get().kernel, &workspace));
             let sandbox = protection.sandbox();
             sandbox.prepare();
             let mut started = Vec::new();
-            for (name, Server { command, args, env }) in servers {
+            for (name, McpProgram { command, args, env }) in servers {
                 let server = McpServer::start_in(sandbox, &name, &command, &args, &env).await;
                 let server = server.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
                 protection.follow_definitions(&server)?;
                 builder = builder.tools(server.tools());
                 started.push(server);
             }
+            let (builder, remote) = match (server, approvals) {
+                (Some(server), own) => {
+                    let (builder, remote) = server.connect(builder, own, &this.get().cancel);
+                    (builder, Some(remote))
+                }
+                (None, Some(own)) => (builder.approvals(own), None),
+                (None, None) => (builder, None),
+            };
             let session = match (resume, fork) {
                 (Some(id), _) => builder.resume(&id).await,
                 (None, Some(id)) => builder.fork(&id, turn).await,
                 (None, None) => builder.start().await,
             };
-            let running = Arc::new(Running { session: session.map_err(not_begun)?, servers: Mutex::new(started) });
+            let session = match (session, &remote) {
+                (Ok(session), None) => session,
+                (Ok(session), Some(remote)) => {
+                    remote.started(&session);
+                    session
+                }
+                (Err(error), _) => {
+                    if let Some(remote) = remote {
+                        remote.close("error").await;
+                    }
+                    return Err(not_begun(error));
+                }
+            };
+            let running = Arc::new(Running { session, remote: Mutex::new(remote), servers: Mutex::new(started) });
             Python::attach(|py| {
                 let session = this.get();
                 session.hooks.get().reserve(py, Some(running.session.id()))?;
@@ -414,8 +474,13 @@ impl AgentSession {
             let sealed = running.session.end_shared(&reason).await;
             ending.is_done = true;
             ending.session.get().leave(&running);
-            drop(std::mem::take(&mut *running.servers.lock().unwrap_or_else(PoisonError::into_inner)));
+            drop(std::mem::take(&mut *locked(&running.servers)));
             drop(ending);
+            // The last turn may have asked there.
+            let remote = locked(&running.remote).take();
+            if let Some(remote) = remote {
+                remote.close(&reason).await;
+            }
             sealed.map_err(|error| PyOSError::new_err(error.to_string()))?;
             Ok(Python::attach(|py| py.None()))
         }))
@@ -492,6 +557,11 @@ impl AgentSession {
     fn __clear__(&self) {
         self.ports.iter().for_each(|port| port.clear());
     }
+}
+
+/// A part is missing without which no server can see the session.
+fn unseen(missing: &str) -> PyErr {
+    PyValueError::new_err(format!("a session that a server sees needs {missing}; or give `serve=False`"))
 }
 
 fn seconds(seconds: f64) -> PyResult<Duration> {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 import pathlib
 from typing import Any
 
@@ -175,12 +174,6 @@ def test_a_bundle_says_how_safely_the_log_is_kept(tmp_path: pathlib.Path) -> Non
     with open_log(tmp_path / "audit", durability="record") as log:
         Session(ScriptedProvider([]), bundle=bundle, audit=log)
         Session(ScriptedProvider([]), bundle=parse("session: { audit: async }"), audit=log)
-
-
-def test_a_bundle_that_wants_a_server_is_not_ignored_in_silence(workspace: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
-    session(workspace, "session: { approvals: server }")
-    (warning,) = caplog.records
-    assert warning.levelno == logging.WARNING and "`approvals: server`" in warning.getMessage()
 
 
 def test_a_model_of_a_bundle_needs_no_name_and_an_empty_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

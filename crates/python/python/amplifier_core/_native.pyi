@@ -368,6 +368,7 @@ class AgentSession:
         store: _Path | None,
         mount_plan: dict[str, Any],
         protection: Protection,
+        server: Any | None,
     ) -> Self: ...
     def start(
         self, resume: str | None = None, fork: str | None = None, turn: int | None = None

@@ -33,6 +33,7 @@ from amplifier_core._native import (
     RemoteProvider,
     ScriptedProvider,
 )
+from amplifier_core._server import ServerCommands
 from amplifier_core._settings import settings_of
 from amplifier_core.bundles import MountedBundle, Reload, _mount
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
@@ -238,6 +239,10 @@ class Session:
     unless given, and made if it is missing. Its approval rules count as they are whenever a hook asks, beside ``approval_rules``, and so does
     ``[sandbox]`` of its ``config.toml``. ``False`` uses none.
 
+    ``serve=True``, or ``approvals: server`` in the bundle, shows the session to the server of that home (``amplifier serve``), as ``--serve`` of
+    the command does: approval requests are answered there, or by ``approval_system``, whoever is first. The server can stop a turn, end the
+    session, give and revoke rules, and reload the bundle. ``audit`` must be an ``AuditLog`` then.
+
     It starts at the beginning of an ``async with`` block, or when it is first used, and ends with the block or with :meth:`end`.
     """
 
@@ -270,6 +275,7 @@ class Session:
         follow: bool = True,
         confine: bool | None = None,
         home: str | os.PathLike[str] | Literal[False] | None = None,
+        serve: bool | None = None,
     ) -> None:
         hooks = HookRegistry() if hooks is None else hooks
         if type(hooks).emit is not HookRegistry.emit:
@@ -308,8 +314,11 @@ class Session:
         if bundle is not None and isinstance(audit, AuditLog):
             bundle.check_log(audit)
         approvals = _approvals(approval_system)
-        if settings.get("approvals") == "server":
-            logger.warning("the bundle has `approvals: server`: sessions of Python cannot be answered at a server, so `approval_system` is asked alone")
+        mode = settings.get("approvals")
+        is_served = mode == "server" if serve is None else serve
+        if is_served and mode == "deny":
+            raise ValueError("the bundle has `approvals: deny`, so nobody is asked: leave out `serve`")
+        self._server = ServerCommands(self) if is_served else None
         #: What tools cannot change or read. Commands run in its sandbox, and the programs of hooks: these could run what commands have written.
         self._protection = Protection(
             self._place,
@@ -317,7 +326,7 @@ class Session:
             audit=audit,
             store=store,
             home=None if home is None or home is False else _settled("home", home),
-            is_home_used=home is not False and (bundle is not None or home is not None),
+            is_home_used=home is not False and (bundle is not None or home is not None or is_served),
             confine=confine,
             starts=workspace is not None or bool(settings.get("mcp")),
         )
@@ -334,7 +343,7 @@ class Session:
             has_workspace=workspace is not None,
             only=[list(names) for names in (only, settings.get("only")) if names is not None],
             system=settings.get("system") if system is None else system,
-            approvals=None if settings.get("approvals") == "deny" else approvals,
+            approvals=None if mode == "deny" else approvals,
             approval_timeout=settings.get("approval_timeout"),
             display=_display(display_system),
             audit=_audit(audit),
@@ -344,8 +353,9 @@ class Session:
             orchestrator=orchestrator or settings.get("orchestrator") or "loop-streaming",
             servers=settings.get("mcp", {}),
             store=store,
-            mount_plan={} if workspace is None else {"workspace": self._place},
+            mount_plan={**({} if workspace is None else {"workspace": self._place}), **({"served": True} if is_served else {})},
             protection=self._protection,
+            server=self._server,
         )
 
     async def start(self) -> None:
@@ -372,6 +382,8 @@ class Session:
             return is_so
 
     async def _start(self) -> None:
+        if self._server is not None:
+            self._server.follow()
         try:
             if self._bundle is not None:
                 of_session = weakref.ref(self)
@@ -485,7 +497,15 @@ class Session:
         """The names of the tools."""
         return self._kernel.tools
 
+    async def _end_when_started(self, reason: str) -> None:
+        if self._state == "starting":
+            with contextlib.suppress(Exception):
+                await _until(self._started)
+        await self.end(reason)
+
     async def _begin(self) -> None:
+        if self._server is not None and self._server.has_ended and self._state == "running":
+            await self.end("user_exit")
         if self._state not in ("new", "starting"):
             return
         with self._alone():

@@ -1,0 +1,139 @@
+//! Sessions that a server sees: their approval requests go there, and its commands come from there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use amplifier_agent::{Cancel, Session, SessionBuilder};
+use amplifier_audit::Log;
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
+use amplifier_host::{ApprovalFanOut, Home, LinkOptions, LinkTarget, Notice, Notices, RemoteControl, ServerLink};
+use amplifier_link::{Command, LinkClient, ReloadResult, ReloadStatus};
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+use crate::ports::{PyApprovals, within};
+use crate::threads;
+
+/// The time that the loop of a session has to reload the bundle. The server waits a little longer.
+const RELOAD: Duration = Duration::from_secs(4);
+
+/// The server of a session that has not started.
+pub(crate) struct Server {
+    pub(crate) home: Home,
+    pub(crate) workspace: PathBuf,
+    pub(crate) log: Log,
+    /// Carries out commands on the loop of the session, with `end()` and `reload(reply)`. It does not keep the session alive.
+    pub(crate) commands: Arc<Py<PyAny>>,
+    /// The longest time for an answer, whatever a hook says.
+    pub(crate) longest: Option<Duration>,
+}
+
+impl Server {
+    /// Connects to the server, and sends approval requests there, and to the session's own approval system at once. It needs
+    /// a tokio runtime.
+    pub(crate) fn connect(
+        self,
+        builder: SessionBuilder,
+        own: Option<PyApprovals>,
+        cancel: &Cancel,
+    ) -> (SessionBuilder, Remote) {
+        let Self { home, workspace, log, commands, longest } = self;
+        let reloading = commands.clone();
+        let notices = Notices::new(|Notice { text, .. }| tracing::warn!("{text}"));
+        let options = LinkOptions { home, workspace, log, notices, reload: Some(Arc::new(move || reload(&reloading))) };
+        let link = ServerLink::open(options, &LinkTarget::Socket { takes_prompts: false }, own.is_some());
+        let client = link.client.clone();
+        let server = ServerApprovals { client: client.clone(), longest };
+        let builder = match own {
+            Some(own) => builder.approvals(ApprovalFanOut::new(own, server)),
+            None => builder.approvals(server),
+        };
+        let control = link.control(cancel, move |command| {
+            if command == Command::End {
+                end(&commands);
+            }
+        });
+        (builder, Remote { client, control })
+    }
+}
+
+/// A session that is connected to its server, or waits for one.
+pub(crate) struct Remote {
+    client: LinkClient,
+    control: RemoteControl,
+}
+
+impl Remote {
+    /// Announces a session that has started.
+    pub(crate) fn started(&self, session: &Session) {
+        self.control.started(session);
+        self.client.set_idle(true);
+    }
+
+    /// Returns the client, which says whether the session is idle.
+    pub(crate) fn client(&self) -> LinkClient {
+        self.client.clone()
+    }
+
+    /// Ends the link after the session.
+    pub(crate) async fn close(self, reason: &str) {
+        self.control.close(reason).await;
+    }
+}
+
+/// The server as an approval system.
+struct ServerApprovals {
+    client: LinkClient,
+    longest: Option<Duration>,
+}
+
+impl ApprovalSystem for ServerApprovals {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        let timeout = request.timeout;
+        within(self.longest, timeout, self.client.request_approval(request)).await.ok_or(ApprovalError::TimedOut)?
+    }
+}
+
+/// Ends the session on its loop.
+fn end(commands: &Arc<Py<PyAny>>) {
+    let commands = commands.clone();
+    threads::with_python(move |py| {
+        if let Err(error) = commands.call_method0(py, "end") {
+            error.write_unraisable(py, None);
+        }
+    });
+}
+
+/// Reloads the bundle on the loop of the session, and waits for the result.
+fn reload(commands: &Arc<Py<PyAny>>) -> ReloadResult {
+    let (tell, told) = channel();
+    let commands = commands.clone();
+    threads::with_python(move |py| {
+        let reply = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
+            let (status, message): (String, Option<String>) = arguments.extract()?;
+            let result = match status.as_str() {
+                "changed" => ReloadStatus::Changed,
+                "unchanged" => ReloadStatus::Unchanged,
+                "no_answer" => ReloadStatus::NoAnswer,
+                _ => ReloadStatus::Refused,
+            };
+            // If nobody waits any more, the server was told that it took too long.
+            drop(tell.send(ReloadResult { result, message }));
+            Ok(())
+        };
+        let asked = PyCFunction::new_closure(py, None, None, reply)
+            .and_then(|reply| commands.call_method1(py, "reload", (reply,)));
+        if let Err(error) = asked {
+            error.write_unraisable(py, None);
+        }
+    });
+    told.recv_timeout(RELOAD).unwrap_or_else(|_| ReloadResult {
+        result: ReloadStatus::NoAnswer,
+        message: Some(
+            "the event loop of the session did not answer in time; the bundle is reloaded when it runs again"
+                .to_owned(),
+        ),
+    })
+}
