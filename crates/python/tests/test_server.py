@@ -38,22 +38,22 @@ ADA = {"name": "ada", "via": "api"}
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Client]:
+def serving(home: pathlib.Path) -> Iterator[Client]:
     command = [AMPLIFIER, "serve", "--listen", "127.0.0.1:0", "--json"]
-    # The test belongs to no terminal and no project.
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "USER": "ada"}, cwd=os.environ["AMPLIFIER_HOME"])
+    environment = {**os.environ, "USER": "ada", "AMPLIFIER_HOME": str(home)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=home)
     assert process.stdout is not None
     with process, process.stdout:
         try:
             assert process.stdout.readline()
-            yield Client.local()
+            yield Client.local(home / "server")
         finally:
             process.terminate()
 
 
 @pytest.fixture
 def server(home: pathlib.Path) -> Iterator[Client]:
-    with serving() as client:
+    with serving(home) as client:
         yield client
 
 
@@ -319,6 +319,19 @@ def test_a_session_is_ended_at_the_server_also_in_the_middle_of_a_turn(server: C
     run(main())
 
 
+def test_a_session_that_starts_is_ended_at_the_server(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:
+    async def main() -> None:
+        running = session(workspace, log, SERVED.replace("tool:pre", "session:start"))
+        starting = asyncio.ensure_future(running.start())
+        question = await asked(server)
+        await asyncio.to_thread(server.end, question["session"])
+        with pytest.raises(RuntimeError, match="interrupted|stopped"):
+            await starting
+        await eventually(lambda: not server.approvals())
+
+    run(main())
+
+
 def test_a_session_whose_loop_stands_still_has_ended_when_it_is_used_next(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:
     loop = asyncio.new_event_loop()
     try:
@@ -399,7 +412,7 @@ def test_a_server_that_is_started_later_gets_the_question_that_waits_for_it(
     async def main() -> None:
         async with session(workspace, log) as running:
             turn = asyncio.ensure_future(running.prompt("Make it"))
-            with serving() as server:
+            with serving(home) as server:
                 await asyncio.to_thread(server.answer, await asked(server), "Allow once")
                 await turn
 
@@ -410,13 +423,17 @@ def test_a_server_that_is_started_later_gets_the_question_that_waits_for_it(
 
 
 def test_the_home_of_the_session_says_which_server_sees_it(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:
+    other = workspace.parent / "home"
+    other.mkdir()
+
     async def main() -> None:
-        async with session(workspace, log, home=workspace.parent / "home", approval_system=Silent()) as running:
+        async with session(workspace, log, home=other) as running:
             turn = asyncio.ensure_future(running.prompt("Make it"))
-            await asyncio.sleep(0.5)
-            assert not server.approvals() and not seen(server, running.id)["connected"]
-            running.cancel(), running.cancel()
-            await turn
+            with serving(other) as chosen:
+                question = await asked(chosen)
+                assert not server.approvals() and not seen(server, running.id)["connected"]
+                await asyncio.to_thread(chosen.answer, question, "Allow once")
+                await turn
 
     run(main())
 
