@@ -327,7 +327,7 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
         Session(ScriptedProvider([]), config={"injection_size_limitt": 1})
     with pytest.raises(ValueError, match="the script is not as expected: .*`tex`"):
         ScriptedProvider([{"tex": "x"}])
-    with pytest.raises(ValueError, match="`other` is no provider"):
+    with pytest.raises(ValueError, match="unknown provider `other`; expected one of: anthropic, openai, gemini"):
         RemoteProvider("other", "model")
 
 
