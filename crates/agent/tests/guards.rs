@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use amplifier_agent::provider::{Answer, Script};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_core::HookRegistry;
-use amplifier_modules::bundle::{BundleLevel, Levels, Live, load};
+use amplifier_modules::bundle::{BundleLevel, BundleWatcher, Levels, load};
 use amplifier_modules::{Host, MODULES, Scope};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -93,7 +93,10 @@ impl Setup {
         let world = World::new(script);
         let file = self.file();
         let load = move || Ok(Levels::new([(BundleLevel::Named, load(&file)?)], &[]));
-        Live::start(&load().unwrap(), &world.hooks, Host::new(self.scope()), load).unwrap().follow(|_| {});
+        let levels = load().unwrap();
+        let watcher = BundleWatcher::new(&world.hooks, Host::new(self.scope()), load);
+        watcher.register(levels).unwrap();
+        watcher.follow();
         self.with_tools(world)
     }
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use amplifier_core::{EXECUTION_START, HookRegistry, PROVIDER_REQUEST};
+use amplifier_core::HookRegistry;
 use amplifier_modules::bundle::{
-    BundleError, BundleLevel, FOLLOWER, FOLLOWER_TIMEOUT, Levels, Loaded, load, load_pinned,
+    BundleError, BundleLevel, FOLLOWER, FOLLOWER_TIMEOUT, Levels, Loaded, followed_events, load, load_pinned,
 };
 use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
 use amplifier_modules::{COUNTER, Host, Scope, WAITER};
@@ -21,14 +21,10 @@ pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Hooks that are there without a bundle: none of a bundle can pass for them.
 const TAKEN: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
 
-/// Renames the hooks of a bundle that have the name of a hook which is there without it, so that no approval rule for the one answers for the other.
-pub fn rename_reserved(bundle: &mut Loaded) {
-    for entry in bundle.hooks.iter_mut().map(|placed| &mut placed.entry) {
-        let name = entry.shown_name();
-        if TAKEN.contains(&name.as_str()) {
-            entry.name = Some(format!("{name} ({})", BundleLevel::Named));
-        }
-    }
+/// The bundle that a program names, as all that a session has. A hook with the name of one that is there without a bundle is renamed, so that no approval rule
+/// for the one answers for the other.
+pub fn alone(bundle: Loaded) -> Levels {
+    Levels::new([(BundleLevel::Named, bundle)], &TAKEN)
 }
 
 /// The bundles that there are.
@@ -189,8 +185,9 @@ pub fn register_alone(bundle: &Loaded, config: &Config, home: &Home, hooks: &Hoo
 
 /// Names the hooks that follow bundles, for whoever lists hooks: they are part of every session, and do nothing outside of one.
 pub fn name_follower(hooks: &HookRegistry) {
-    hooks.hook(EXECUTION_START).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
-    hooks.hook(PROVIDER_REQUEST).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
+    for event in followed_events() {
+        hooks.hook(event).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
+    }
 }
 
 /// What hooks of bundles find around them outside of a session.

@@ -39,7 +39,7 @@ pub use model::{ModelChoice, NO_MODEL};
 pub use notices::{Notice, Notices};
 pub use policy::{Policy, PolicyBuilder};
 pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel, SandboxSettings};
-pub use reload::BundleReloader;
+pub use reload::{BundleReloader, record_change};
 pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, named, stored};
 pub use server_link::{LinkOptions, LinkTarget, RemoteControl, ServerLink};
 pub use session::{SessionBuilder, SessionParts, tool_names};

@@ -7,7 +7,7 @@ use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
 use amplifier_link::{ReloadResult, ReloadStatus};
 use amplifier_modules::Host;
-use amplifier_modules::bundle::{BundleError, Following, Levels, Live, Loaded, Looked};
+use amplifier_modules::bundle::{BundleError, BundleSource, BundleWatcher, Levels, Loaded};
 use amplifier_modules::trust::Pinned;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::protection::ProtectionPlan;
 /// The registered bundles of a session. Cheap to clone; clones share state.
 #[derive(Clone, Debug)]
 pub struct BundleReloader {
-    following: Following,
+    watcher: BundleWatcher,
     config: Config,
     home: Home,
 }
@@ -30,7 +30,7 @@ impl BundleReloader {
     /// project's bundle counts when the user has trusted it. Every new version is recorded.
     ///
     /// # Errors
-    /// If a hook cannot be made.
+    /// If a hook cannot be compiled.
     pub(crate) fn start(
         bundles: &Bundles,
         config: &Config,
@@ -40,47 +40,51 @@ impl BundleReloader {
         log: &Log,
         protection: &ProtectionPlan,
     ) -> Result<Self> {
-        let (config, home, log) = (config.clone(), home.clone(), log.clone());
-        let source = BundleSource {
+        let (config, home) = (config.clone(), home.clone());
+        let files = SessionFiles {
             config: config.clone(),
             home: home.clone(),
             protection: protection.clone(),
             project: bundles.trusted_project(),
             has_user: AtomicBool::new(bundles.has_user()),
+            log: log.clone(),
         };
-        let live = Live::start(&bundles.levels(), hooks, host, move || source.load())?.expecting(home.user_bundle());
-        let following = live.follow(move |levels| {
-            let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
-            // The hooks tell the user what has changed; a missing record is told by the log's own failure.
-            _ = log.policy_change(&json!({ "bundles": files }));
-        });
-        Ok(Self { following, config, home })
+        let watcher = BundleWatcher::new(hooks, host, files);
+        watcher.register(bundles.levels())?;
+        watcher.follow();
+        Ok(Self { watcher, config, home })
     }
 
     /// Reads the files now, and takes over what has changed. Returns the result, and a text for the user of the session if something has changed. It
     /// blocks for as long as small files take.
     pub fn reload(&self) -> (ReloadResult, Option<String>) {
-        let looked = self.following.look();
-        let news = looked.news().map(|(_, text)| text);
+        let reload = self.watcher.reload_blocking();
+        let news = reload.notice().map(|(_, text)| text);
         let project = Bundles::find(&self.config, &self.home).ok().and_then(|bundles| bundles.project);
         let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
         let not_used = |project: &Project| match project.state {
             ProjectTrust::Untrusted(..) => ReloadStatus::NotTrusted,
             ProjectTrust::Trusted(..) | ProjectTrust::Unusable(_) => ReloadStatus::Refused,
         };
-        let (result, message) = match (looked, unused) {
-            (Looked::Changed(levels), _) => (ReloadStatus::Changed, levels.withheld().map(ToString::to_string)),
-            (Looked::Refused(error), Some(project)) => (not_used(&project), Some(error.to_string())),
-            (Looked::Refused(error), None) => (ReloadStatus::Refused, Some(error.to_string())),
-            (Looked::Unchanged, Some(project)) => (not_used(&project), project.warning()),
-            (Looked::Unchanged, None) => (ReloadStatus::Unchanged, None),
+        let result = match (&reload.levels, &reload.error, &unused) {
+            (Some(_), ..) => ReloadStatus::Changed,
+            (None, _, Some(project)) => not_used(project),
+            (None, Some(_), None) => ReloadStatus::Refused,
+            (None, None, None) => ReloadStatus::Unchanged,
         };
-        (ReloadResult { result, message }, news)
+        let unused = || unused.and_then(|project| project.warning()).filter(|_| reload.levels.is_none());
+        (ReloadResult { result, message: reload.error.or_else(unused) }, news)
     }
 }
 
+/// Records that a new version of the bundles is in force. The hooks tell the user what has changed; a missing record is told by the log's own failure.
+pub fn record_change(log: &Log, levels: &Levels) {
+    let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
+    _ = log.policy_change(&json!({ "bundles": files }));
+}
+
 /// The files that a session reads its bundles from again.
-struct BundleSource {
+struct SessionFiles {
     config: Config,
     home: Home,
     protection: ProtectionPlan,
@@ -88,9 +92,10 @@ struct BundleSource {
     project: Option<(PathBuf, Loaded, Pinned)>,
     /// `true` since the user's bundle was there.
     has_user: AtomicBool,
+    log: Log,
 }
 
-impl BundleSource {
+impl BundleSource for SessionFiles {
     fn load(&self) -> Result<Levels, BundleError> {
         let mut bundles = Bundles::find(&self.config, &self.home)?;
         // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
@@ -104,6 +109,17 @@ impl BundleSource {
         Ok(levels)
     }
 
+    fn expected(&self) -> Option<PathBuf> {
+        let file = self.home.user_bundle();
+        Some(std::path::absolute(&file).unwrap_or(file))
+    }
+
+    fn changed(&self, levels: &Levels) {
+        record_change(&self.log, levels);
+    }
+}
+
+impl SessionFiles {
     /// Puts the project's bundle of before in the place of one that is not trusted, and returns the problem with that: changes of the user count,
     /// whatever became of the project's.
     fn withhold(&self, bundles: &mut Bundles) -> Option<BundleError> {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use amplifier_core::{HookRegistry, OnError, TOOL_PRE, data};
-use amplifier_modules::bundle::{Bundle, BundleError, Confine, MayWrite, Source, load, load_hosted};
+use amplifier_modules::bundle::{
+    Bundle, BundleError, BundleLevel, BundleWatcher, Confine, Levels, MayWrite, Source, load, load_hosted,
+};
 use amplifier_modules::{Host, SandboxRequest, Scope};
 use amplifier_process::sandbox::Sandbox;
 
@@ -493,7 +495,7 @@ fn a_relative_name_means_the_same_folder_whatever_becomes_of_the_process() {
 
 #[test]
 fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
-    let text = "hooks:\n  - { rule: first, on: 'tool:pre', deny: no }\n  - module: own_module\n    config: { n: 1 }\n    priority: 3\n";
+    let text = "hooks:\n  - { rule: first, on: 'tool:pre', deny: no }\n  - module: own_module\n    config: { n: 1 }\n  - { rule: last, on: 'tool:pre', deny: no }\n";
     let source = Source::Text(text, Path::new("bundle.yaml"));
     // For whoever brings none, it is a mistake, as it was.
     let refused = Bundle::parse(text, Path::new("bundle.yaml")).unwrap_err().to_string();
@@ -503,21 +505,30 @@ fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
     );
 
     let loaded = load_hosted(source).unwrap();
-    let host = Host::new(Scope::new(".").unwrap());
-    let made = loaded.make(&host).unwrap();
-    let foreign: Vec<Option<&str>> = made.iter().map(|hook| hook.foreign()).collect();
-    assert_eq!(foreign, [None, Some("own_module")]);
-    assert_eq!(made[1].placed().entry.config.as_ref().unwrap()["n"], 1);
+    let (hooks, host) = (HookRegistry::new(), Host::new(Scope::new(".").unwrap()));
+    let levels = Levels::new([(BundleLevel::Named, loaded.clone())], &[]);
+    let watcher = BundleWatcher::new(&hooks, host.clone(), || panic!("nothing is read anew"));
+    let mut version = watcher.prepare(levels.clone()).unwrap();
+    let foreign: Vec<Option<&str>> = version.hooks().iter().map(|hook| hook.foreign()).collect();
+    assert_eq!(foreign, [None, Some("own_module"), None]);
 
-    let hooks = HookRegistry::new();
-    assert_eq!(made[0].register(&hooks).unwrap().len(), 1);
+    let own = version.register().unwrap().unwrap();
+    assert_eq!(own.placed().entry.config.as_ref().unwrap()["n"], 1);
+    hooks.hook(TOOL_PRE).named("own").run(|_| ());
+    assert!(version.register().unwrap().is_none());
+    let names = |hooks: &HookRegistry| -> Vec<String> {
+        hooks.list_handlers().iter().map(|hook| hook.name.to_string()).collect()
+    };
+    assert_eq!(names(&hooks), ["first", "own", "last"]);
+    drop(version);
+    assert_eq!(names(&hooks), ["own"], "what is not put in force leaves nothing");
+
+    // All at once, none stays.
     let problem =
         "bundle.yaml:3:5: nothing here brings the module `own_module`\n 3 |   - module: own_module\n   |     ^";
-    assert_eq!(made[1].register(&hooks).unwrap_err().to_string(), problem);
-    // All at once, none stays.
-    let hooks = HookRegistry::new();
     assert_eq!(loaded.register(&hooks, &host).unwrap_err().to_string(), problem);
-    assert!(hooks.list_handlers().is_empty());
+    assert_eq!(watcher.register(levels).unwrap_err().to_string(), problem);
+    assert_eq!(names(&hooks), ["own"]);
 }
 
 #[test]

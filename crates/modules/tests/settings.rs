@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use amplifier_audit::Durability;
 use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
 use amplifier_modules::bundle::{
-    self, ApprovalMode, BundleLevel, Levels, Live, Loop, Source, load, load_hosted, schema,
+    self, ApprovalMode, BundleError, BundleLevel, BundleSource, BundleWatcher, Levels, Loop, Source, load, load_hosted,
+    schema,
 };
 use amplifier_modules::{Host, MODULES, Scope};
 use serde_json::{Value, json};
@@ -215,10 +216,53 @@ fn the_schema_offers_every_module() {
     assert_eq!(named, json!(MODULES.iter().map(|module| module.name).collect::<Vec<_>>()));
 }
 
-fn live(hooks: &HookRegistry, folder: &Path, file: PathBuf) -> Live {
-    let load = move || Ok(Levels::new([(BundleLevel::Named, bundle::load(&file)?)], &[]));
-    Live::start(&load().unwrap(), hooks, host(folder), load).unwrap()
+/// A bundle in a file.
+struct Watched {
+    file: PathBuf,
+    need_not_be_there: bool,
+    versions: Arc<Mutex<usize>>,
 }
+
+impl BundleSource for Watched {
+    fn load(&self) -> Result<Levels, BundleError> {
+        let is_loaded = self.file.exists() || !self.need_not_be_there;
+        let there = is_loaded.then(|| bundle::load(&self.file)).transpose()?;
+        Ok(Levels::new(there.map(|bundle| (BundleLevel::Named, bundle)), &[]))
+    }
+
+    fn expected(&self) -> Option<PathBuf> {
+        self.need_not_be_there.then(|| self.file.clone())
+    }
+
+    fn changed(&self, _: &Levels) {
+        *self.versions.lock().unwrap() += 1;
+    }
+}
+
+impl Watched {
+    fn new(file: PathBuf) -> Self {
+        Self { file, need_not_be_there: false, versions: Arc::default() }
+    }
+}
+
+fn watch(hooks: &HookRegistry, folder: &Path, source: impl BundleSource) -> BundleWatcher {
+    let levels = source.load().unwrap();
+    let watcher = BundleWatcher::new(hooks, host(folder), source);
+    watcher.register(levels).unwrap();
+    watcher.follow();
+    watcher
+}
+
+/// What a turn that begins tells the person.
+async fn told(hooks: &HookRegistry) -> Vec<String> {
+    let outcome = hooks.emit(EXECUTION_START, data! { "prompt": "x" }).await;
+    outcome.messages().iter().map(|message| message.value.text.to_string()).collect()
+}
+
+/// How many hooks look for changes.
+const FOLLOWERS: usize = 2;
+
+const CHANGED: &str = "a bundle has changed: its hooks are in force from now on";
 
 async fn is_denied(hooks: &HookRegistry) -> Option<String> {
     let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": { "command": "ls" } }).await;
@@ -232,27 +276,27 @@ async fn a_bundle_is_read_anew_when_it_changes_and_a_broken_one_changes_nothing(
     write(folder.path(), "b.yaml", &rule("one"));
     let hooks = HookRegistry::new();
     let file = folder.path().join("b.yaml");
-    let mut live = live(&hooks, folder.path(), file);
-    assert!(live.refresh().is_none());
+    watch(&hooks, folder.path(), Watched::new(file));
+    assert!(told(&hooks).await.is_empty());
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("one"));
 
     write(folder.path(), "b.yaml", &rule("two"));
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("two"));
-    assert_eq!(hooks.list_handlers().len(), 1);
+    assert_eq!(hooks.list_handlers_of(TOOL_PRE).len(), 1);
 
     write(folder.path(), "b.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    dney: three\n");
-    let told = live.refresh().unwrap().unwrap_err().to_string();
-    assert!(told.contains("did you mean `deny`?"), "{told}");
-    assert!(live.refresh().is_none(), "a mistake is told once");
+    let mistake = told(&hooks).await.remove(0);
+    assert!(mistake.contains("did you mean `deny`?"), "{mistake}");
+    assert!(told(&hooks).await.is_empty(), "a mistake is told once");
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("two"));
 
     std::fs::remove_file(folder.path().join("b.yaml")).unwrap();
-    assert!(live.refresh().unwrap().unwrap_err().to_string().contains("cannot be read"));
+    assert!(told(&hooks).await[0].contains("cannot be read"));
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("two"));
 
     write(folder.path(), "b.yaml", "hooks: []\n");
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     assert_eq!(is_denied(&hooks).await, None);
 }
 
@@ -262,12 +306,12 @@ async fn a_mistake_in_a_file_that_is_new_to_the_bundle_can_be_mended_there() {
     write(folder.path(), "b.yaml", "");
     let hooks = HookRegistry::new();
     let file = folder.path().join("b.yaml");
-    let mut live = live(&hooks, folder.path(), file);
+    watch(&hooks, folder.path(), Watched::new(file));
     write(folder.path(), "more.yaml", "hoks: []\n");
     write(folder.path(), "b.yaml", "includes: [more.yaml]\n");
-    assert!(live.refresh().unwrap().is_err());
+    assert_eq!(told(&hooks).await.len(), 1);
     write(folder.path(), "more.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: now\n");
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("now"));
 }
 
@@ -275,29 +319,29 @@ async fn a_mistake_in_a_file_that_is_new_to_the_bundle_can_be_mended_there() {
 async fn a_session_follows_its_bundle_and_the_person_is_told() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "b.yaml", "");
-    let hooks = HookRegistry::new();
-    let file = folder.path().join("b.yaml");
-    let live = live(&hooks, folder.path(), file);
-    let versions = Arc::new(Mutex::new(0));
-    let counted = versions.clone();
-    live.follow(move |_| *counted.lock().unwrap() += 1);
-    let told = |outcome: amplifier_core::Outcome| -> Vec<String> {
-        outcome.messages().iter().map(|message| message.value.text.to_string()).collect()
-    };
-    let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
-    assert_eq!(told(begin().await), Vec::<String>::new());
-    write(folder.path(), "b.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: x\n");
-    let messages = told(begin().await);
-    assert_eq!(messages, ["a bundle has changed: its hooks are in force from now on"]);
+    let (hooks, file) = (HookRegistry::new(), folder.path().join("b.yaml"));
+    let source = Watched::new(file);
+    let versions = source.versions.clone();
+    let watcher = watch(&hooks, folder.path(), source);
+    assert!(told(&hooks).await.is_empty());
+    let guard = "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: x\n";
+    write(folder.path(), "b.yaml", guard);
+    assert_eq!(told(&hooks).await, [CHANGED]);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
     write(folder.path(), "b.yaml", "hooks: [");
-    let messages = told(begin().await);
+    let messages = told(&hooks).await;
     assert!(
         messages[0].starts_with("a bundle has changed and cannot be used, so the old version stays"),
         "{messages:?}"
     );
     assert_eq!(*versions.lock().unwrap(), 1);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("x"));
+    assert!(watcher.reload_blocking().error.is_some(), "whoever asks is told again");
+    write(folder.path(), "b.yaml", guard);
+    assert_eq!(told(&hooks).await, [CHANGED], "that a mistake is mended is told");
+
+    watcher.unregister();
+    assert!(hooks.list_handlers().is_empty());
 }
 
 /// The clock stands still unless everything waits, so that nobody waits for the time that a disk has.
@@ -315,7 +359,9 @@ async fn a_disk_that_does_not_answer_keeps_no_session_waiting() {
     };
     let hooks = HookRegistry::new();
     let before = Levels::new([(BundleLevel::Named, bundle::load(&file).unwrap())], &[]);
-    Live::start(&before, &hooks, host(folder.path()), load).unwrap().follow(|_| ());
+    let watcher = BundleWatcher::new(&hooks, host(folder.path()), load);
+    watcher.register(before).unwrap();
+    watcher.follow();
     write(folder.path(), "b.yaml", &guard("new"));
     let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
     let outcome = begin().await;
@@ -349,26 +395,28 @@ async fn a_hook_that_did_not_change_goes_on_where_another_one_did() {
     };
     write(folder.path(), "b.yaml", &bundle(10, "one"));
     let hooks = HookRegistry::new();
-    let mut live = live(&hooks, folder.path(), folder.path().join("b.yaml"));
+    let watcher = watch(&hooks, folder.path(), Watched::new(folder.path().join("b.yaml")));
     let first = is_denied(&hooks).await.unwrap();
     assert!(first.starts_with("process "), "{first}");
 
     write(folder.path(), "b.yaml", &bundle(10, "two"));
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     let prompt = hooks.emit("prompt:submit", data! { "prompt": "x" }).await.unwrap();
     assert_eq!(prompt.flat().reason.as_deref(), Some("two"));
     assert_eq!(is_denied(&hooks).await.unwrap(), first, "its entry is the same");
-    assert_eq!(hooks.list_handlers().len(), 2);
+    assert_eq!(hooks.list_handlers().len(), 2 + FOLLOWERS);
 
     write(folder.path(), "b.yaml", &bundle(11, "two"));
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     let second = is_denied(&hooks).await.unwrap();
     assert_ne!(second, first, "its entry is another one");
 
     write(folder.path(), "worker.sh", &format!("# new\n{WORKER}"));
-    write(folder.path(), "b.yaml", &bundle(11, "three"));
-    assert!(live.refresh().unwrap().is_ok());
+    assert!(told(&hooks).await.is_empty(), "only bundles are looked at");
+    let reload = watcher.reload_blocking();
+    assert_eq!((reload.began, reload.kept), (vec!["sh".to_owned()], vec!["guard".to_owned()]));
     assert_ne!(is_denied(&hooks).await.unwrap(), second, "its program is another one");
+    assert!(watcher.reload_blocking().levels.is_none());
 }
 
 #[tokio::test]
@@ -381,10 +429,10 @@ async fn what_a_module_counts_is_not_lost_when_another_hook_changes() {
     };
     write(folder.path(), "b.yaml", &bundle("one"));
     let hooks = HookRegistry::new();
-    let mut live = live(&hooks, folder.path(), folder.path().join("b.yaml"));
+    watch(&hooks, folder.path(), Watched::new(folder.path().join("b.yaml")));
     is_denied(&hooks).await.unwrap();
     write(folder.path(), "b.yaml", &bundle("two"));
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     is_denied(&hooks).await.unwrap();
     let end = data! { "session_id": "s", "reason": "complete", "duration_ms": 1, "stats": {} };
     hooks.emit("session:end", end).await.unwrap();
@@ -397,21 +445,15 @@ async fn a_bundle_that_is_expected_counts_as_soon_as_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let hooks = HookRegistry::new();
     let file = folder.path().join("later.yaml");
-    let wanted = file.clone();
-    let load = move || {
-        let there = wanted.exists().then(|| bundle::load(&wanted)).transpose()?;
-        Ok(Levels::new(there.map(|bundle| (BundleLevel::User, bundle)), &[]))
-    };
-    let live = Live::start(&load().unwrap(), &hooks, host(folder.path()), load).unwrap();
-    let mut live = live.expecting(&file);
-    assert!(live.refresh().is_none());
+    watch(&hooks, folder.path(), Watched { need_not_be_there: true, ..Watched::new(file) });
+    assert!(told(&hooks).await.is_empty());
     write(folder.path(), "later.yaml", "hoks: []\n");
-    assert!(live.refresh().unwrap().unwrap_err().to_string().contains("did you mean `hooks`?"));
-    assert!(live.refresh().is_none(), "a mistake is told once");
+    assert!(told(&hooks).await[0].contains("did you mean `hooks`?"));
+    assert!(told(&hooks).await.is_empty(), "a mistake is told once");
     write(folder.path(), "later.yaml", "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: now\n");
-    assert!(live.refresh().unwrap().is_ok());
+    assert_eq!(told(&hooks).await, [CHANGED]);
     assert_eq!(is_denied(&hooks).await.as_deref(), Some("now"));
-    assert!(live.refresh().is_none());
+    assert!(told(&hooks).await.is_empty());
 }
 
 #[test]

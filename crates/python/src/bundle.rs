@@ -1,16 +1,21 @@
 //! Bundles, for Python: their rules, modules and programs stand beside hooks that are written in it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use amplifier_core::{HookRole, Registration, SessionConfig};
-use amplifier_host::bundles::rename_reserved;
-use amplifier_host::{Config, Environment, Home, ModelChoice, Overrides, Source as SettingSource, reasons};
-use amplifier_modules::bundle::{BundleError, BundleLevel, Levels, Loaded, Made, Source, load_hosted};
+use amplifier_audit::Log;
+use amplifier_core::{EventName, OnError, SessionConfig};
+use amplifier_host::{
+    Config, Environment, Home, ModelChoice, Overrides, Source as SettingSource, bundles, reasons, record_change,
+};
+use amplifier_modules::bundle::{
+    self, BundleError, BundleSource, CompiledHook, FOLLOWER, HookEntry, Levels, Loaded, Source, followed_events,
+    load_hosted,
+};
 use amplifier_modules::{Host, MODULES, Module};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict, PyList};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
@@ -50,14 +55,22 @@ impl From {
 
 impl Bundle {
     fn read(from: From) -> PyResult<Self> {
-        let mut loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
-        rename_reserved(&mut loaded);
-        Ok(Self { loaded, from })
+        let loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
+        Ok(Self::of(&bundles::alone(loaded), from))
+    }
+
+    fn of(levels: &Levels, from: From) -> Self {
+        let loaded = levels.bundles().map(|(_, loaded)| loaded.clone()).next().unwrap_or_default();
+        Self { loaded, from }
+    }
+
+    fn levels(&self) -> Levels {
+        bundles::alone(self.loaded.clone())
     }
 
     /// The settings of the bundle, laid over what is usual: the user's configuration file is the command's.
     fn config(&self) -> PyResult<(Config, Levels)> {
-        let levels = Levels::new([(BundleLevel::Named, self.loaded.clone())], &[]);
+        let levels = self.levels();
         let overrides = Overrides { workspace: Some("/".into()), ..Overrides::default() };
         let usual =
             Config::load(&overrides, &Home::nowhere()).map_err(|error| PyValueError::new_err(reasons(&error)))?;
@@ -89,19 +102,6 @@ impl Bundle {
     #[pyo3(signature = (text, file=None))]
     fn parse(text: String, file: Option<PathBuf>) -> PyResult<Self> {
         Self::read(From::Text(text, file.unwrap_or_else(|| PathBuf::from("bundle"))))
-    }
-
-    /// Reads it anew from where it was. A file that has been emptied since is a mistake.
-    fn renew(&self) -> PyResult<Self> {
-        let mut loaded = self.loaded.renew(self.from.source()).map_err(|error| mistake(&error))?;
-        rename_reserved(&mut loaded);
-        loaded.refuse_emptied(&self.loaded).map_err(|error| mistake(&error))?;
-        Ok(Self { loaded, from: self.from.clone() })
-    }
-
-    /// Whether its files are as they were read.
-    fn is_current(&self) -> bool {
-        self.loaded.is_current()
     }
 
     /// Whether there is a file that can change.
@@ -190,16 +190,46 @@ impl Bundle {
     }
 }
 
-/// What the hooks of a bundle find around them, in all its versions.
+/// The files of a bundle, and the log that has its new versions.
+struct BundleFiles {
+    loaded: Loaded,
+    from: From,
+    log: Option<Log>,
+}
+
+impl BundleSource for BundleFiles {
+    fn load(&self) -> Result<Levels, BundleError> {
+        self.loaded.renew(self.from.source()).map(bundles::alone)
+    }
+
+    fn changed(&self, levels: &Levels) {
+        self.log.iter().for_each(|log| record_change(log, levels));
+    }
+}
+
+/// The bundle of a session, whose changes are picked up. Modules that are written in Python are mounted by whoever puts a version in force.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
-pub(crate) struct BundleHost(Host);
+pub(crate) struct BundleWatcher {
+    kernel: bundle::BundleWatcher,
+    host: Host,
+    from: From,
+}
 
 #[pymethods]
-impl BundleHost {
-    /// `name_session` is called with the id of a session and the name that a hook gives to it. Programs of hooks are kept from what is protected.
+impl BundleWatcher {
+    /// `audit` records new versions, if it is an `AuditLog`. `name_session` is called with the id of a session and the name that a hook gives to it. Programs of
+    /// hooks are kept from what is protected.
     #[new]
-    #[pyo3(signature = (workspace, protection, name_session=None))]
-    fn new(workspace: PathBuf, protection: &confine::Protection, name_session: Option<Py<PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (hooks, bundle, workspace, protection, audit=None, name_session=None))]
+    fn new(
+        hooks: &HookRegistry,
+        bundle: &Bound<'_, Bundle>,
+        workspace: PathBuf,
+        protection: &confine::Protection,
+        audit: Option<&Bound<'_, PyAny>>,
+        name_session: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        threads::start(bundle.py())?;
         let mut host = protection.host(&workspace)?;
         if let Some(give) = name_session {
             // It is called on another thread, which has no loop: what Python does with it must not need one.
@@ -212,33 +242,68 @@ impl BundleHost {
                 });
             });
         }
-        Ok(Self(host))
+        let Bundle { loaded, from } = bundle.get();
+        let log = audit.and_then(|audit| audit.cast::<AuditLog>().ok()?.get().log().ok());
+        let source = BundleFiles { loaded: loaded.clone(), from: from.clone(), log };
+        Ok(Self { kernel: bundle::BundleWatcher::new(&hooks.kernel, host.clone(), source), host, from: from.clone() })
     }
 
-    /// Makes every hook of a bundle that is not switched off, in order, and registers none. Those of the version `before` that are the same go on.
-    #[pyo3(signature = (bundle, before=Vec::new()))]
-    fn make(&self, bundle: &Bound<'_, Bundle>, before: Vec<Py<BundleHook>>) -> PyResult<Vec<BundleHook>> {
-        let py = bundle.py();
-        threads::start(py)?;
-        let before: Vec<Arc<Made>> = before.iter().map(|hook| hook.get().0.clone()).collect();
-        let (loaded, host) = (&bundle.get().loaded, &self.0);
+    /// Prepares the first version.
+    fn prepare(&self, bundle: Py<Bundle>, py: Python<'_>) -> PyResult<PreparedVersion> {
+        let levels = bundle.get().levels();
         // Components are compiled, and launchers tried: others can go on meanwhile.
-        let made = py.detach(|| {
-            let runtime = threads::handle();
-            let _within = runtime.as_ref().map(Handle::enter);
-            loaded.make_over(host, before.iter().map(Arc::as_ref))
-        });
-        Ok(made.map_err(|error| mistake(&error))?.into_iter().map(|made| BundleHook(Arc::new(made))).collect())
+        let version = py.detach(|| with_runtime(|| self.kernel.prepare(levels))).map_err(|error| mistake(&error))?;
+        Ok(PreparedVersion { version: Mutex::new(Some(version)), bundle })
     }
 
-    /// Has the end of sessions wait for what hooks began that are gone. Gives what takes that away again, if it is needed and was not there.
-    fn outlast(&self, hooks: &HookRegistry) -> Option<Withdraw> {
-        Some(Withdraw(Mutex::new(vec![self.0.outlast(&hooks.kernel)?])))
+    /// Reads the bundle if a file of it has changed, or `always`. Gives the version that is to be put in force, or the `Reload` that says why there is none.
+    fn read(&self, always: bool) -> PyResult<Driven> {
+        let reading = self.kernel.read(always);
+        if always && self.kernel.has_ended() {
+            return Err(PyRuntimeError::new_err("the bundle is not mounted any more"));
+        }
+        if always && reading.is_none() {
+            return Err(PyRuntimeError::new_err("the bundle is being read anew already"));
+        }
+        let from = self.from.clone();
+        Ok(Driven::new(async move {
+            let found = match reading {
+                Some(reading) => reading.await,
+                None => Err(bundle::Reload::default()),
+            };
+            Python::attach(|py| match found {
+                Ok(version) => {
+                    let bundle = Py::new(py, Bundle::of(version.levels(), from))?;
+                    Ok(Py::new(py, PreparedVersion { version: Mutex::new(Some(version)), bundle })?.into_any())
+                }
+                Err(unused) => Ok(Py::new(py, Reload::new(unused))?.into_any()),
+            })
+        }))
+    }
+
+    /// Notes that a new version cannot be used.
+    fn refuse(&self, error: String) -> Reload {
+        Reload::new(self.kernel.refuse(error))
+    }
+
+    /// Registers a handler that looks for changes. Gives what takes it away again.
+    #[staticmethod]
+    fn follow(hooks: &Bound<'_, HookRegistry>, handler: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
+        let options = [("name", FOLLOWER), ("role", "observer")].into_py_dict(hooks.py())?;
+        let register = |event: EventName| {
+            hooks.call_method("register", (event.as_str(), handler), Some(&options)).map(Bound::unbind)
+        };
+        followed_events().map(register).into_iter().collect()
+    }
+
+    /// Takes every hook away that is not of Python, for good.
+    fn unregister(&self) {
+        with_runtime(|| self.kernel.unregister());
     }
 
     /// Waits for what hooks do beside the agent, such as notifications, for five seconds at most.
     fn settle(&self) -> Driven {
-        let host = self.0.clone();
+        let host = self.host.clone();
         Driven::new(async move {
             // Where tokio has ended, or another process has it, nothing is under way.
             if Handle::try_current().is_ok() {
@@ -249,18 +314,103 @@ impl BundleHost {
     }
 }
 
-/// A hook of a bundle that is ready to be registered.
+fn with_runtime<T>(act: impl FnOnce() -> T) -> T {
+    let runtime = threads::handle();
+    let _within = runtime.as_ref().map(Handle::enter);
+    act()
+}
+
+/// A version of a bundle that is ready. Unless it is put in force, everything stays as it was.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
-pub(crate) struct BundleHook(Arc<Made>);
+pub(crate) struct PreparedVersion {
+    // A std lock: nothing calls Python while it is held.
+    version: Mutex<Option<bundle::PreparedVersion>>,
+    #[pyo3(get)]
+    bundle: Py<Bundle>,
+}
+
+impl PreparedVersion {
+    fn version(&self) -> MutexGuard<'_, Option<bundle::PreparedVersion>> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PreparedVersion {
+    /// The hooks whose modules Python brings, in order.
+    #[getter]
+    fn foreign(&self) -> Vec<BundleHook> {
+        let version = self.version();
+        let hooks = version.iter().flat_map(|version| version.hooks());
+        hooks.filter(|hook| hook.foreign().is_some()).cloned().map(BundleHook).collect()
+    }
+
+    /// Registers the hooks in order, up to one whose module Python brings, and gives that: its hooks are to be registered before this is called again.
+    fn register(&self) -> PyResult<Option<BundleHook>> {
+        let next = self.version().as_mut().map_or(Ok(None), |version| version.register());
+        Ok(next.map_err(|error| mistake(&error))?.map(BundleHook))
+    }
+
+    /// Puts the version in force.
+    fn commit(&self) -> PyResult<Reload> {
+        let version = self.version().take();
+        let reload = with_runtime(|| version.and_then(bundle::PreparedVersion::commit));
+        reload.map(Reload::new).ok_or_else(|| PyRuntimeError::new_err("the bundle was unmounted meanwhile"))
+    }
+
+    /// Drops the version, unless it is in force.
+    fn drop(&self) {
+        let version = self.version().take();
+        with_runtime(|| drop(version));
+    }
+}
+
+/// The result of reading a bundle anew. As text, it says so.
+#[pyclass(module = "amplifier_core.bundles", frozen, get_all)]
+pub(crate) struct Reload {
+    /// Whether other hooks are in force now, or the same in another order.
+    changed: bool,
+    /// The hooks that go on as they were.
+    kept: Vec<String>,
+    /// The hooks that are new, or not what they were.
+    began: Vec<String>,
+    /// The hooks that are gone, or not what they were.
+    ended: Vec<String>,
+    /// What is wrong with the new version, if something is: the old one stays in force then.
+    error: Option<String>,
+    /// The level and the text that a person is to be told, unless nothing has changed or the same was told before.
+    news: Option<(&'static str, String)>,
+    text: String,
+}
+
+impl Reload {
+    fn new(reload: bundle::Reload) -> Self {
+        let notice = reload.notice().map(|(level, text)| (level.as_str(), text));
+        let text = notice.as_ref().map_or("the hooks of the bundle are as they were", |(_, text)| text).to_owned();
+        let news = notice.filter(|_| reload.is_news);
+        let bundle::Reload { changes_hooks: changed, kept, began, ended, error, .. } = reload;
+        Self { changed, kept, began, ended, error, news, text }
+    }
+}
+
+#[pymethods]
+impl Reload {
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { kept, began, ended, error, .. } = self;
+        format!("<Reload: kept {kept:?}, began {began:?}, ended {ended:?}, error {error:?}>")
+    }
+}
+
+/// A hook of a bundle whose module Python brings.
+#[pyclass(module = "amplifier_core.bundles", frozen)]
+pub(crate) struct BundleHook(Arc<CompiledHook>);
 
 #[pymethods]
 impl BundleHook {
-    /// What it is called.
-    #[getter]
-    fn name(&self) -> String {
-        self.0.placed().entry.shown_name()
-    }
-
     /// Who it is in all versions of its bundle.
     #[getter]
     fn who(&self) -> &str {
@@ -273,10 +423,10 @@ impl BundleHook {
         self.0.is_kept()
     }
 
-    /// The module that Python has to bring for it; nothing if it needs none.
+    /// The module that Python has to bring for it.
     #[getter]
-    fn foreign(&self) -> Option<&str> {
-        self.0.foreign()
+    fn foreign(&self) -> &str {
+        self.0.foreign().unwrap_or_default()
     }
 
     /// The folder of its bundle.
@@ -293,49 +443,17 @@ impl BundleHook {
 
     /// What the bundle says about how it is registered.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let entry = &self.0.placed().entry;
-        let settings = PyDict::new(py);
-        if let Some(name) = &entry.name {
-            settings.set_item("name", name)?;
-        }
-        if let Some(priority) = entry.priority {
-            settings.set_item("priority", priority)?;
-        }
-        if let Some(timeout) = entry.timeout {
-            settings.set_item("timeout", timeout)?;
-        }
-        if let Some(role) = entry.role {
-            settings.set_item("role", if role == HookRole::Gate { "gate" } else { "observer" })?;
-        }
-        if let Some(on_error) = entry.on_error {
-            settings.set_item("on_error", on_error.as_str())?;
-        }
-        Ok(settings)
+        let HookEntry { name, priority, timeout, role, on_error, .. } = &self.0.placed().entry;
+        let on_error = on_error.map(OnError::as_str);
+        let settings =
+            json!({ "name": name, "priority": priority, "timeout": timeout, "role": role, "on_error": on_error });
+        let given = settings.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        encode::to_dict(py, given.map(|(key, value)| (key.as_str(), value)))
     }
 
     /// Something that is wrong with its module, with the place in the bundle.
     fn problem(&self, text: &str) -> String {
         self.0.placed().problem_in("module", text).to_string()
-    }
-
-    /// Registers it, and gives a function that takes it away again.
-    fn register(&self, hooks: &HookRegistry) -> PyResult<Withdraw> {
-        let registered = self.0.register(&hooks.kernel).map_err(|error| mistake(&error))?;
-        Ok(Withdraw(Mutex::new(registered)))
-    }
-}
-
-/// Takes hooks of a bundle away. Calling it twice is harmless.
-#[pyclass(module = "amplifier_core.bundles", frozen)]
-pub(crate) struct Withdraw(Mutex<Vec<Registration>>);
-
-#[pymethods]
-impl Withdraw {
-    fn __call__(&self) {
-        let runtime = threads::handle();
-        let _within = runtime.as_ref().map(Handle::enter);
-        let registered = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        registered.iter().for_each(Registration::unregister);
     }
 }
 

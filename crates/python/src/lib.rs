@@ -60,9 +60,11 @@ mod _native {
     #[pymodule_export]
     use bundle::BundleHook;
     #[pymodule_export]
-    use bundle::BundleHost;
+    use bundle::BundleWatcher;
     #[pymodule_export]
-    use bundle::Withdraw;
+    use bundle::PreparedVersion;
+    #[pymodule_export]
+    use bundle::Reload;
     #[pymodule_export]
     use bundle::builtin_modules;
     #[pymodule_export]

@@ -314,6 +314,43 @@ def test_a_session_follows_its_bundle_and_the_person_is_told(file: pathlib.Path,
     assert [record["body"]["change"] for record in changes] == [{"bundles": [str(file)]}] * 2
 
 
+def test_every_version_is_told_and_recorded_as_by_the_command(file: pathlib.Path) -> None:
+    display = CollectingDisplay()
+
+    async def main() -> None:
+        file.write_text("hooks:\n" + rule("guard", "no"))
+        with open_log(file.parent / "audit", file.parent / "audit.key") as log:
+            session = SessionCoordinator(HookRegistry(), display_system=display, audit=log)
+            async with await mount(session, file, follow=True):
+                file.write_text("hooks:\n" + rule("guard", "no") + "session: { injection_size_limit: 3 }\n")
+                await session.execute_with_hooks("execution:start", {"prompt": "x"})
+                await session.execute_with_hooks("provider:request", {})
+
+    run(main())
+    assert [(level, message) for message, level, _ in display.messages] == [
+        ("info", "a bundle has changed: its hooks are in force from now on")
+    ]
+    changes = [record for record in records(file.parent / "audit") if record["kind"] == "policy_change"]
+    assert [record["body"]["change"] for record in changes] == [{"bundles": [str(file)]}]
+
+
+def test_a_module_may_begin_a_turn_while_it_is_mounted(file: pathlib.Path) -> None:
+    (file.parent / "turn.py").write_text(
+        "async def mount(coordinator, config):\n    await coordinator.hooks.emit('execution:start', {'prompt': 'x'})\n"
+        "    coordinator.hooks.register('tool:pre', lambda event, data: None, name='turn')\n"
+    )
+
+    async def main() -> None:
+        registry = HookRegistry()
+        file.write_text("hooks: []\n")
+        async with await mount(registry, file, follow=True):
+            file.write_text("hooks:\n" + rule("first", "no") + "  - { module: ./turn.py }\n" + rule("last", "no"))
+            await registry.emit("execution:start", {"prompt": "x"})
+            assert registry.list_handlers("tool:pre") == {"tool:pre": ["first", "turn", "last"]}
+
+    run(main())
+
+
 def test_a_session_need_not_follow_its_bundle(file: pathlib.Path) -> None:
     async def main() -> None:
         file.write_text("hooks:\n" + rule("guard", "no"))

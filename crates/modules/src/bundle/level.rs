@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use amplifier_core::{HookRegistry, OverBudget, Registration, SessionConfig};
 
 use super::load::Content;
-use super::register::Running;
+use super::register::{CompiledHook, register_all};
 use super::{BundleError, Loaded, ProviderEntry, SessionSettings, Tools};
 use crate::host::Host;
 
@@ -64,10 +65,10 @@ impl Levels {
                 let mut name = entry.shown_name();
                 while taken.contains(&name) {
                     name = format!("{name} ({level})");
+                    entry.name = Some(name.clone());
                 }
                 own.insert(name.clone());
-                levels.insert(name.clone(), *level);
-                entry.name = Some(name);
+                levels.insert(name, *level);
             }
             taken.extend(own);
         }
@@ -99,30 +100,19 @@ impl Levels {
     /// Registers the hooks of all levels.
     ///
     /// # Errors
-    /// If one cannot be made; then none stays registered.
+    /// If one cannot be compiled; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
-        self.register_over(hooks, host, &mut Running::default())
+        register_all(&self.compile(host, &[])?, hooks)
     }
 
-    /// The same, where hooks that run already go on. Whatever runs afterwards takes their place.
-    pub(super) fn register_over(
+    /// Compiles the hooks of all levels and registers none; hooks of the version `before` go on where nothing has changed.
+    pub(super) fn compile(
         &self,
-        hooks: &HookRegistry,
         host: &Host,
-        running: &mut Running,
-    ) -> Result<Vec<Registration>, BundleError> {
-        let (mut registrations, mut now) = (Vec::new(), Running::default());
-        for bundle in self.bundles.values() {
-            match bundle.register_over(hooks, host, running, &mut now) {
-                Ok(registered) => registrations.extend(registered),
-                Err(error) => {
-                    registrations.iter().for_each(Registration::unregister);
-                    return Err(error);
-                }
-            }
-        }
-        *running = now;
-        Ok(registrations)
+        before: &[Arc<CompiledHook>],
+    ) -> Result<Vec<Arc<CompiledHook>>, BundleError> {
+        let levels: Result<Vec<_>, _> = self.bundles.values().map(|bundle| bundle.compile(host, before)).collect();
+        Ok(levels?.into_iter().flatten().collect())
     }
 
     /// The settings of all: where several say something, the stricter; where nothing is stricter, that of the bundle that was named, then

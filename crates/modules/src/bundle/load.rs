@@ -190,23 +190,9 @@ impl Loaded {
         load_from(self.base.clone(), source, Reading::Hosted)
     }
 
-    /// Whether there is a file that can change: a text that includes nothing has none.
+    /// `true` if there is a file that can change: a text that includes nothing has none.
     pub fn has_files(&self) -> bool {
         self.told.iter().any(Option::is_some)
-    }
-
-    /// Whether its files are as they were read.
-    pub fn is_current(&self) -> bool {
-        are_current(&self.contents())
-    }
-
-    /// Fails if a file of it had hooks before and says nothing about any now, or is empty and was not so before: some editors empty a file before they write it,
-    /// or write a part first, and for that moment the guards in it must not be gone.
-    ///
-    /// # Errors
-    /// Names the file.
-    pub fn refuse_emptied(&self, before: &Self) -> Result<(), BundleError> {
-        refuse_emptied(self.contents(), &before.contents())
     }
 }
 
@@ -218,7 +204,8 @@ pub(super) fn are_current(contents: &[Content]) -> bool {
     })
 }
 
-/// See [`Loaded::refuse_emptied`].
+/// Fails if a file had hooks before and says nothing about any now, or is empty and was not so before: some editors empty a file before they write it,
+/// or write a part first, and for that moment the guards in it must not be gone. The error names the file.
 pub(super) fn refuse_emptied(now: Vec<Content>, before: &[Content]) -> Result<(), BundleError> {
     for now in now {
         let before = before.iter().find(|before| before.place == now.place);
@@ -312,7 +299,7 @@ pub fn load(file: &Path) -> Result<Loaded, BundleError> {
 }
 
 /// Loads a bundle for a host that brings modules of its own: names that no module of ours has are left to it. Their hooks are
-/// [made](Loaded::make) as [foreign](super::HookKind::Foreign) ones, and the host registers them.
+/// [foreign](super::HookKind::Foreign) ones, and the host registers them.
 ///
 /// # Errors
 /// As [`load`].

@@ -5,22 +5,22 @@ mod entry;
 mod error;
 mod hearing;
 mod level;
-mod live;
 mod load;
 mod mentions;
 mod register;
 mod schema;
 mod settings;
+mod watch;
 
 pub use confine::{Confine, Confinement, MayWrite};
 pub use entry::{HookEntry, HookKind, Misfit, OneOrMany};
 pub use error::BundleError;
 pub use level::{BundleLevel, Levels};
-pub use live::{FOLLOWER, FOLLOWER_TIMEOUT, Following, Live, Looked};
 pub use load::{Loaded, Placed, Source, load, load_hosted, load_pinned};
-pub use register::Made;
+pub use register::CompiledHook;
 pub use schema::schema;
 pub use settings::{ApprovalMode, Loop, McpServer, ProviderEntry, ProviderKind, SessionSettings, Tools};
+pub use watch::{BundleSource, BundleWatcher, FOLLOWER, FOLLOWER_TIMEOUT, PreparedVersion, Reload, followed_events};
 
 use std::collections::BTreeMap;
 use std::path::Path;

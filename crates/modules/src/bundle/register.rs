@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{
-    Action, EventData, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, Level, Map, OnError, Placement,
-    Registration,
+    Action, EventData, EventPattern, Hook, HookError, HookInfo, HookRegistry, HookResult, HookRole, InvalidEventName,
+    Level, Map, OnError, Placement, Registration,
 };
 use amplifier_process::files::FileStatus;
 use amplifier_process::sandbox::Sandbox;
@@ -27,32 +27,9 @@ impl Loaded {
     /// Registers every hook that is not switched off, in order. Programs run in the folder of the bundle that names them.
     ///
     /// # Errors
-    /// If one cannot be made; then none stays registered.
+    /// If one cannot be compiled; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
-        self.register_over(hooks, host, &Running::default(), &mut Running::default())
-    }
-
-    /// The same, where hooks that run already go on. What runs afterwards is added to `now`.
-    pub(super) fn register_over(
-        &self,
-        hooks: &HookRegistry,
-        host: &Host,
-        running: &Running,
-        now: &mut Running,
-    ) -> Result<Vec<Registration>, BundleError> {
-        let made = self.make_running(host, running)?;
-        now.hooks.extend(made.iter().map(|made| (made.who.clone(), (made.sameness.clone(), made.parts.clone()))));
-        let mut registrations = Vec::new();
-        for hook in &made {
-            match hook.register(hooks) {
-                Ok(registered) => registrations.extend(registered),
-                Err(error) => {
-                    registrations.iter().for_each(Registration::unregister);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(registrations)
+        register_all(&self.compile(host, &[])?, hooks)
     }
 
     /// What would be wrong with the hooks that are switched off, if they were not.
@@ -69,30 +46,14 @@ impl Loaded {
         dormant.filter_map(mistake).collect()
     }
 
-    /// Makes every hook that is not switched off, in order, and registers none.
-    ///
-    /// # Errors
-    /// If one cannot be made.
-    pub fn make(&self, host: &Host) -> Result<Vec<Made>, BundleError> {
-        self.make_over(host, [])
-    }
-
-    /// The same for a new version of a bundle: a hook that is in both, with the same settings and the same files, [goes on](Made::is_kept) as it is. Its
-    /// worker is not started anew, and what it counts is not lost.
-    ///
-    /// # Errors
-    /// If one cannot be made.
-    pub fn make_over<'a>(
+    /// Compiles every hook that is not switched off, in order, and registers none. A hook that is among those of the version `before`, with the same settings and
+    /// the same files, [goes on](CompiledHook::is_kept) as it is: its worker is not started anew, and what it counts is not lost.
+    pub(super) fn compile(
         &self,
         host: &Host,
-        before: impl IntoIterator<Item = &'a Made>,
-    ) -> Result<Vec<Made>, BundleError> {
-        let running = before.into_iter().map(|made| (made.who.clone(), (made.sameness.clone(), made.parts.clone())));
-        self.make_running(host, &Running { hooks: running.collect() })
-    }
-
-    fn make_running(&self, host: &Host, running: &Running) -> Result<Vec<Made>, BundleError> {
-        let (mut made, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
+        before: &[Arc<CompiledHook>],
+    ) -> Result<Vec<Arc<CompiledHook>>, BundleError> {
+        let (mut compiled, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
         for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
             let name = placed.entry.shown_name();
             let earlier = namesakes.entry(name.clone()).or_default();
@@ -103,34 +64,41 @@ impl Loaded {
                 let held = placed.hold_own(host, protected).map_err(|error| placed.problem(error.to_string()))?;
                 placed.held = Some(Arc::new(held));
             }
-            let placed = &placed;
-            let sameness = Arc::new(Sameness::of(placed, host.scope.workspace()));
-            let before = running.hooks.get(&who).filter(|(before, _)| before.is_same(&sameness));
-            let (is_kept, parts) = match before {
-                Some((_, parts)) => (true, parts.clone()),
-                None => (false, parts(placed, &who, host)?),
-            };
-            made.push(Made { who, is_kept, sameness, parts, placed: placed.clone(), scope: host.scope.clone() });
+            let sameness = Sameness::of(&placed, host.scope.workspace());
+            let same = before.iter().find(|hook| hook.who == who && hook.sameness.is_same(&sameness));
+            let parts = same.map_or_else(|| parts(&placed, &who, host), |same| Ok(same.parts.clone()))?;
+            let (is_kept, scope) = (same.is_some(), host.scope.clone());
+            compiled.push(Arc::new(CompiledHook { who, is_kept, sameness, placed, parts, scope }));
         }
         // Made from files, some of them: what was trusted is still what is there.
-        for placed in made.iter().map(|made| &made.placed) {
+        for placed in compiled.iter().map(|hook| &hook.placed) {
             placed.held.as_ref().map_or(Ok(()), |held| held.check()).map_err(|why| placed.problem(why))?;
         }
-        Ok(made)
+        Ok(compiled)
     }
 }
 
+/// Registers hooks in order. If one cannot be registered, none stays.
+pub(super) fn register_all(
+    compiled: &[Arc<CompiledHook>],
+    hooks: &HookRegistry,
+) -> Result<Vec<Registration>, BundleError> {
+    let mut registered = Registered::default();
+    compiled.iter().try_for_each(|hook| hook.register(hooks, &mut registered))?;
+    Ok(registered.keep())
+}
+
 /// A hook of a bundle that is ready to be registered.
-pub struct Made {
+pub struct CompiledHook {
     who: String,
     is_kept: bool,
-    sameness: Arc<Sameness>,
+    sameness: Sameness,
     placed: Placed,
     parts: Vec<Part>,
     scope: Arc<Scope>,
 }
 
-impl Made {
+impl CompiledHook {
     /// What stands in the bundle, and where.
     pub fn placed(&self) -> &Placed {
         &self.placed
@@ -141,7 +109,7 @@ impl Made {
         &self.who
     }
 
-    /// Whether it is that of the version before, and goes on.
+    /// `true` if it is that of the version before, and goes on.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
@@ -154,36 +122,51 @@ impl Made {
         }
     }
 
+    /// The mistake that nobody brings its module.
+    pub(super) fn unbrought(&self) -> BundleError {
+        let name = self.foreign().unwrap_or_default();
+        self.placed.problem_in("module", format!("nothing here brings the module `{name}`"))
+    }
+
     /// Registers it for every event that it hears.
     ///
     /// # Errors
-    /// If that cannot be done, which is so for a module that the host brings; then it is registered for none.
-    pub fn register(&self, hooks: &HookRegistry) -> Result<Vec<Registration>, BundleError> {
-        if let Some(name) = self.foreign() {
-            return Err(self.placed.problem_in("module", format!("nothing here brings the module `{name}`")));
+    /// If the host brings it, and therefore registers it.
+    pub(super) fn register(&self, hooks: &HookRegistry, registered: &mut Registered) -> Result<(), BundleError> {
+        if self.foreign().is_some() {
+            return Err(self.unbrought());
         }
         // What its conditions ask about is counted from now on.
         self.scope.count(hooks);
-        let mut registrations = Vec::new();
         for part in &self.parts {
             for (event, hearing) in Hearing::all(&part.events, &part.hook) {
-                match register(hooks, &self.placed, part, event, hearing) {
-                    Ok(registration) => registrations.push(registration),
-                    Err(error) => {
-                        registrations.iter().for_each(Registration::unregister);
-                        return Err(error);
-                    }
-                }
+                registered.0.push(register(hooks, &self.placed, part, event, hearing)?);
             }
         }
-        Ok(registrations)
+        Ok(())
     }
 }
 
-/// The hooks that run, by who they are.
-#[derive(Default)]
-pub(super) struct Running {
-    hooks: HashMap<String, (Arc<Sameness>, Vec<Part>)>,
+impl std::fmt::Debug for CompiledHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompiledHook").field("who", &self.who).field("is_kept", &self.is_kept).finish_non_exhaustive()
+    }
+}
+
+/// Registrations that are taken back, unless they are kept.
+#[derive(Debug, Default)]
+pub(super) struct Registered(Vec<Registration>);
+
+impl Registered {
+    pub(super) fn keep(mut self) -> Vec<Registration> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Registration::unregister);
+    }
 }
 
 /// All that decides how a hook is made.
@@ -245,7 +228,11 @@ fn register(
         .on_error(entry.on_error.unwrap_or(part.on_error))
         .timeout(part.timeout.filter(|_| entry.timeout.is_none()).unwrap_or_else(|| timeout(placed)))
         .handler(hearing)
-        .map_err(|error| placed.problem_in("on", format!("{error}; `amplifier events` lists all events")))
+        .map_err(|error| invalid_event(placed, &error))
+}
+
+fn invalid_event(placed: &Placed, error: &InvalidEventName) -> BundleError {
+    placed.problem_in("on", format!("{error}; `amplifier events` lists all events"))
 }
 
 fn timeout(placed: &Placed) -> Duration {
@@ -346,7 +333,12 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
             return Err(problem(&"this program was built without `wasm` hooks; build it with `--features wasm`"));
         }
     };
-    let events = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
+    let events: Vec<String> = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
+    // Found now: where a host brings modules, some of a version are registered before others.
+    events
+        .iter()
+        .try_for_each(|event| event.parse::<EventPattern>().map(drop))
+        .map_err(|error| invalid_event(placed, &error))?;
     let (role, on_error) = (HookRole::Gate, OnError::DenyGating);
     Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role, on_error, timeout: None }])
 }

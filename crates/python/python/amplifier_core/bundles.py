@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from amplifier_core._find import _is_path
 from amplifier_core._mounted import Unmountable
 from amplifier_core._native import (
-    AuditLog,
     Bundle,
     BundleHook,
-    BundleHost,
+    BundleWatcher,
     HookRegistry,
     HookResult,
+    PreparedVersion,
     Protection,
-    Withdraw,
+    Reload,
+    Unregister,
     builtin_modules,
     no_module,
 )
@@ -45,64 +45,20 @@ def parse(text: str, file: str | os.PathLike[str] | None = None) -> Bundle:
     return Bundle.parse(text, file)
 
 
-class Reload:
-    """What came of reading a bundle anew. As text, it says so."""
-
-    __slots__ = ("began", "changed", "ended", "error", "kept")
-
-    def __init__(
-        self,
-        kept: Iterable[str],
-        began: Iterable[str] = (),
-        ended: Iterable[str] = (),
-        *,
-        changed: bool = False,
-        error: str | None = None,
-    ) -> None:
-        #: Whether other hooks are in force now, or the same in another order.
-        self.changed = changed
-        #: The hooks that go on as they were.
-        self.kept = list(kept)
-        #: The hooks that are new, or not what they were.
-        self.began = list(began)
-        #: The hooks that are gone, or not what they were.
-        self.ended = list(ended)
-        #: What is wrong with the new version, if something is: the old one stays in force then.
-        self.error = error
-
-    def __str__(self) -> str:
-        if self.error is not None:
-            return f"a bundle has changed and cannot be used, so the old version stays in force:\n{self.error}"
-        return "a bundle has changed: its hooks are in force from now on" if self.changed else "the hooks of the bundle are as they were"
-
-    def __repr__(self) -> str:
-        return f"<Reload: kept {self.kept}, began {self.began}, ended {self.ended}, error {self.error!r}>"
-
-
 class MountedBundle(Unmountable):
     """A bundle whose hooks are registered. As an async context manager, it is unmounted at the end of the block."""
 
-    def __init__(self, bundle: Bundle, coordinator: Any, host: BundleHost, check: Callable[[Bundle], None] | None) -> None:
+    def __init__(self, bundle: Bundle, coordinator: Any, watcher: BundleWatcher, check: Callable[[Bundle], None] | None) -> None:
         #: The version that is in force.
         self.bundle = bundle
         self._coordinator = coordinator
-        self._host = host
+        self._watcher = watcher
         #: Refuses a new version that cannot be used here.
         self._check = check
-        self._hooks: list[BundleHook] = []
-        #: What takes them away that are not of Python, by who they are.
-        self._withdrawals: dict[str, Withdraw] = {}
-        #: Those that are of Python, by who they are; and those that have not cleaned up yet.
+        #: The modules of Python, by who they are; and those that have not cleaned up yet.
         self._modules: dict[str, Mounted] = {}
         self._leaving: list[Mounted] = []
-        self._followers: list[Callable[[], None]] = []
-        #: Takes away what waits, at the end of a session, for what hooks began that are gone.
-        self._waiter: Withdraw | None = None
-        #: What is wrong with a newer version.
-        self._broken: str | None = None
-        self._is_mounted = True
-        # One at a time, on whatever loop.
-        self._renewing = threading.Lock()
+        self._followers: list[Unregister] = []
 
     @property
     def modules(self) -> list[Mounted]:
@@ -115,24 +71,15 @@ class MountedBundle(Unmountable):
         A hook that is in both versions, with the same settings and the same files, goes on as it is. A version with a mistake in it
         changes nothing.
         """
-        if not self._is_mounted:
-            raise RuntimeError("the bundle is not mounted any more")
-        if not self._renewing.acquire(blocking=False):
-            raise RuntimeError("the bundle is being read anew already")
-        try:
-            came = await self._renew()
-        finally:
-            self._renewing.release()
+        came = await self._renew(always=True)
         logger.log(logging.INFO if came.error is None else logging.WARNING, "%s", came)
         return came
 
     def follow(self) -> None:
         """Looks at the files when a turn begins and before each call to the model, as ``execution:start`` and ``provider:request``
         tell, and takes over what has changed. A text that includes nothing has no files."""
-        if self._followers or not self.bundle.has_files:
-            return
-        for event in ("execution:start", "provider:request"):
-            self._followers.append(self._coordinator.hooks.register(event, self._look, name="session-bundles", role="observer"))
+        if not self._followers and self.bundle.has_files:
+            self._followers = self._watcher.follow(self._coordinator.hooks, self._look)
 
     async def unmount(self) -> None:
         """Takes all hooks of the bundle away, has its modules clean up, and waits for what hooks do beside the agent, such as notifications, for
@@ -140,100 +87,59 @@ class MountedBundle(Unmountable):
 
         No hook stays, whatever modules do. If some fail to clean up, the first :class:`ModuleError` is raised when all is done.
         """
-        self._is_mounted = False
         while self._followers:
             self._followers.pop()()
-        while self._withdrawals:
-            self._withdrawals.popitem()[1]()
-        self._hooks = []
-        if self._waiter is not None:
-            self._waiter()
+        self._watcher.unregister()
         modules, self._modules = self._modules, {}
         failed = await self._leave(reversed(modules.values()))
-        await self._host.settle()
+        await self._watcher.settle()
         if failed:
             _tell(failed[1:])
             raise failed[0]
 
     async def _look(self, event: str, data: dict[str, Any]) -> HookResult | None:
-        # The mistake may be in a file that the version in force does not have.
-        if self._broken is None and self.bundle.is_current():
+        news = (await self._renew(always=False)).news
+        if news is None:
             return None
-        if not self._renewing.acquire(blocking=False):
-            return None
-        try:
-            told = self._broken
-            came = await self._renew()
-        finally:
-            self._renewing.release()
-        # A mistake is told once, and that it is mended, too.
-        if came.error == told and not came.changed:
-            return None
-        level: Literal["info", "warning"] = "info" if came.error is None else "warning"
-        logger.log(logging.INFO if came.error is None else logging.WARNING, "%s", came)
-        return HookResult(user_message=str(came), user_message_level=level)
+        level, text = news
+        logger.log(logging.INFO if level == "info" else logging.WARNING, "%s", text)
+        return HookResult(user_message=text, user_message_level=level)
 
-    async def _renew(self) -> Reload:
+    async def _renew(self, always: bool) -> Reload:
+        found = await self._watcher.read(always)
+        if isinstance(found, Reload):
+            return found
         try:
-            bundle = self.bundle.renew()
             if self._check is not None:
-                self._check(bundle)
-            came = await self._take(bundle)
+                self._check(found.bundle)
+            return await self._take(found)
         except ValueError as error:
-            self._broken = str(error)
-            return Reload((hook.name for hook in self._hooks), error=str(error))
-        self._broken = None
-        if came.changed:
-            self._record()
-        _tell(await self._leave())
-        return came
+            return self._watcher.refuse(str(error))
+        finally:
+            found.drop()
 
-    async def _take(self, bundle: Bundle) -> Reload:
-        """Puts a version in the place of the one in force. If that fails or is cancelled, everything stays as it was."""
-        hooks: HookRegistry = self._coordinator.hooks
-        made = self._host.make(bundle, self._hooks)
+    async def _take(self, version: PreparedVersion) -> Reload:
+        """Mounts the modules of a version that are new, and puts it in force. If that fails or is cancelled, everything stays as it was."""
         modules: dict[str, Mounted] = {}
-        withdrawals: dict[str, Withdraw] = {}
         try:
-            for hook in made:
-                if hook.foreign is not None:
-                    is_kept = hook.is_kept and hook.who in self._modules
-                    mounted = self._modules[hook.who] if is_kept else await _mount_module(self._coordinator, hook, hook.foreign)
-                    modules[hook.who] = mounted
-            if not self._is_mounted:
-                raise RuntimeError("the bundle was unmounted meanwhile")
-            for hook in made:
-                if hook.foreign is None:
-                    withdrawals[hook.who] = hook.register(hooks)
+            for hook in version.foreign:
+                kept = self._modules.get(hook.who) if hook.is_kept else None
+                modules[hook.who] = kept or await _mount_module(self._coordinator, hook)
+            # Modules registered their hooks when they were mounted. Now all stand in the order of the bundle.
+            while (placed := version.register()) is not None:
+                mounted, earlier = modules[placed.who], self._modules.get(placed.who)
+                mounted.renew(None if mounted is earlier else earlier)
+            came = version.commit()
         except BaseException:
-            for withdraw in withdrawals.values():
-                withdraw()
             _tell(await self._leave(mounted for who, mounted in modules.items() if mounted is not self._modules.get(who)))
             raise
-        # From here on nothing fails, and nothing waits: whoever emits sees one version or the other.
-        for hook in made if modules else ():
-            # Modules registered their hooks when they were mounted. Now all stand in the order of the bundle.
-            if hook.foreign is None:
-                before, withdrawals[hook.who] = withdrawals[hook.who], hook.register(hooks)
-                before()
-            else:
-                mounted, earlier = modules[hook.who], self._modules.get(hook.who)
-                mounted.renew(None if mounted is earlier else earlier)
-        for withdraw in self._withdrawals.values():
-            withdraw()
+        # Nothing waits before this: whoever emits sees one version or the other.
         for who, mounted in self._modules.items():
             if mounted is not modules.get(who):
                 mounted.withdraw()
                 self._leaving.append(mounted)
-        self._waiter = self._host.outlast(hooks) or self._waiter
-        kept = {hook.who for hook in made if hook.is_kept}
-        came = Reload(
-            (hook.name for hook in made if hook.is_kept),
-            (hook.name for hook in made if not hook.is_kept),
-            (hook.name for hook in self._hooks if hook.who not in kept),
-            changed=[hook.who for hook in self._hooks] != [hook.who for hook in made] or len(kept) < len(made),
-        )
-        self.bundle, self._hooks, self._withdrawals, self._modules = bundle, made, withdrawals, modules
+        self.bundle, self._modules = version.bundle, modules
+        _tell(await self._leave())
         return came
 
     async def _leave(self, modules: Iterable[Mounted] = ()) -> list[ModuleError]:
@@ -254,15 +160,6 @@ class MountedBundle(Unmountable):
                 self._leaving.insert(0, mounted)
                 raise
         return failed
-
-    def _record(self) -> None:
-        """Has the audit log of the session say that other rules are in force."""
-        audit = getattr(self._coordinator, "audit", None)
-        if isinstance(audit, AuditLog):
-            try:
-                audit.policy_change({"bundles": [os.fspath(file) for file in self.bundle.files]})
-            except (OSError, RuntimeError) as error:
-                logger.warning("the audit log does not have that a bundle has changed: %s", error)
 
     def __repr__(self) -> str:
         return f"<MountedBundle of {self.bundle!r}>"
@@ -322,18 +219,19 @@ async def _mount(
             f"a bundle is mounted around a coordinator whose `hooks` are a `HookRegistry`; found `{kind}`. "
             "A module cannot mount one: name it under `includes` of the bundle that has the module, or let whoever mounts the module mount it"
         )
-    check = None if protection is None else protection.check
+    check, audit = None if protection is None else protection.check, getattr(coordinator, "audit", None)
     if protection is None:
-        protection = Protection(os.path.realpath(workspace), bundle=bundle, audit=getattr(coordinator, "audit", None))
-    host = BundleHost(workspace, protection, name_session)
-    mounted = MountedBundle(bundle, coordinator, host, check)
-    await mounted._take(bundle)
+        protection = Protection(os.path.realpath(workspace), bundle=bundle, audit=audit)
+    watcher = BundleWatcher(coordinator.hooks, bundle, workspace, protection, audit, name_session)
+    mounted = MountedBundle(bundle, coordinator, watcher, check)
+    await mounted._take(watcher.prepare(bundle))
     if follow:
         mounted.follow()
     return mounted
 
 
-async def _mount_module(coordinator: Any, hook: BundleHook, name: str) -> Mounted:
+async def _mount_module(coordinator: Any, hook: BundleHook) -> Mounted:
+    name = hook.foreign
     is_file = _is_path(name)
     place = pathlib.Path(hook.folder, name) if is_file else name
     try:
