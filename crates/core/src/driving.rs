@@ -4,7 +4,10 @@
 //! are here: a hook that panics, or is called from inside too many others, has failed ([`contain`]), and the time that it waits for
 //! a person is not counted ([`Questions`]; where it is the driver who knows that a person is asked, [`Question`]). Whose
 //! events the registry's own are, [`Sessions`] says.
+//!
+//! [`Channels`] are those of a coordinator, for values that are not JSON.
 
+pub use crate::coordinator::channels::{Channels, Collecting, Contributed};
 pub use crate::event::stamp::{is_timestamp, rfc3339};
 pub use crate::guard::contain;
 pub use crate::registry::person::{Question, Questions};

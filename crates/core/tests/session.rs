@@ -142,6 +142,23 @@ async fn contributions_come_in_order_and_failures_are_skipped() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_contributor_is_called_before_one_is_waited_for() {
+    let session = Coordinator::builder(HookRegistry::new()).build();
+    let called = Arc::new(OnceLock::new());
+    let seen = called.clone();
+    session.register_contributor("tools", "first", move || {
+        let seen = seen.clone();
+        async move { json!(seen.get().is_some()) }
+    });
+    session.register_contributor("tools", "second", move || {
+        called.set(()).unwrap();
+        json!(2)
+    });
+    let given = session.collect_contributions("tools").await;
+    assert_eq!(given.values, [contribution("first", true), contribution("second", 2)]);
+}
+
 #[tokio::test]
 async fn a_contributor_can_be_taken_away() {
     let session = Coordinator::builder(HookRegistry::new()).build();

@@ -5,6 +5,7 @@ mod approval;
 mod audit;
 mod bridge;
 mod bundle;
+mod channels;
 mod clock;
 mod confine;
 mod coordinator;
@@ -69,6 +70,10 @@ mod _native {
     use bundle::builtin_modules;
     #[pymodule_export]
     use bundle::no_module;
+    #[pymodule_export]
+    use channels::Channels;
+    #[pymodule_export]
+    use channels::Collecting;
     #[pymodule_export]
     use confine::Protection;
     #[pymodule_export]

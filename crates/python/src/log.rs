@@ -41,6 +41,17 @@ pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: 
     report(py, log());
 }
 
+/// A contributor of a channel failed.
+pub(crate) fn contributor_failed(py: Python<'_>, channel: &str, name: &str, error: &HookError, cause: &PyErr) {
+    let log = || -> PyResult<()> {
+        let options = with_traceback(py, Some(cause))?;
+        let text = "Contributor '%s' of channel '%s' failed: %s";
+        logger(py, COORDINATOR)?.call_method("warning", (text, name, channel, error.to_string()), Some(&options))?;
+        Ok(())
+    };
+    report(py, log());
+}
+
 /// A tool raised an exception, which the model reads: the traceback is for whoever writes the tool.
 pub(crate) fn tool_raised(py: Python<'_>, tool: &str, cause: &PyErr) {
     if is_loaded(py) {

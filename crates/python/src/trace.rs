@@ -16,7 +16,7 @@ pub(crate) fn to_logging() {
 }
 
 thread_local! {
-    /// The hook, or the part of a session, whose failure was logged already, with its traceback.
+    /// The hook, the part of a session or the contributor whose failure was logged already, with its traceback.
     static LOGGED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -69,13 +69,13 @@ impl Subscriber for ToLogging {
 struct Line {
     message: String,
     fields: String,
-    /// The hook or the part that it is about.
+    /// The hook, the part or the contributor that it is about.
     failed: Option<String>,
 }
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if matches!(field.name(), "hook.name" | "part") {
+        if matches!(field.name(), "hook.name" | "part" | "contributor") {
             self.failed = Some(value.to_owned());
         }
         self.record_debug(field, &format_args!("{value}"));

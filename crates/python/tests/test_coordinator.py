@@ -549,6 +549,43 @@ def test_contributions_can_be_awaited_more_than_once(caplog: pytest.LogCaptureFi
     assert caplog.messages == []
 
 
+def test_a_contributor_that_hangs_gives_nothing_and_one_that_stops_the_program_does(caplog: pytest.LogCaptureFixture) -> None:
+    session = SessionCoordinator(HookRegistry())
+
+    async def hangs() -> None:
+        await asyncio.sleep(1000)
+
+    def broken() -> None:
+        raise RuntimeError("broken")
+
+    def stops() -> None:
+        raise KeyboardInterrupt
+
+    for contributor in (hangs, broken, lambda: "now"):
+        session.register_contributor("tools", contributor)
+
+    async def main() -> list[Any]:
+        return await session.collect_contributions("tools")
+
+    assert simulated.run(main()) == ["now"]
+    assert caplog.messages == [
+        "Contributor 'broken' of channel 'tools' failed: RuntimeError: broken",
+        "contributor failed; channel: tools; contributor: hangs; error: gave nothing within 30s",
+    ]
+    session.register_contributor("other", stops)
+    with pytest.raises(KeyboardInterrupt):
+        session.collect_contributions("other")
+
+
+def test_a_contributor_that_holds_its_session_is_collected() -> None:
+    session = SessionCoordinator(HookRegistry())
+    session.register_contributor("tools", lambda held=session: held.hooks)
+    held = weakref.ref(session)
+    del session
+    gc.collect()
+    assert held() is None
+
+
 def test_a_session_and_parts_that_hold_each_other_are_collected() -> None:
     class Owner(Context):
         def __init__(self) -> None:

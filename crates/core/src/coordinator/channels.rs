@@ -1,13 +1,13 @@
 //! Contribution channels: data that modules provide without knowing who will ask for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::guard::{Contained, Waited, drop_quietly, wait};
+use crate::guard::{Contained, Waited, contain, drop_quietly, wait};
 use crate::ports::clock::Clock;
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::{Later, Now};
@@ -16,24 +16,32 @@ use crate::sync::{Mutex, lock};
 /// How long one contributor may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-type Contributor = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Value>, PortError>> + Send + Sync>;
+type Contributor<T> = Arc<dyn Fn() -> Contributed<T> + Send + Sync>;
+
+/// The answer of a contributor: a value, nothing or a failure, at once or in a future.
+pub enum Contributed<T> {
+    /// It is there.
+    Now(Result<Option<T>, PortError>),
+    /// It is waited for.
+    Later(BoxFuture<'static, Result<Option<T>, PortError>>),
+}
 
 /// What the contributors of a channel gave.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contributions {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contributions<T = Value> {
     /// What each gave, in order of registration.
-    pub values: Vec<Contribution>,
+    pub values: Vec<Contribution<T>>,
     /// Who gave nothing because of a failure.
     pub failures: Vec<FailedContribution>,
 }
 
 /// What one contributor gave.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contribution {
+pub struct Contribution<T = Value> {
     /// The contributor.
     pub name: String,
     /// What it gave.
-    pub value: Value,
+    pub value: T,
 }
 
 /// A contributor that failed, and was skipped.
@@ -48,7 +56,7 @@ pub struct FailedContribution {
 /// A registered contributor. Dropping this does nothing: the contributor stays until it is unregistered.
 #[derive(Debug)]
 pub struct ContributorRegistration {
-    channels: Weak<Mutex<Registered>>,
+    channels: Weak<dyn Unregister>,
     channel: String,
     id: u64,
 }
@@ -56,23 +64,34 @@ pub struct ContributorRegistration {
 impl ContributorRegistration {
     /// Takes the contributor away. Doing it twice is harmless.
     pub fn unregister(&self) {
-        let Some(channels) = self.channels.upgrade() else { return };
-        let mut registered = lock(&channels);
-        let contributors = registered.channels.get_mut(&self.channel);
-        let removed = contributors.map(|all| all.extract_if(.., |(id, ..)| *id == self.id).collect::<Vec<_>>());
+        if let Some(channels) = self.channels.upgrade() {
+            channels.unregister(&self.channel, self.id);
+        }
+    }
+}
+
+/// Channels, whatever is contributed to them.
+trait Unregister: Send + Sync {
+    fn unregister(&self, channel: &str, id: u64);
+}
+
+impl<T> Unregister for Mutex<Registered<T>> {
+    fn unregister(&self, channel: &str, id: u64) {
+        let mut registered = lock(self);
+        let contributors = registered.channels.get_mut(channel);
+        let removed = contributors.map(|all| all.extract_if(.., |(other, ..)| *other == id).collect::<Vec<_>>());
         // What a contributor holds may use the channels when it is dropped.
         drop(registered);
         drop_quietly(removed);
     }
 }
 
-#[derive(Default)]
-struct Registered {
+struct Registered<T> {
     registrations: u64,
-    channels: BTreeMap<String, Vec<(u64, String, Contributor)>>,
+    channels: BTreeMap<String, Vec<(u64, String, Contributor<T>)>>,
 }
 
-impl std::fmt::Debug for Registered {
+impl<T> std::fmt::Debug for Registered<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.channels.keys()).finish()
     }
@@ -111,76 +130,134 @@ impl<T: IntoContribution, E: Into<PortError>> IntoContribution for Result<T, E> 
 pub trait ContributorAnswer<When>: sealed::Sealed<When> {}
 
 mod sealed {
-    use super::{BoxFuture, PortError, Value};
+    use super::{Contributed, Value};
 
     pub trait Sealed<When> {
-        fn contributed(self) -> BoxFuture<'static, Result<Option<Value>, PortError>>;
+        fn contributed(self) -> Contributed<Value>;
     }
 }
 
 impl<T: IntoContribution + Send + 'static> ContributorAnswer<Now> for T {}
 
 impl<T: IntoContribution + Send + 'static> sealed::Sealed<Now> for T {
-    fn contributed(self) -> BoxFuture<'static, Result<Option<Value>, PortError>> {
-        Box::pin(async { self.into_contribution() })
+    fn contributed(self) -> Contributed<Value> {
+        Contributed::Now(self.into_contribution())
     }
 }
 
 impl<F: Future<Output: IntoContribution> + Send + 'static> ContributorAnswer<Later> for F {}
 
 impl<F: Future<Output: IntoContribution> + Send + 'static> sealed::Sealed<Later> for F {
-    fn contributed(self) -> BoxFuture<'static, Result<Option<Value>, PortError>> {
-        Box::pin(async { self.await.into_contribution() })
+    fn contributed(self) -> Contributed<Value> {
+        Contributed::Later(Box::pin(async { self.await.into_contribution() }))
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Channels {
-    // A std lock: nothing awaits while it is held.
-    registered: Arc<Mutex<Registered>>,
+pub(super) fn contributed<R: ContributorAnswer<When>, When>(answer: R) -> Contributed<Value> {
+    sealed::Sealed::contributed(answer)
 }
 
-impl Channels {
-    pub(super) fn register<F, R, When>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
-    where
-        F: Fn() -> R + Send + Sync + 'static,
-        R: ContributorAnswer<When>,
-    {
-        let contributor = Arc::new(contributor);
-        let contributor: Contributor = Arc::new(move || {
-            let contributor = contributor.clone();
-            // Called inside the future, so that a panic of the function itself is caught too.
-            Box::pin(async move {
-                let contributed = contributor().contributed();
-                contributed.await
-            })
-        });
+/// Contributors by the channel that they contribute to.
+#[derive(Debug)]
+pub struct Channels<T = Value> {
+    // A std lock: nothing awaits while it is held.
+    registered: Arc<Mutex<Registered<T>>>,
+}
+
+impl<T> Default for Channels<T> {
+    fn default() -> Self {
+        Self { registered: Arc::new(Mutex::new(Registered { registrations: 0, channels: BTreeMap::new() })) }
+    }
+}
+
+impl<T: Send + 'static> Channels<T> {
+    /// Registers a contributor.
+    pub fn register(
+        &self,
+        channel: &str,
+        name: &str,
+        contributor: impl Fn() -> Contributed<T> + Send + Sync + 'static,
+    ) -> ContributorRegistration {
         let mut registered = lock(&self.registered);
         registered.registrations += 1;
         let id = registered.registrations;
-        registered.channels.entry(channel.to_owned()).or_default().push((id, name.to_owned(), contributor));
-        ContributorRegistration { channels: Arc::downgrade(&self.registered), channel: channel.to_owned(), id }
+        let contributors = registered.channels.entry(channel.to_owned()).or_default();
+        contributors.push((id, name.to_owned(), Arc::new(contributor)));
+        let channels: Arc<dyn Unregister> = self.registered.clone();
+        ContributorRegistration { channels: Arc::downgrade(&channels), channel: channel.to_owned(), id }
     }
 
-    pub(super) async fn collect(&self, clock: &dyn Clock, channel: &str) -> Contributions {
+    /// Calls every contributor of a channel, in order of registration.
+    pub fn collect(&self, channel: &str) -> Collecting<T> {
         let contributors = lock(&self.registered).channels.get(channel).cloned().unwrap_or_default();
-        let mut contributions = Contributions::default();
-        for (_, name, contributor) in contributors {
-            let waited = wait(clock, TIMEOUT, &mut Contained::new(contributor())).await;
+        let channel = channel.to_owned();
+        let call = |(_, name, contributor): (u64, String, Contributor<T>)| {
+            let called = contain(|| contributor());
             // It may be the last one to hold it.
             drop_quietly(contributor);
-            let error = match waited {
-                Waited::Done(Ok(value)) => {
-                    contributions.values.extend(value.map(|value| Contribution { name, value }));
-                    continue;
-                }
-                Waited::Done(Err(error)) => error.to_string(),
-                Waited::Panicked(what) => what,
-                Waited::TimedOut => format!("gave nothing within {TIMEOUT:?}"),
+            let contributed = match called.unwrap_or_else(|panic| Contributed::Now(Err(panic.to_string().into()))) {
+                Contributed::Now(answer) => Answer::Now(answer.map_err(|error| failed(&channel, &name, error))),
+                Contributed::Later(future) => Answer::Later(future),
             };
-            tracing::warn!(channel, contributor = name, error, "contributor failed");
-            contributions.failures.push(FailedContribution { name, error });
-        }
-        contributions
+            (name, contributed)
+        };
+        let answers = contributors.into_iter().map(call).collect();
+        Collecting { channel, answers, given: Contributions { values: Vec::new(), failures: Vec::new() } }
     }
+}
+
+/// The contributions of a channel, of which some are there and others are waited for.
+pub struct Collecting<T> {
+    channel: String,
+    answers: VecDeque<(String, Answer<T>)>,
+    given: Contributions<T>,
+}
+
+/// A failure was logged already.
+enum Answer<T> {
+    Now(Result<Option<T>, String>),
+    Later(BoxFuture<'static, Result<Option<T>, PortError>>),
+}
+
+impl<T: Send> Collecting<T> {
+    /// What was there at once.
+    pub fn at_once(&self) -> impl Iterator<Item = &T> {
+        self.answers.iter().filter_map(|(_, answer)| match answer {
+            Answer::Now(Ok(value)) => value.as_ref(),
+            Answer::Now(Err(_)) | Answer::Later(_) => None,
+        })
+    }
+
+    /// Waits for the others, for each as long as a contributor may take. One that fails is skipped, and logged.
+    ///
+    /// # Cancel safety
+    /// The contributor that is waited for when the future is dropped gives nothing; the next call goes on behind it.
+    pub async fn finish(&mut self, clock: &dyn Clock) -> &mut Contributions<T> {
+        while let Some((name, answer)) = self.answers.pop_front() {
+            let answer = match answer {
+                Answer::Now(answer) => answer,
+                Answer::Later(future) => match wait(clock, TIMEOUT, &mut Contained::new(future)).await {
+                    Waited::Done(answer) => answer.map_err(|error| failed(&self.channel, &name, error)),
+                    Waited::Panicked(what) => Err(failed(&self.channel, &name, what)),
+                    Waited::TimedOut => Err(failed(&self.channel, &name, format!("gave nothing within {TIMEOUT:?}"))),
+                },
+            };
+            match answer {
+                Ok(value) => self.given.values.extend(value.map(|value| Contribution { name, value })),
+                Err(error) => self.given.failures.push(FailedContribution { name, error }),
+            }
+        }
+        &mut self.given
+    }
+
+    /// Everything, once it is [finished](Self::finish).
+    pub fn into_contributions(self) -> Contributions<T> {
+        self.given
+    }
+}
+
+fn failed(channel: &str, contributor: &str, error: impl ToString) -> String {
+    let error = error.to_string();
+    tracing::warn!(channel, contributor, error, "contributor failed");
+    error
 }

@@ -1,7 +1,7 @@
 //! Routes what hooks said: to the person, to the conversation, to the screen, to the record.
 
 mod ask;
-mod channels;
+pub(crate) mod channels;
 mod config;
 mod failures;
 mod inject;
@@ -508,13 +508,15 @@ impl Coordinator {
         F: Fn() -> R + Send + Sync + 'static,
         R: ContributorAnswer<When>,
     {
-        self.shared.channels.register(channel, name, contributor)
+        self.shared.channels.register(channel, name, move || channels::contributed(contributor()))
     }
 
     /// Collects what all contributors of a channel give, in order of registration. One that fails is skipped and
     /// reported.
     pub async fn collect_contributions(&self, channel: &str) -> Contributions {
-        self.shared.channels.collect(&**self.shared.hooks.clock(), channel).await
+        let mut collecting = self.shared.channels.collect(channel);
+        collecting.finish(&**self.shared.hooks.clock()).await;
+        collecting.into_contributions()
     }
 }
 

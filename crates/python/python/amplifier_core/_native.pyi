@@ -17,6 +17,8 @@ __all__ = [
     "Bundle",
     "BundleHook",
     "BundleWatcher",
+    "Channels",
+    "Collecting",
     "Coordinator",
     "Driven",
     "Emitting",
@@ -470,6 +472,17 @@ class Bundle:
     def provider(self) -> ScriptedProvider | RemoteProvider | None: ...
     @property
     def has_files(self) -> bool: ...
+
+@final
+class Channels:
+    def __new__(cls) -> Self: ...
+    def register(self, channel: str, name: str, function: Callable[[], Any]) -> Callable[[], None]: ...
+    def collect(self, channel: str) -> Collecting: ...
+
+@final
+class Collecting:
+    def at_once(self) -> list[Any]: ...
+    def finish(self) -> Coroutine[Any, Any, list[Any]]: ...
 
 @final
 class BundleWatcher:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from typing import Any
 
 from amplifier_core._apart import called
-from amplifier_core._channels import Contributions
 from amplifier_core._given import Given, give
-from amplifier_core._native import AuditLog, Coordinator, HookRegistry, HookResult, Outcome
+from amplifier_core._native import AuditLog, Channels, Collecting, Coordinator, HookRegistry, HookResult, Outcome
 from amplifier_core._settings import settings_of
 
 __all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
@@ -56,6 +55,21 @@ class Verdict:
         if self.proceeds:
             return "<Verdict: proceed>"
         return f"<Verdict: denied by {self.denied_by}: {self.reason}>"
+
+
+class Contributions(list[Any]):
+    """What the contributors of a channel gave, in order of registration.
+
+    Those that answer at once are in the list already. Awaiting it waits for the others, and gives a plain list of everything, as often as
+    it is awaited.
+    """
+
+    def __init__(self, collecting: Collecting) -> None:
+        super().__init__(collecting.at_once())
+        self._collecting = collecting
+
+    def __await__(self) -> Generator[Any, Any, list[Any]]:
+        return self._collecting.finish().__await__()
 
 
 class SessionCoordinator:
@@ -105,7 +119,7 @@ class SessionCoordinator:
             config=config,
         )
         self._session_id = session_id
-        self._channels: dict[str, list[tuple[str, Callable[[], Any]]]] = {}
+        self._channels = Channels()
         self._cleanups: list[Callable[[], Any]] = []
         self._kernel = Coordinator(
             hooks,
@@ -239,19 +253,12 @@ class SessionCoordinator:
             function = contributor
         if not callable(function):
             raise TypeError(f"the contributor `{name}` must be callable")
-        entry = (name, function)
-        contributors = self._channels.setdefault(channel, [])
-        contributors.append(entry)
-
-        def unregister() -> None:
-            contributors[:] = [other for other in contributors if other is not entry]
-
-        return unregister
+        return self._channels.register(channel, name, function)
 
     def collect_contributions(self, channel: str) -> Contributions:
         """What the contributors of a channel give, in order of registration; one that fails is logged and skipped. Await it if
         some of them are async."""
-        return Contributions(channel, list(self._channels.get(channel, ())))
+        return Contributions(self._channels.collect(channel))
 
     def get(self, point: str, name: str | None = None) -> Any:
         """What is mounted at a point: ``get("hooks")`` is ``hooks``. Gives ``None`` if there is nothing."""

@@ -27,6 +27,7 @@ from amplifier_core._native import (
     AgentSession,
     AuditLog,
     Bundle,
+    Channels,
     Coordinator,
     HookRegistry,
     Protection,
@@ -199,7 +200,7 @@ class _Coordinator(SessionCoordinator):
             audit=session.audit,
             config=dict(config),
         )
-        self._channels = {}
+        self._channels = Channels()
         self._cleanups = []
         self._session = weakref.ref(session)
         self._of_session: Coordinator | None = None

@@ -1,0 +1,144 @@
+//! Contribution channels, for functions of Python: the kernel's own. What is awaited runs on the caller's loop.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use amplifier_core::driving::{self, Contributed};
+use amplifier_core::{HookError, PortError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyList};
+
+use crate::bridge::{Driven, Pending, ask};
+use crate::clock::LoopClock;
+use crate::hook::failure;
+use crate::ports::Port;
+use crate::step::is_awaitable;
+use crate::timer::{is_a_cancellation, is_an_interrupt};
+use crate::{log, trace};
+
+/// Contributors by the channel that they contribute to.
+#[pyclass(module = "amplifier_core.coordinator", frozen)]
+#[derive(Default)]
+pub(crate) struct Channels {
+    kernel: driving::Channels<Py<PyAny>>,
+    // Std locks: nothing calls Python while they are held.
+    /// The contributors, for the garbage collector.
+    functions: Mutex<Vec<Weak<Port>>>,
+    /// What a contributor raised that ends more than itself, such as `KeyboardInterrupt`.
+    interrupt: Arc<Mutex<Option<PyErr>>>,
+}
+
+#[pymethods]
+impl Channels {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers a function, and gives one that takes it away again.
+    fn register<'py>(
+        &self,
+        py: Python<'py>,
+        channel: String,
+        name: String,
+        function: Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyCFunction>> {
+        trace::to_logging();
+        let port = Port::new(function, false);
+        {
+            let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+            functions.retain(|function| function.strong_count() > 0);
+            functions.push(Arc::downgrade(&port));
+        }
+        let (who, interrupt) = ([channel.clone(), name.clone()], self.interrupt.clone());
+        let registration = self.kernel.register(&channel, &name, move || contribute(&port, &who, &interrupt));
+        PyCFunction::new_closure(py, None, None, move |_, _| registration.unregister())
+    }
+
+    /// Calls every contributor of a channel, in order of registration.
+    fn collect(&self, channel: &str) -> PyResult<Collecting> {
+        let collecting = self.kernel.collect(channel);
+        match self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(interrupt) => Err(interrupt),
+            None => Ok(Collecting(Arc::new(tokio::sync::Mutex::new(collecting)))),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What cannot be looked at now is in use.
+        let Ok(functions) = self.functions.try_lock() else { return Ok(()) };
+        functions.iter().filter_map(Weak::upgrade).try_for_each(|function| function.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        let functions = std::mem::take(&mut *self.functions.lock().unwrap_or_else(PoisonError::into_inner));
+        functions.iter().filter_map(Weak::upgrade).for_each(|function| function.clear());
+    }
+}
+
+fn contribute(function: &Port, who: &[String; 2], interrupt: &Mutex<Option<PyErr>>) -> Contributed<Py<PyAny>> {
+    Python::attach(|py| {
+        let called = function.object(py).and_then(|function| function.call0());
+        match called.and_then(|given| Ok((is_awaitable(&given)?, given.unbind()))) {
+            Ok((false, given)) => Contributed::Now(Ok(some(py, given))),
+            Ok((true, given)) => {
+                let who = who.clone();
+                Contributed::Later(Box::pin(async move {
+                    let given = ask(|py| Pending::of(given.into_bound(py))).await;
+                    Python::attach(|py| given.map(|given| some(py, given)).map_err(|error| failed(py, &who, &error)))
+                }))
+            }
+            Err(error) => {
+                let failed = failed(py, who, &error);
+                if is_an_interrupt(py, &error).unwrap_or_default() {
+                    interrupt.lock().unwrap_or_else(PoisonError::into_inner).replace(error);
+                }
+                Contributed::Now(Err(failed))
+            }
+        }
+    })
+}
+
+fn some(py: Python<'_>, given: Py<PyAny>) -> Option<Py<PyAny>> {
+    (!given.is_none(py)).then_some(given)
+}
+
+/// Logs a failure with its traceback, which the kernel does not have.
+fn failed(py: Python<'_>, [channel, name]: &[String; 2], error: &PyErr) -> PortError {
+    let text = match is_a_cancellation(py, error) {
+        Ok(true) => HookError::failed("it was cancelled"),
+        _ => failure(py, error),
+    };
+    log::contributor_failed(py, channel, name, &text, error);
+    trace::is_logged(name);
+    text.to_string().into()
+}
+
+/// The contributions of a channel.
+#[pyclass(module = "amplifier_core.coordinator", frozen)]
+pub(crate) struct Collecting(Arc<tokio::sync::Mutex<driving::Collecting<Py<PyAny>>>>);
+
+#[pymethods]
+impl Collecting {
+    /// What was there at once.
+    fn at_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        if let Ok(collecting) = self.0.try_lock() {
+            collecting.at_once().try_for_each(|value| list.append(value))?;
+        }
+        Ok(list)
+    }
+
+    /// Waits for the others, and gives everything, as often as it is awaited.
+    fn finish(&self) -> Driven {
+        let collecting = self.0.clone();
+        Driven::new(async move {
+            let mut collecting = collecting.lock().await;
+            let given = collecting.finish(&LoopClock::new()).await;
+            Python::attach(|py| {
+                let values = given.values.iter().map(|contribution| &contribution.value);
+                Ok(PyList::new(py, values)?.into_any().unbind())
+            })
+        })
+    }
+}
