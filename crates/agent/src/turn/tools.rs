@@ -228,7 +228,11 @@ impl PreviewSource for ToolPreviews {
         let (Some(tool), Some(Value::Object(input))) = (tool.cloned(), data.get("tool_input").cloned()) else {
             return Ok(None);
         };
-        Ok(tokio::task::spawn_blocking(move || tool.preview(&input)).await?)
+        Ok(match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => runtime.spawn_blocking(move || tool.preview(&input)).await?,
+            // In a process that was forked from the session's, no runtime runs.
+            Err(_) => tool.preview(&input),
+        })
     }
 }
 
@@ -284,4 +288,21 @@ async fn tell_failure(session: &Core, tool: &str, error: &ToolError, text: &str)
     }
     let error = data! { "kind": error.kind(), "message": text };
     session.coordinator.emit(ERROR_TOOL, ErrorTool::new(tool, error)).await.ignore();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::{Workspace, standard};
+
+    #[test]
+    fn a_preview_needs_no_runtime() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = standard(&Workspace::new(folder.path()).unwrap());
+        let tools = ToolPreviews(tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect());
+        let input = data! { "file_path": "a.txt", "content": "one\n" };
+        let data = data! { "tool_name": "Write", "tool_input": input };
+        let preview = futures::executor::block_on(tools.preview(&TOOL_PRE.name(), &data)).unwrap().unwrap();
+        assert_eq!((preview.title.as_str(), preview.body.len()), ("Write", 1));
+    }
 }
