@@ -4,13 +4,14 @@
 //! a tool whose description or input schema has changed is asked about again, whatever rule allows it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use amplifier_agent::tool::{McpDefinition, McpServer, McpToolDefinition};
 use amplifier_core::{Level, ToolDefinition};
-use amplifier_process::files::{Durability, OpenOptionsExt, write_atomic};
+use amplifier_process::files::{Durability, write_atomic};
+use amplifier_process::locks::FileLock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -130,7 +131,7 @@ impl Definitions {
         let failed = || format!("`{}`", self.file.display());
         let folder = self.file.parent().context("the data has no folder")?;
         fs::create_dir_all(folder).with_context(failed)?;
-        let _lock = self.lock().with_context(failed)?;
+        let _lock = FileLock::wait(&self.file.with_extension("lock")).with_context(failed)?;
         let before = self.read()?;
         let mut tools = before.clone();
         change(&mut tools);
@@ -138,12 +139,5 @@ impl Definitions {
             return Ok(());
         }
         write_atomic(&self.file, &serde_json::to_vec_pretty(&tools)?, Durability::Synced).with_context(failed)
-    }
-
-    fn lock(&self) -> std::io::Result<File> {
-        let file = self.file.with_extension("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).owner_only().open(file)?;
-        lock.lock()?;
-        Ok(lock)
     }
 }

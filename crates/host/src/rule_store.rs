@@ -1,16 +1,15 @@
 //! Standing answers in files: the person's, and those for the projects that the person works in.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalRule, ApprovalRuleSource, ApprovalRules, PortError, RuleScope, ToolDefinition};
 use amplifier_link::{RuleList, UnreadableFile};
-use amplifier_process::files::{
-    Durability, OpenOptionsExt, create_private_folder, read_regular, read_regular_text, write_atomic,
-};
+use amplifier_process::files::{Durability, create_private_folder, read_regular, read_regular_text, write_atomic};
+use amplifier_process::locks::FileLock;
 use amplifier_process::os_string;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -262,18 +261,11 @@ impl ApprovalRuleStore {
         Ok(folder.join(FILE))
     }
 
-    fn lock(&self) -> Result<File> {
+    fn lock(&self) -> Result<FileLock> {
         let folder = self.home.approval_rules();
         let folder = folder.parent().context("the configuration has no folder")?;
         create_private_folder(folder)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .owner_only()
-            .open(folder.join(".approvals.lock"))?;
-        lock.lock()?;
-        Ok(lock)
+        Ok(FileLock::wait(&folder.join(".approvals.lock"))?)
     }
 
     /// Records a change that is kept nowhere else.

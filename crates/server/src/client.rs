@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_process::files::OpenOptionsExt;
+use amplifier_process::locks::FileLock;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, StatusCode};
 use base64::Engine;
@@ -214,22 +214,9 @@ pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientErro
 }
 
 /// No server runs, and none starts while this is kept; nothing if one does.
-fn idle(folder: &Path) -> Result<Option<File>, ClientError> {
+fn idle(folder: &Path) -> Result<Option<FileLock>, ClientError> {
     let file = folder.join("lock");
-    let problem = |source| ClientError::File { file: file.clone(), source };
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .read(true)
-        .owner_only()
-        .open(&file)
-        .map_err(problem)?;
-    match lock.try_lock_shared() {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(source)) => Err(problem(source)),
-    }
+    FileLock::share(&file).map_err(|source| ClientError::File { file, source })
 }
 
 fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {

@@ -1,15 +1,15 @@
 //! What the person has trusted, in a file.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use amplifier_audit::Hash;
 use amplifier_process::files::{
-    Durability, OpenOptionsExt, create_private_folder, is_written_by_owner_alone, open_regular, write_atomic,
+    Durability, create_private_folder, is_written_by_owner_alone, open_regular, write_atomic,
 };
+use amplifier_process::locks::FileLock;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Verdict, changes};
@@ -17,8 +17,6 @@ use super::{Pin, Pinned, TrustError};
 
 /// How long another writer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How soon it is looked at again.
-const GLANCE: Duration = Duration::from_millis(5);
 /// A store is never larger than this.
 const LARGEST: u64 = 64 << 20;
 /// The form that the file has.
@@ -145,19 +143,10 @@ impl TrustStore {
     }
 }
 
-/// Takes the lock, which is free again when the file is closed. The file itself stays: one that is removed while it is locked would lock nothing.
-fn lock(file: &Path) -> io::Result<File> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).owner_only().open(file)?;
-    let begun = Instant::now();
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if begun.elapsed() > PATIENCE => {
-                let message = format!("`{}` is held by another process; please try again", file.display());
-                return Err(io::Error::new(ErrorKind::TimedOut, message));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(GLANCE),
-        }
-    }
+/// Takes the lock, and fails if another process keeps it.
+fn lock(file: &Path) -> io::Result<FileLock> {
+    FileLock::wait_for(file, PATIENCE)?.ok_or_else(|| {
+        let message = format!("`{}` is held by another process; please try again", file.display());
+        io::Error::new(ErrorKind::TimedOut, message)
+    })
 }

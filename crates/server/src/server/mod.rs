@@ -8,7 +8,7 @@ mod tests;
 mod tls;
 
 use std::convert::Infallible;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_process::files::{Durability, OpenOptionsExt, write_atomic};
+use amplifier_process::files::{Durability, write_atomic};
+use amplifier_process::locks::FileLock;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -199,7 +200,7 @@ pub struct Running {
     task: JoinHandle<()>,
     file: PathBuf,
     /// Given back when the server has ended.
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl Running {
@@ -262,23 +263,14 @@ async fn reached(stopped: &mut watch::Receiver<Stage>, wanted: Stage) {
 }
 
 /// Keeps a second server of the same person from running: it would take the sessions of the first.
-async fn lock(folder: &std::path::Path) -> Result<File, ServeError> {
+async fn lock(folder: &std::path::Path) -> Result<FileLock, ServeError> {
     let file = folder.join("lock");
-    let problem = |source| ServeError::File { file: file.clone(), source };
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .read(true)
-        .owner_only()
-        .open(&file)
-        .map_err(problem)?;
     // Whoever only looks whether a server runs holds it for a moment.
     for _ in 0..10 {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(30)).await,
-            Err(TryLockError::Error(source)) => return Err(problem(source)),
+        match FileLock::take(&file) {
+            Ok(Some(lock)) => return Ok(lock),
+            Ok(None) => sleep(Duration::from_millis(30)).await,
+            Err(source) => return Err(ServeError::File { file, source }),
         }
     }
     Err(ServeError::Running)
