@@ -229,9 +229,7 @@ impl OpenApproval {
     /// Returns the reason why an answer cannot be given, if there is one.
     pub fn rejects(&self, label: &str, scope: AnswerScope) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
-            let offered =
-                self.options.iter().map(|option| format!("`{}`", option.label)).collect::<Vec<_>>().join(", ");
-            return Some(format!("`{label}` is none of {offered}"));
+            return Some(not_offered(label, self.options.iter().map(|option| option.label.as_str())));
         };
         match scope {
             AnswerScope::Once => None,
@@ -244,6 +242,12 @@ impl OpenApproval {
             AnswerScope::Project => None,
         }
     }
+}
+
+/// Returns the reason why an answer that is none of the options cannot be given.
+pub fn not_offered<'a>(label: &str, options: impl Iterator<Item = &'a str>) -> String {
+    let options: Vec<String> = options.map(|option| format!("`{option}`")).collect();
+    format!("`{label}` is none of {}", options.join(", "))
 }
 
 /// The requests that an answer is for.

@@ -11,7 +11,7 @@ mod machine;
 mod message;
 mod transport;
 
-pub use approval::{AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, is_id};
+pub use approval::{AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, is_id, not_offered};
 pub use client::{Command, LinkClient, LinkClientOptions, LinkHandle, RecordChange};
 pub use machine::{
     DryRun, DryRunReport, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile,

@@ -60,11 +60,6 @@ impl HubError {
         Self { unheard: true, ..self }
     }
 
-    pub(crate) fn not_offered<'a>(option: &str, offered: impl Iterator<Item = &'a str>) -> Self {
-        let offered = offered.map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
-        Self::new(HubErrorCode::InvalidOption, format!("`{option}` is none of {offered}"))
-    }
-
     pub(super) fn unknown(id: &ApprovalId) -> Self {
         Self::new(HubErrorCode::NotFound, format!("there is no question `{id}`"))
     }
