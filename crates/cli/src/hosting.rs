@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
-use amplifier_host::{BoxFuture, Config, Error, Home, Machine, bundles};
+use amplifier_host::{BoxFuture, Config, Error, Home, Machine, bundles, workspace_folder};
 use amplifier_link::{DryRun, DryRunReport, MachineReply, MachineRequest};
 use amplifier_modules::bundle::{Loaded, load};
 use anyhow::{Result, bail};
@@ -64,11 +64,7 @@ impl Hosting {
 
     async fn try_out(&self, dry_run: DryRun) -> Result<DryRunReport> {
         let DryRun { event, data, workspace, bundle } = dry_run;
-        let workspace = workspace.map(PathBuf::from);
-        if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
-            bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
-        }
-        let config = self.load(workspace)?;
+        let config = self.load(workspace_folder(workspace)?)?;
         let Some(text) = bundle else {
             let Registered { hooks, host, warning, .. } = hooks::registered(&config, &self.home)?;
             return Ok(DryRunReport { report: hooks::dry_run(&hooks, &host, &event, data).await?, warning });

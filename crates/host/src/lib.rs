@@ -34,7 +34,7 @@ pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
 pub use guards::DenyAllApprovals;
 pub use home::Home;
-pub use machine::{Machine, MachineHandle};
+pub use machine::{Machine, MachineHandle, workspace_folder};
 pub use model::{ModelChoice, NO_MODEL};
 pub use notices::{Notice, Notices};
 pub use policy::{Policy, PolicyBuilder};

@@ -122,11 +122,7 @@ impl Machine {
 
     /// Returns the configuration of a session in a folder.
     fn config(&self, workspace: Option<String>) -> Result<Config> {
-        let workspace = workspace.map(PathBuf::from);
-        if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
-            bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
-        }
-        (self.shared.load)(workspace)
+        (self.shared.load)(workspace_folder(workspace)?)
     }
 
     /// Starts a session that takes its prompts from the server, and returns its id.
@@ -222,6 +218,18 @@ impl Drop for MachineHandle {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
+}
+
+/// Returns the workspace that a request names.
+///
+/// # Errors
+/// If it is not the whole path of a folder.
+pub fn workspace_folder(named: Option<String>) -> Result<Option<PathBuf>> {
+    let workspace = named.map(PathBuf::from);
+    if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
+        bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
+    }
+    Ok(workspace)
 }
 
 fn add_rule(rules: &ApprovalRuleStore, rule: ApprovalRule) -> Result<MachineReply> {
