@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use amplifier_agent::provider::{Chunk, Provider, ProviderError, Request, StopReason, ToolSpec, Usage};
+use amplifier_agent::provider::{Chunk, ModelRequest, Provider, ProviderError, StopReason, TokenUsage, ToolSpec};
 use amplifier_agent::tool::{Tool, ToolError, ToolOutput};
 use amplifier_agent::{Session, SessionOptions};
 use amplifier_audit::{Durability, Log};
@@ -107,14 +107,14 @@ impl Provider for Calls {
         1_000_000
     }
 
-    fn answer(&self, _request: Request) -> BoxStream<'static, std::result::Result<Chunk, ProviderError>> {
+    fn answer(&self, _request: ModelRequest) -> BoxStream<'static, std::result::Result<Chunk, ProviderError>> {
         let answer = self.given.fetch_add(1, Ordering::Relaxed);
         let is_last = answer >= self.answers;
         let call =
             move |number| ToolCall { id: format!("call-{answer}-{number}"), name: "Nothing".into(), input: json!({}) };
         let calls = if is_last { 0 } else { self.calls };
         let stop = if is_last { StopReason::EndTurn } else { StopReason::ToolUse };
-        let end = Chunk::End { stop, usage: Usage::default() };
+        let end = Chunk::End { stop, usage: TokenUsage::default() };
         stream::iter((0..calls).map(move |number| Ok(Chunk::ToolCall(call(number)))).chain([Ok(end)])).boxed()
     }
 }

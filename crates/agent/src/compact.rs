@@ -8,20 +8,20 @@ use amplifier_core::{
 };
 use serde_json::Value;
 
-use crate::context::is_cut;
+use crate::context::is_cut_point;
 use crate::session::Core;
-use crate::tokens::{at_most, count_messages};
-use crate::turn::{Asking, Stop, VerdictExt, ask};
+use crate::tokens::{count_messages, token_upper_bound};
+use crate::turn::{ModelCall, Stop, VerdictExt, call_model};
 
 const INSTRUCTION: &str = "The conversation so far has to be shortened. Summarise it for yourself, so that you can go on with it alone: what \
 the person wants, what was decided and why, what was done to which files, what was found out, and what is still to do. Keep names, \
 paths, numbers and open questions exactly. Answer with the summary only.";
 
 /// What is summarised takes up this part of what the model can read, at most.
-const QUESTION: f64 = 0.9;
+const SUMMARY_SHARE: f64 = 0.9;
 
 /// No message is cut to less than this for the summary.
-const SHORT: usize = 256;
+const MIN_MESSAGE_BYTES: usize = 256;
 
 /// How the conversation is shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) async fn if_needed(session: &Core) -> Result<(), Stop> {
     let limit = session.provider.context_limit() as f64 * session.options.compact_above;
     let history = session.context.conversation.history();
     // Counting takes time: most conversations are told apart by their size.
-    if (at_most(&history) as f64) < limit || (count_messages(&history) as f64) < limit {
+    if (token_upper_bound(&history) as f64) < limit || (count_messages(&history) as f64) < limit {
         return Ok(());
     }
     compact(session, history, Trigger::Auto).await
@@ -81,11 +81,11 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     let strategy = strategy(session, tokens).await?;
     let Some(target) = target(session, &history, tokens, trigger).await? else { return Ok(()) };
 
-    session.watch.note("the conversation is being shortened");
+    session.observer.note("the conversation is being shortened");
     let (older, kept) = rest.split_at(cut(rest, target / 2));
     let replacement = match strategy {
         Strategy::Summarize => summary(session, system, older).await?,
-        Strategy::Truncate => compacted("Older messages of the conversation were removed.".to_owned()),
+        Strategy::Truncate => replacement("Older messages of the conversation were removed.".to_owned()),
     };
 
     let mut shortened = system.to_vec();
@@ -108,15 +108,15 @@ async fn strategy(session: &Core, tokens: usize) -> Result<Strategy, Stop> {
         DecisionContextResolution::new(default.as_str()).with("reason", format!("{tokens} of {limit} tokens are used"));
     let chosen = match session.gate(DECISION_CONTEXT_RESOLUTION, decision).await {
         Ok(data) => data.get("strategy").cloned().unwrap_or_default(),
-        Err(Stop::Refused(refusal)) => {
-            session.watch.note(&format!("the conversation is shortened by the default strategy: {refusal}"));
+        Err(Stop::Denied(denial)) => {
+            session.observer.note(&format!("the conversation is shortened by the default strategy: {denial}"));
             return Ok(default);
         }
         Err(stop) => return Err(stop),
     };
     let known = [Strategy::Summarize, Strategy::Truncate].into_iter().find(|known| chosen == known.as_str());
     Ok(known.unwrap_or_else(|| {
-        session.watch.note(&format!("unknown context strategy {chosen}; using `{}`", default.as_str()));
+        session.observer.note(&format!("unknown context strategy {chosen}; using `{}`", default.as_str()));
         default
     }))
 }
@@ -134,17 +134,17 @@ async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Tri
     let target = match session.gate(CONTEXT_PRE_COMPACT, pre).await {
         Ok(data) => data.get("target_tokens").and_then(Value::as_u64).unwrap_or(target),
         // It can be put off once; a conversation that never gets shorter stops for good.
-        Err(Stop::Refused(refusal)) if !session.put_off.swap(true, Ordering::Relaxed) => {
-            session.watch.note(&format!("compaction is put off: {refusal}"));
+        Err(Stop::Denied(denial)) if !session.compaction_deferred.swap(true, Ordering::Relaxed) => {
+            session.observer.note(&format!("compaction is put off: {denial}"));
             return match trigger {
                 Trigger::Auto => Ok(None),
-                Trigger::Manual => Err(Stop::Refused(refusal)),
+                Trigger::Manual => Err(Stop::Denied(denial)),
             };
         }
-        Err(Stop::Refused(_)) => target,
+        Err(Stop::Denied(_)) => target,
         Err(stop) => return Err(stop),
     };
-    session.put_off.store(false, Ordering::Relaxed);
+    session.compaction_deferred.store(false, Ordering::Relaxed);
     Ok(Some(target as usize))
 }
 
@@ -155,7 +155,7 @@ fn cut(messages: &[Message], mut room: usize) -> usize {
     for (at, message) in messages.iter().enumerate().skip(1).rev() {
         let Some(left) = room.checked_sub(count_messages(std::slice::from_ref(message))) else { break };
         room = left;
-        if is_cut(messages, at) {
+        if is_cut_point(messages, at) {
             begin = at;
         }
     }
@@ -163,31 +163,31 @@ fn cut(messages: &[Message], mut room: usize) -> usize {
 }
 
 /// Asks the model for the message that takes the place of these.
-async fn summary(session: &Core, system: &[Message], summarised: &[Message]) -> Result<Message, Stop> {
+async fn summary(session: &Core, system: &[Message], older: &[Message]) -> Result<Message, Stop> {
     session.spend_step()?;
     let instruction = Message::user(INSTRUCTION);
     // The answer needs some of it, too.
-    let room = (session.provider.context_limit() as f64 * QUESTION) as usize;
+    let room = (session.provider.context_limit() as f64 * SUMMARY_SHARE) as usize;
     let room = room.saturating_sub(count_messages(system) + count_messages(std::slice::from_ref(&instruction)));
-    let mut question = system.to_vec();
-    question.extend(fitted(summarised.iter().map(told).collect(), room));
-    question.push(instruction);
-    let answer = ask(session, Asking::Aside(question)).await?;
+    let mut messages = system.to_vec();
+    messages.extend(shorten_to_fit(older.iter().map(flatten).collect(), room));
+    messages.push(instruction);
+    let answer = call_model(session, ModelCall::Side(messages)).await?;
     session.inject(answer.injected).await;
     if answer.text.trim().is_empty() {
         return Err(Stop::Failed("the model gave no summary; the conversation stays as it is".to_owned()));
     }
-    Ok(compacted(format!("Summary of the conversation so far:\n\n{}", answer.text)))
+    Ok(replacement(format!("Summary of the conversation so far:\n\n{}", answer.text)))
 }
 
 /// The message in the place of the older ones.
-fn compacted(text: String) -> Message {
+fn replacement(text: String) -> Message {
     let metadata = Map::from_iter([("source".to_owned(), Value::from("compaction"))]);
     Message { metadata, ..Message::user(text) }
 }
 
 /// The message in words: no tools can be used in a summary, and providers take no calls where there are no tools.
-fn told(message: &Message) -> Message {
+fn flatten(message: &Message) -> Message {
     let mut content = message.content.clone();
     for call in &message.tool_calls {
         content.push_str(&format!("\n[used {} with {}]", call.name, call.input));
@@ -199,10 +199,10 @@ fn told(message: &Message) -> Message {
 }
 
 /// Leaves out the ends of the longest messages until all have room: a conversation that outgrew the model can be summarised, too.
-fn fitted(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
+fn shorten_to_fit(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
     let mut longest = messages.iter().map(|message| message.content.len()).max().unwrap_or(0);
-    while longest > SHORT && at_most(&messages) > room && count_messages(&messages) > room {
-        longest = (longest / 2).max(SHORT);
+    while longest > MIN_MESSAGE_BYTES && token_upper_bound(&messages) > room && count_messages(&messages) > room {
+        longest = (longest / 2).max(MIN_MESSAGE_BYTES);
         for message in messages.iter_mut().filter(|message| message.content.len() > longest) {
             message.content.truncate(message.content.floor_char_boundary(longest));
             message.content.push_str(" […]");

@@ -3,18 +3,19 @@
 mod cancel;
 mod compact;
 mod context;
+mod observer;
 pub mod provider;
 mod session;
 mod task;
 mod tokens;
 pub mod tool;
 mod turn;
-mod watch;
 
 pub use cancel::{Cancel, CancelLevel};
+pub use observer::{NullObserver, SessionObserver};
 pub use session::{
-    Exported, Orchestrator, Session, SessionBuilder, SessionError, SessionOptions, Store, StoreError, StoredSession,
+    Orchestrator, Session, SessionBuilder, SessionError, SessionExport, SessionOptions, Store, StoreError,
+    StoredSession,
 };
 pub use tokens::{Tokenizer, count_messages};
-pub use turn::{DEEPEST_KEPT, Refusal, ToolUse, TurnEnd};
-pub use watch::{Silent, Watch};
+pub use turn::{Denial, MAX_STORED_DEPTH, ToolResult, TurnEnd};

@@ -13,18 +13,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use crate::context::Context;
+use crate::context::SessionContext;
 use crate::provider::{ContextTag, ToolSpec};
 use crate::session::{Core, new_id};
-use crate::tool::{Todo, Tool, ToolError, ToolOutput, input, preview_of};
-use crate::turn::{self, Stop, TurnEnd, readable, unreadable};
+use crate::tool::{TodoTool, Tool, ToolError, ToolOutput, input, preview_or_error};
+use crate::turn::{self, Stop, TurnEnd, invalid_data, result_text};
 
 pub(crate) const NAME: &str = "Task";
 
 /// Delegates to another agent. The session runs it: it needs what only a session has.
-pub(crate) struct Task;
+pub(crate) struct TaskTool;
 
-/// The input of `Task`.
+/// The input of `TaskTool`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -39,7 +39,7 @@ fn general() -> String {
     "general".to_owned()
 }
 
-impl Tool for Task {
+impl Tool for TaskTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -53,7 +53,7 @@ impl Tool for Task {
     }
 
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
-        Some(preview_of(NAME, input, preview(input)))
+        Some(preview_or_error(NAME, input, preview(input)))
     }
 }
 
@@ -78,19 +78,19 @@ pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<
 }
 
 async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput, Stop> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let id = new_id();
     let (spawn, injected) = {
-        let _alone = parent.delegating.lock().await;
+        let _alone = parent.delegation.lock().await;
         let choice = DecisionAgentResolution::new(input.agent_name.as_str()).with("reason", "the model asked for it");
         let choice = parent.gate(DECISION_AGENT_RESOLUTION, choice).await?;
         let spawn = AgentSpawn::new(parent.id.as_str(), text(&choice, "agent_name")?, input.task)
             .with("config_override", Map::new())
             .with("child_session_id", id.as_str())
             .with("tool_call_id", call);
-        parent.context.catch(AGENT_SPAWN.as_str(), true);
+        parent.context.capture_injections(AGENT_SPAWN.as_str(), true);
         let allowed = parent.gate(AGENT_SPAWN, spawn).await;
-        let injected = parent.context.caught();
+        let injected = parent.context.take_injections();
         match allowed {
             Ok(spawn) => (spawn, injected),
             Err(stop) => {
@@ -100,7 +100,7 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
             }
         }
     };
-    let end = match Spawn::read(&spawn) {
+    let end = match SpawnRequest::read(&spawn) {
         Ok(spawn) => run_child(parent, id, &spawn, injected).await,
         Err(stop) => {
             parent.inject(injected).await;
@@ -112,15 +112,15 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
         spawn.text("agent_name").unwrap_or(&input.agent_name),
         spawn.text("task").unwrap_or_default(),
         json!({ "output": end.text() }),
-        begun.elapsed().as_millis() as u64,
+        started.elapsed().as_millis() as u64,
         end.status(),
     )
     .with("tool_call_id", call);
     let complete = {
-        let _alone = parent.delegating.lock().await;
+        let _alone = parent.delegation.lock().await;
         parent.review(AGENT_COMPLETE, complete).await?
     };
-    let result = complete.get("result").map(readable).unwrap_or_default();
+    let result = complete.get("result").map(result_text).unwrap_or_default();
     match end {
         TurnEnd::Answered(_) => Ok(ToolOutput::text(result)),
         _ => Err(Stop::Failed(result)),
@@ -128,38 +128,37 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
 }
 
 /// What the other agent is to do, as hooks left it.
-struct Spawn {
+struct SpawnRequest {
     agent: String,
     task: String,
-    config: Config,
+    config: ChildConfig,
 }
 
 /// What of the other agent's configuration differs. What is not known here is refused: it may be meant as a limit.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-struct Config {
+struct ChildConfig {
     /// The only tools that it has; without them, it has those of this one.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     tools: Option<Vec<String>>,
     /// What it is told to be.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     system: Option<String>,
 }
 
 /// A `null` in the place of a value is no value, and would lift the limit that was meant.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
 }
 
-impl Spawn {
+impl SpawnRequest {
     fn read(data: &EventData) -> Result<Self, Stop> {
         let config = match data.get("config_override") {
-            None => Config::default(),
-            Some(config @ Value::Object(_)) => {
-                Config::deserialize(config).map_err(|error| unreadable(&format!("`config_override`: {error}")))?
-            }
+            None => ChildConfig::default(),
+            Some(config @ Value::Object(_)) => ChildConfig::deserialize(config)
+                .map_err(|error| invalid_data(&format!("`config_override`: {error}")))?,
             // A list would be read by its order, and an empty one as no limit at all.
-            Some(_) => return Err(unreadable("`config_override` is no object")),
+            Some(_) => return Err(invalid_data("`config_override` is no object")),
         };
         Ok(Self { agent: text(data, "agent_name")?, task: text(data, "task")?, config })
     }
@@ -167,11 +166,11 @@ impl Spawn {
 
 /// A field that has to be there.
 fn text(data: &EventData, field: &str) -> Result<String, Stop> {
-    data.text(field).map(str::to_owned).ok_or_else(|| unreadable(&format!("`{field}` is no text")))
+    data.text(field).map(str::to_owned).ok_or_else(|| invalid_data(&format!("`{field}` is no text")))
 }
 
-async fn run_child(parent: &Core, id: String, spawn: &Spawn, injected: Vec<InjectedMessage>) -> TurnEnd {
-    parent.watch.note(&format!("delegates to `{}`", spawn.agent));
+async fn run_child(parent: &Core, id: String, spawn: &SpawnRequest, injected: Vec<InjectedMessage>) -> TurnEnd {
+    parent.observer.note(&format!("delegates to `{}`", spawn.agent));
     let child = child(parent, id, &spawn.agent, &spawn.config);
     child.inject(injected).await;
     let end = match child.start("startup").await {
@@ -186,15 +185,15 @@ async fn run_child(parent: &Core, id: String, spawn: &Spawn, injected: Vec<Injec
 }
 
 /// A session for the other agent.
-fn child(parent: &Core, id: String, agent: &str, config: &Config) -> Core {
-    let context = Context::default();
+fn child(parent: &Core, id: String, agent: &str, config: &ChildConfig) -> Core {
+    let context = SessionContext::default();
     let mut tools = parent.tools.clone();
     if let Some(wanted) = &config.tools {
         tools.retain(|name, _| wanted.contains(name));
     }
     // A list of its own: what it has to do is not what the other one has.
     if let Some(todo) = tools.get_mut("Todo") {
-        *todo = Arc::new(Todo::new());
+        *todo = Arc::new(TodoTool::new());
     }
     let system = config.system.clone();
     let system = system.unwrap_or_else(|| format!("You are the agent `{agent}`. Do the task and report the result."));
@@ -211,18 +210,18 @@ fn child(parent: &Core, id: String, agent: &str, config: &Config) -> Core {
         tools,
         orchestrator: parent.orchestrator,
         options: parent.options.clone(),
-        watch: Arc::new(crate::watch::Silent),
+        observer: Arc::new(crate::observer::NullObserver),
         cancel: parent.cancel.clone(),
         audit: parent.audit.clone(),
         depth: parent.depth + 1,
-        spent: parent.spent.clone(),
+        budget: parent.budget.clone(),
         mount_plan: plan.as_object().cloned().unwrap_or_default(),
-        begun: Instant::now(),
+        started: Instant::now(),
         turns: 0.into(),
         tool_calls: 0.into(),
         own_tokens: 0.into(),
-        put_off: false.into(),
-        delegating: tokio::sync::Mutex::default(),
+        compaction_deferred: false.into(),
+        delegation: tokio::sync::Mutex::default(),
         journal: Mutex::default(),
     }
 }

@@ -33,13 +33,13 @@ impl TokenCounter for Tokenizer {
 /// count is a token too high at most.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
-        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE));
+        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE_BYTES));
         text = rest;
         (!piece.is_empty()).then_some(piece)
     })
 }
 
-const PIECE: usize = 16 * 1024;
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// How many tokens a model reads with these messages.
 pub fn count_messages(messages: &[Message]) -> usize {
@@ -54,7 +54,7 @@ pub fn count_messages(messages: &[Message]) -> usize {
 }
 
 /// How many tokens they are at most: a token has a byte at least.
-pub(crate) fn at_most(messages: &[Message]) -> usize {
+pub(crate) fn token_upper_bound(messages: &[Message]) -> usize {
     let count = |message: &Message| {
         let calls = message.tool_calls.iter();
         let calls = calls.map(|call| call.name.len() + call.input.to_string().len() + PER_MESSAGE);

@@ -6,7 +6,9 @@ mod sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_agent::provider::{Answer, Chunk, Fault, Provider, ProviderError, Request, Script, Scripted};
+use amplifier_agent::provider::{
+    Chunk, ModelRequest, Provider, ProviderError, Script, ScriptedFault, ScriptedProvider, ScriptedResponse,
+};
 use amplifier_agent::tool::Tool;
 use amplifier_agent::{CancelLevel, Session, SessionOptions, TurnEnd};
 use amplifier_core::testing::EventRecorder;
@@ -18,8 +20,8 @@ use sessions::{Notes, Place, Wait, provider, said, scripted};
 
 const STOPPED: &str = "assistant: Interrupted by the user.";
 
-fn waits(count: usize) -> Answer {
-    (0..count).fold(Answer::text("Wait."), |answer, _| answer.calling("Wait", json!({})))
+fn waits(count: usize) -> ScriptedResponse {
+    (0..count).fold(ScriptedResponse::text("Wait."), |answer, _| answer.calling("Wait", json!({})))
 }
 
 fn tools(wait: &Wait) -> [Arc<dyn Tool>; 1] {
@@ -38,7 +40,7 @@ fn whoever_asks_is_told_what_they_asked_for() {
 async fn asked_once_the_running_tool_finishes_and_nothing_new_begins() {
     let place = Place::new();
     let (wait, mut begins) = Wait::new();
-    let model = scripted([waits(1), Answer::text("never")]);
+    let model = scripted([waits(1), ScriptedResponse::text("never")]);
     let hooks = HookRegistry::new();
     let events = EventRecorder::watch(&hooks);
     let log = place.open_log();
@@ -55,7 +57,7 @@ async fn asked_once_the_running_tool_finishes_and_nothing_new_begins() {
 
     let expected = ["user: go", "assistant: Wait. [call-1 Wait]", "result of call-1: waited", STOPPED];
     assert_eq!(said(&session.history()), expected);
-    assert_eq!((wait.ended(), model.asked().len()), ((1, 0), 1));
+    assert_eq!((wait.ended(), model.requests().len()), ((1, 0), 1));
     let told = events.events().into_iter().filter(|(name, _)| name.starts_with("cancel:"));
     let told: Vec<_> = told.map(|(name, data)| (name, data.text("level").unwrap().to_owned())).collect();
     let word = |name: &str| (name.to_owned(), "graceful".to_owned());
@@ -71,7 +73,7 @@ async fn asked_once_the_running_tool_finishes_and_nothing_new_begins() {
 async fn asked_twice_the_running_tool_is_stopped() {
     let place = Place::new();
     let (wait, mut begins) = Wait::new();
-    let model = scripted([waits(1), Answer::text("never")]);
+    let model = scripted([waits(1), ScriptedResponse::text("never")]);
     let log = place.open_log();
     let session = Session::builder(provider(&model)).tools(tools(&wait)).audit(log.clone()).start().await.unwrap();
 
@@ -85,7 +87,7 @@ async fn asked_twice_the_running_tool_is_stopped() {
 
     let result = "result of call-1: Error: Interrupted by the user.";
     assert_eq!(said(&session.history()), ["user: go", "assistant: Wait. [call-1 Wait]", result, STOPPED]);
-    assert_eq!((wait.ended(), model.asked().len()), ((0, 1), 1));
+    assert_eq!((wait.ended(), model.requests().len()), ((0, 1), 1));
     session.end("user_exit").await.unwrap();
     place.check_log(log, 1);
 }
@@ -96,7 +98,7 @@ async fn tools_side_by_side_all_finish_or_all_stop() {
         let place = Place::new();
         let (wait, mut begins) = Wait::new();
         let log = place.open_log();
-        let model = scripted([waits(2), Answer::text("never")]);
+        let model = scripted([waits(2), ScriptedResponse::text("never")]);
         let session = Session::builder(provider(&model)).tools(tools(&wait)).audit(log.clone()).start().await.unwrap();
         let stop = async {
             begins.recv().await.unwrap();
@@ -107,7 +109,7 @@ async fn tools_side_by_side_all_finish_or_all_stop() {
         assert_eq!(futures::join!(session.prompt("go"), stop).0, TurnEnd::Interrupted);
         let results = [format!("result of call-1: {result}"), format!("result of call-2: {result}")];
         assert_eq!(said(&session.history())[2..4], results);
-        assert_eq!((wait.ended(), model.asked().len()), (ended, 1));
+        assert_eq!((wait.ended(), model.requests().len()), (ended, 1));
         session.end("user_exit").await.unwrap();
         place.check_log(log, 1);
     }
@@ -129,7 +131,7 @@ impl Provider for Endless {
         100_000
     }
 
-    fn answer(&self, _request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, _request: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         stream::iter([Ok(Chunk::Text("Well, ".to_owned()))]).chain(stream::pending()).boxed()
     }
 }
@@ -139,7 +141,7 @@ async fn a_model_that_speaks_is_not_heard_to_its_end() {
     let place = Place::new();
     let (notes, mut news) = Notes::new();
     let log = place.open_log();
-    let session = Session::builder(Arc::new(Endless)).watch(notes.clone()).audit(log.clone()).start().await.unwrap();
+    let session = Session::builder(Arc::new(Endless)).observer(notes.clone()).audit(log.clone()).start().await.unwrap();
     let stop = async {
         news.recv().await.unwrap();
         session.cancel().request();
@@ -159,7 +161,7 @@ async fn a_question_to_a_person_is_withdrawn_and_the_tool_does_not_run() {
     let hooks = HookRegistry::new();
     hooks.on(TOOL_PRE, |_| HookResult::ask("Really?"));
     let log = place.open_log();
-    let model = scripted([waits(1), Answer::text("never")]);
+    let model = scripted([waits(1), ScriptedResponse::text("never")]);
     let session = Session::builder(provider(&model)).hooks(hooks).approvals(approvals).tools(tools(&wait));
     let session = session.audit(log.clone()).start().await.unwrap();
     let stop = async {
@@ -171,7 +173,7 @@ async fn a_question_to_a_person_is_withdrawn_and_the_tool_does_not_run() {
     assert_eq!(futures::join!(session.prompt("go"), stop).0, TurnEnd::Interrupted);
     let result = "result of call-1: Interrupted by the user.";
     assert_eq!(said(&session.history()), ["user: go", "assistant: Wait. [call-1 Wait]", result, STOPPED]);
-    assert_eq!((wait.ended(), model.asked().len()), ((0, 0), 1));
+    assert_eq!((wait.ended(), model.requests().len()), ((0, 0), 1));
     session.end("user_exit").await.unwrap();
     place.check_log(log, 1);
 }
@@ -181,9 +183,9 @@ async fn a_wait_before_another_try_ends_at_once() {
     let place = Place::new();
     let (notes, mut news) = Notes::new();
     let log = place.open_log();
-    let model = scripted([Answer::failing(Fault::Unavailable), Answer::text("never")]);
+    let model = scripted([ScriptedResponse::failing(ScriptedFault::Unavailable), ScriptedResponse::text("never")]);
     let options = SessionOptions { retry_delay: Duration::from_secs(50), ..SessionOptions::default() };
-    let session = Session::builder(provider(&model)).options(options).watch(notes.clone()).audit(log.clone());
+    let session = Session::builder(provider(&model)).options(options).observer(notes.clone()).audit(log.clone());
     let session = session.start().await.unwrap();
     let stop = async {
         news.recv().await.unwrap();
@@ -191,7 +193,7 @@ async fn a_wait_before_another_try_ends_at_once() {
     };
     assert_eq!(futures::join!(session.prompt("go"), stop).0, TurnEnd::Interrupted);
     let note = "the provider cannot answer at the moment: as the script says; trying again in 50.0 s";
-    assert_eq!((notes.all(), model.asked().len()), (vec![note.to_owned()], 1));
+    assert_eq!((notes.all(), model.requests().len()), (vec![note.to_owned()], 1));
     assert_eq!(said(&session.history()), ["user: go", STOPPED]);
     session.end("user_exit").await.unwrap();
     place.check_log(log, 1);
@@ -202,10 +204,12 @@ async fn a_sub_agent_stops_with_the_session() {
     for (requests, go, ended) in [(1, 1, (1, 0)), (2, 0, (0, 1))] {
         let place = Place::new();
         let (wait, mut begins) = Wait::new();
-        let mut script =
-            Script::of([Answer::text("").calling("Task", json!({ "task": "wait" })), Answer::text("never")]);
-        script.agents.insert("general".into(), vec![waits(1), Answer::text("never")]);
-        let model = Arc::new(Scripted::new(script).recording());
+        let mut script = Script::new([
+            ScriptedResponse::text("").calling("Task", json!({ "task": "wait" })),
+            ScriptedResponse::text("never"),
+        ]);
+        script.agents.insert("general".into(), vec![waits(1), ScriptedResponse::text("never")]);
+        let model = Arc::new(ScriptedProvider::new(script).recording());
         let log = place.open_log();
         let session = Session::builder(provider(&model)).tools(tools(&wait)).audit(log.clone()).start().await.unwrap();
         let stop = async {
@@ -216,7 +220,7 @@ async fn a_sub_agent_stops_with_the_session() {
         assert_eq!(futures::join!(session.prompt("go"), stop).0, TurnEnd::Interrupted);
         let result = "result of call-1: Error: Interrupted by the user.";
         assert_eq!(said(&session.history()), ["user: go", "assistant:  [call-1 Task]", result, STOPPED]);
-        assert_eq!((wait.ended(), model.asked().len()), (ended, 2), "asked {requests} times to stop");
+        assert_eq!((wait.ended(), model.requests().len()), (ended, 2), "asked {requests} times to stop");
         session.end("user_exit").await.unwrap();
         place.check_log(log, 2);
     }
@@ -239,11 +243,11 @@ async fn a_call_that_was_allowed_does_not_begin_after_the_person_asked_to_stop()
         }
     });
     let log = place.open_log();
-    let model = scripted([waits(2), Answer::text("never")]);
+    let model = scripted([waits(2), ScriptedResponse::text("never")]);
     let session = Session::builder(provider(&model)).hooks(hooks).tools(tools(&wait)).cancel(cancel).audit(log.clone());
     let session = session.start().await.unwrap();
     assert_eq!(session.prompt("go").await, TurnEnd::Interrupted);
-    assert_eq!((wait.ended(), model.asked().len()), ((0, 0), 1));
+    assert_eq!((wait.ended(), model.requests().len()), ((0, 0), 1));
     session.end("user_exit").await.unwrap();
     place.check_log(log, 1);
 }
@@ -253,7 +257,7 @@ async fn the_next_prompt_after_a_stopped_turn_works() {
     let place = Place::new();
     let (wait, mut begins) = Wait::new();
     let log = place.open_log();
-    let model = scripted([waits(1), Answer::text("Fine.")]);
+    let model = scripted([waits(1), ScriptedResponse::text("Fine.")]);
     let session = Session::builder(provider(&model)).tools(tools(&wait)).audit(log.clone()).start().await.unwrap();
     let stop = async {
         begins.recv().await.unwrap();
@@ -269,8 +273,10 @@ async fn the_next_prompt_after_a_stopped_turn_works() {
 
 #[tokio::test]
 async fn whoever_asks_while_nothing_runs_stops_nothing() {
-    let session =
-        Session::builder(scripted([Answer::text("Fine."), Answer::text("A summary.")])).start().await.unwrap();
+    let session = Session::builder(scripted([ScriptedResponse::text("Fine."), ScriptedResponse::text("A summary.")]))
+        .start()
+        .await
+        .unwrap();
     session.cancel().request();
     assert_eq!(session.prompt("go").await, TurnEnd::Answered("Fine.".to_owned()));
     session.cancel().request();
@@ -280,7 +286,7 @@ async fn whoever_asks_while_nothing_runs_stops_nothing() {
 #[tokio::test]
 async fn turns_wait_for_one_another() {
     let (wait, mut begins) = Wait::new();
-    let model = scripted([waits(1), Answer::text("One."), Answer::text("Two.")]);
+    let model = scripted([waits(1), ScriptedResponse::text("One."), ScriptedResponse::text("Two.")]);
     let session = Session::builder(provider(&model)).tools(tools(&wait)).start().await.unwrap();
     let second = async {
         begins.recv().await.unwrap();

@@ -6,9 +6,9 @@ mod sessions;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Answer, Fault, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedFault, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::tool::Tool;
-use amplifier_agent::{Refusal, Session, SessionBuilder, SessionOptions, Tokenizer, TurnEnd, count_messages};
+use amplifier_agent::{Denial, Session, SessionBuilder, SessionOptions, Tokenizer, TurnEnd, count_messages};
 use amplifier_core::testing::EventRecorder;
 use amplifier_core::{
     CONTEXT_PRE_COMPACT, DECISION_CONTEXT_RESOLUTION, HookRegistry, HookResult, Injection, Message, PROVIDER_REQUEST,
@@ -25,11 +25,11 @@ fn words(count: usize) -> String {
 }
 
 /// A model that can read 1000 tokens.
-fn small(answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
-    Arc::new(Scripted::new(Script::of(answers)).with_context_limit(1000).recording())
+fn small(answers: impl IntoIterator<Item = ScriptedResponse>) -> Arc<ScriptedProvider> {
+    Arc::new(ScriptedProvider::new(Script::new(answers)).with_context_limit(1000).recording())
 }
 
-fn builder(model: &Arc<Scripted>) -> SessionBuilder {
+fn builder(model: &Arc<ScriptedProvider>) -> SessionBuilder {
     Session::builder(provider(model)).system("Be brief.").tools([Arc::new(Echo) as Arc<dyn Tool>])
 }
 
@@ -37,8 +37,8 @@ fn answered(text: &str) -> TurnEnd {
     TurnEnd::Answered(text.to_owned())
 }
 
-fn talk() -> [Answer; 3] {
-    [Answer::text(words(800)), Answer::text("They talked."), Answer::text("Done.")]
+fn talk() -> [ScriptedResponse; 3] {
+    [ScriptedResponse::text(words(800)), ScriptedResponse::text("They talked."), ScriptedResponse::text("Done.")]
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn a_conversation_near_the_limit_becomes_a_summary() {
 
     let after = ["system: Be brief.", SUMMARY, "user: and now?", "assistant: Done."];
     assert_eq!(said(&session.history()), after);
-    let [_, summarising, going_on] = &model.asked()[..] else { panic!("the model is asked three times") };
+    let [_, summarising, going_on] = &model.requests()[..] else { panic!("the model is asked three times") };
     let question = said(&summarising.messages);
     assert_eq!(question[..3], ["system: Be brief.", "user: tell me", &format!("assistant: {}", words(800))]);
     assert!(question[3].starts_with("user: The conversation so far has to be shortened."), "{}", question[3]);
@@ -73,17 +73,21 @@ async fn a_conversation_near_the_limit_becomes_a_summary() {
 
 #[tokio::test]
 async fn a_short_conversation_stays_as_it_is() {
-    let model = small([Answer::text(words(400)), Answer::text("Done.")]);
+    let model = small([ScriptedResponse::text(words(400)), ScriptedResponse::text("Done.")]);
     let session = builder(&model).start().await.unwrap();
     session.prompt("tell me").await;
     session.prompt("and now?").await;
-    assert_eq!((model.asked().len(), session.history().len()), (2, 5));
+    assert_eq!((model.requests().len(), session.history().len()), (2, 5));
 }
 
 #[tokio::test]
 async fn what_tools_are_called_with_counts() {
     let large = json!({ "text": "", "content": words(800) });
-    let model = small([Answer::text("").calling("Echo", large), Answer::text("They talked."), Answer::text("Done.")]);
+    let model = small([
+        ScriptedResponse::text("").calling("Echo", large),
+        ScriptedResponse::text("They talked."),
+        ScriptedResponse::text("Done."),
+    ]);
     let session = builder(&model).start().await.unwrap();
     assert_eq!(session.prompt("go").await, answered("Done."));
     assert_eq!(said(&session.history()), ["system: Be brief.", SUMMARY, "assistant: Done."]);
@@ -108,10 +112,10 @@ async fn a_call_and_its_result_are_never_parted() {
     let mut lengths = HashSet::new();
     for percent in (0..=200).step_by(5) {
         let model = small([
-            Answer::text("").calling("Echo", echo(30)).calling("Echo", echo(10)),
-            Answer::text("").calling("Echo", echo(20)),
-            Answer::text("Read."),
-            Answer::text("They talked."),
+            ScriptedResponse::text("").calling("Echo", echo(30)).calling("Echo", echo(10)),
+            ScriptedResponse::text("").calling("Echo", echo(20)),
+            ScriptedResponse::text("Read."),
+            ScriptedResponse::text("They talked."),
         ]);
         let options = SessionOptions { compact_to: f64::from(percent) / 100.0, ..SessionOptions::default() };
         let session = builder(&model).options(options).start().await.unwrap();
@@ -130,15 +134,15 @@ async fn a_call_and_its_result_are_never_parted() {
 #[tokio::test]
 async fn no_calls_are_shown_to_a_model_that_has_no_tools_to_summarise() {
     let model = small([
-        Answer::text("Look.").calling("Echo", json!({ "text": "hi" })),
-        Answer::text("Read."),
-        Answer::text("They talked."),
+        ScriptedResponse::text("Look.").calling("Echo", json!({ "text": "hi" })),
+        ScriptedResponse::text("Read."),
+        ScriptedResponse::text("They talked."),
     ]);
     let options = SessionOptions { compact_to: 0.0, ..SessionOptions::default() };
     let session = builder(&model).options(options).start().await.unwrap();
     session.prompt("go").await;
     session.compact().await.unwrap();
-    let question = said(&model.asked()[2].messages);
+    let question = said(&model.requests()[2].messages);
     let expected = [
         "system: Be brief.",
         "user: go",
@@ -163,7 +167,7 @@ async fn what_hooks_inject_meanwhile_is_carried_over() {
     session.prompt("and now?").await;
     let mut expected = vec!["system: Be brief.", SUMMARY, "system (second): keep two", "user: and now?"];
     expected.push("system (third): just once");
-    assert_eq!(said(&model.asked()[2].messages), expected);
+    assert_eq!(said(&model.requests()[2].messages), expected);
     expected.pop();
     expected.push("assistant: Done.");
     assert_eq!(said(&session.history()), expected);
@@ -172,10 +176,10 @@ async fn what_hooks_inject_meanwhile_is_carried_over() {
 #[tokio::test]
 async fn a_hook_says_what_to_aim_for() {
     let model = small([
-        Answer::text(words(120)),
-        Answer::text(words(700)),
-        Answer::text("They talked."),
-        Answer::text("Done."),
+        ScriptedResponse::text(words(120)),
+        ScriptedResponse::text(words(700)),
+        ScriptedResponse::text("They talked."),
+        ScriptedResponse::text("Done."),
     ]);
     let hooks = HookRegistry::new();
     hooks.on(CONTEXT_PRE_COMPACT, |_| HookResult::set("target_tokens", 1600));
@@ -190,12 +194,16 @@ async fn a_hook_says_what_to_aim_for() {
 
 #[tokio::test]
 async fn it_can_be_put_off_once() {
-    let model =
-        small([Answer::text(words(800)), Answer::text("Later."), Answer::text("They talked."), Answer::text("Done.")]);
+    let model = small([
+        ScriptedResponse::text(words(800)),
+        ScriptedResponse::text("Later."),
+        ScriptedResponse::text("They talked."),
+        ScriptedResponse::text("Done."),
+    ]);
     let (notes, _news) = Notes::new();
     let hooks = HookRegistry::new();
     hooks.hook(CONTEXT_PRE_COMPACT).named("busy").run(|_| HookResult::deny("not now"));
-    let session = builder(&model).hooks(hooks).watch(notes.clone()).start().await.unwrap();
+    let session = builder(&model).hooks(hooks).observer(notes.clone()).start().await.unwrap();
     session.prompt("tell me").await;
     assert_eq!(session.prompt("and now?").await, answered("Later."));
     assert_eq!(session.history().len(), 5, "nothing was shortened");
@@ -214,10 +222,10 @@ async fn a_person_who_wants_it_is_told_why_it_does_not_happen() {
 
     let hooks = HookRegistry::new();
     hooks.hook(CONTEXT_PRE_COMPACT).named("busy").run(|_| HookResult::deny("not now"));
-    let session = builder(&small([Answer::text("Hi.")])).hooks(hooks).start().await.unwrap();
+    let session = builder(&small([ScriptedResponse::text("Hi.")])).hooks(hooks).start().await.unwrap();
     session.prompt("hello").await;
-    let refusal = Refusal { by: "busy".into(), reason: "not now".to_owned() };
-    assert_eq!(session.compact().await, Err(TurnEnd::Refused(refusal)));
+    let refusal = Denial { by: "busy".into(), reason: "not now".to_owned() };
+    assert_eq!(session.compact().await, Err(TurnEnd::Denied(refusal)));
     assert_eq!(said(&session.history()), ["system: Be brief.", "user: hello", "assistant: Hi."]);
 }
 
@@ -225,10 +233,10 @@ async fn a_person_who_wants_it_is_told_why_it_does_not_happen() {
 async fn without_a_summary_the_conversation_stays_as_it_is() {
     let unavailable = "the provider does not take the request: as the script says";
     for (answer, why) in [
-        (Answer::text(" "), "the model gave no summary; the conversation stays as it is"),
-        (Answer::failing(Fault::Rejected), unavailable),
+        (ScriptedResponse::text(" "), "the model gave no summary; the conversation stays as it is"),
+        (ScriptedResponse::failing(ScriptedFault::Rejected), unavailable),
     ] {
-        let session = builder(&small([Answer::text("Hi."), answer])).start().await.unwrap();
+        let session = builder(&small([ScriptedResponse::text("Hi."), answer])).start().await.unwrap();
         session.prompt("hello").await;
         assert_eq!(session.compact().await, Err(TurnEnd::Failed(why.to_owned())));
         assert_eq!(said(&session.history()), ["system: Be brief.", "user: hello", "assistant: Hi."]);
@@ -245,9 +253,9 @@ async fn hooks_see_the_call_for_the_summary() {
     });
     let session = builder(&model).hooks(hooks).start().await.unwrap();
     session.prompt("tell me").await;
-    let refusal = Refusal { by: "no-summaries".into(), reason: "not to this provider".to_owned() };
-    assert_eq!(session.prompt("and now?").await, TurnEnd::Refused(refusal));
-    assert_eq!(model.asked().len(), 1);
+    let refusal = Denial { by: "no-summaries".into(), reason: "not to this provider".to_owned() };
+    assert_eq!(session.prompt("and now?").await, TurnEnd::Denied(refusal));
+    assert_eq!(model.requests().len(), 1);
     let long = format!("assistant: {}", words(800));
     let denied = "assistant: Denied by hook no-summaries: not to this provider";
     assert_eq!(said(&session.history()), ["system: Be brief.", "user: tell me", &long, "user: and now?", denied]);
@@ -264,19 +272,19 @@ async fn hooks_change_what_is_summarised() {
     let session = builder(&model).hooks(hooks).start().await.unwrap();
     session.prompt("tell me").await;
     session.prompt("and now?").await;
-    assert_eq!(said(&model.asked()[1].messages)[1], "user: [redacted]");
+    assert_eq!(said(&model.requests()[1].messages)[1], "user: [redacted]");
 }
 
 #[tokio::test]
 async fn a_conversation_that_outgrew_the_model_can_be_shortened() {
     let model = small([
-        Answer::text("").calling("Echo", json!({ "text": words(1900) })),
-        Answer::text("They talked."),
-        Answer::text("Done."),
+        ScriptedResponse::text("").calling("Echo", json!({ "text": words(1900) })),
+        ScriptedResponse::text("They talked."),
+        ScriptedResponse::text("Done."),
     ]);
     let session = builder(&model).start().await.unwrap();
     assert_eq!(session.prompt("go").await, answered("Done."));
-    let question = &model.asked()[1].messages;
+    let question = &model.requests()[1].messages;
     assert!(count_messages(question) <= 900, "{}", count_messages(question));
     assert!(question.iter().any(|message| message.content.ends_with(" […]")));
     assert_eq!(said(&session.history()), ["system: Be brief.", SUMMARY, "assistant: Done."]);
@@ -303,12 +311,12 @@ async fn a_resumed_session_goes_on_from_the_summary() {
     let history = session.history();
     session.end("complete").await.unwrap();
 
-    let model = small([Answer::text("Still here.")]);
+    let model = small([ScriptedResponse::text("Still here.")]);
     let session = builder(&model).store(place.store()).resume(&id).await.unwrap();
     assert_eq!(session.history(), history);
     session.prompt("and then?").await;
     let expected = ["system: Be brief.", SUMMARY, "user: and now?", "assistant: Done.", "user: and then?"];
-    assert_eq!(said(&model.asked()[0].messages), expected);
+    assert_eq!(said(&model.requests()[0].messages), expected);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::{Session, Store};
 
 #[tokio::test]
@@ -12,8 +12,8 @@ async fn a_session_goes_on_in_its_store_when_the_process_changes_its_folder() {
     let elsewhere = place.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::env::set_current_dir(place.path()).unwrap();
-    let answers = ["One.", "Two."].map(Answer::text);
-    let session = Session::builder(Arc::new(Scripted::new(Script::of(answers)))).store(Store::new("sessions"));
+    let answers = ["One.", "Two."].map(ScriptedResponse::text);
+    let session = Session::builder(Arc::new(ScriptedProvider::new(Script::new(answers)))).store(Store::new("sessions"));
     let session = session.start().await.unwrap();
     session.prompt("first").await;
     std::env::set_current_dir(&elsewhere).unwrap();

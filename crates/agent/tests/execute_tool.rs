@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Answer, Script, Scripted, ToolSpec};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse, ToolSpec};
 use amplifier_agent::tool::{Tool, ToolError, ToolOutput};
 use amplifier_agent::{Session, Store, TurnEnd};
 use amplifier_core::{Change, HookRegistry, HookResult, Injection, Map, Message, Speaker, TOOL_POST, TOOL_PRE, data};
@@ -30,8 +30,8 @@ impl Tool for Echo {
     }
 }
 
-async fn session(hooks: HookRegistry, answers: impl IntoIterator<Item = Answer>) -> Session {
-    let provider = Scripted::new(Script::of(answers));
+async fn session(hooks: HookRegistry, answers: impl IntoIterator<Item = ScriptedResponse>) -> Session {
+    let provider = ScriptedProvider::new(Script::new(answers));
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(Echo)];
     Session::builder(Arc::new(provider)).hooks(hooks).tools(tools).start().await.unwrap()
 }
@@ -45,7 +45,7 @@ async fn the_conversation_has_the_call_its_result_and_what_hooks_inject_behind_i
     let hooks = HookRegistry::new();
     hooks.on(TOOL_PRE, |_| HookResult::inject(Injection::new("before")));
     hooks.on(TOOL_POST, |_| HookResult::inject(Injection::new("after")));
-    let session = session(hooks, [Answer::text("Go on.")]).await;
+    let session = session(hooks, [ScriptedResponse::text("Go on.")]).await;
 
     let used = session.execute_tool("Echo", says("hello")).await;
     assert!(used.success);
@@ -121,7 +121,7 @@ impl Tool for Other {
 #[tokio::test]
 async fn a_tool_is_not_replaced_by_the_one_that_delegates() {
     let builder =
-        || Session::builder(Arc::new(Scripted::new(Script::of([])))).tools([Arc::new(Other) as Arc<dyn Tool>]);
+        || Session::builder(Arc::new(ScriptedProvider::new(Script::new([])))).tools([Arc::new(Other) as Arc<dyn Tool>]);
     let said = "`Task` is the tool that delegates to another agent: call yours something else";
     for refused in [builder().start().await, builder().only(["Task".to_owned()]).start().await] {
         assert_eq!(refused.map(drop).map_err(|error| error.to_string()), Err(said.to_owned()));
@@ -132,7 +132,7 @@ async fn a_tool_is_not_replaced_by_the_one_that_delegates() {
 async fn a_shared_session_that_has_ended_can_be_read_and_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let begin = || {
-        let provider = Scripted::new(Script::of([Answer::text("Hello.")]));
+        let provider = ScriptedProvider::new(Script::new([ScriptedResponse::text("Hello.")]));
         Session::builder(Arc::new(provider)).store(Store::new(folder.path()))
     };
     let first = begin().start().await.unwrap();

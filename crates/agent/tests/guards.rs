@@ -26,7 +26,7 @@ mod session_rules;
 
 use std::path::{Path, PathBuf};
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_core::HookRegistry;
 use amplifier_modules::bundle::{BundleLevel, BundleWatcher, Levels, load};
@@ -111,7 +111,8 @@ impl Setup {
 
     /// One call of a tool, in a turn in which a person answers this, and what the model reads as its result.
     async fn call(&self, answers: &[&'static str], tool: &str, input: Value) -> (Run, String) {
-        let script = Script::of([Answer::text("I do it.").calling(tool, input), Answer::text("Done.")]);
+        let script =
+            Script::new([ScriptedResponse::text("I do it.").calling(tool, input), ScriptedResponse::text("Done.")]);
         let run = self.world(script).person(answers).run(&["Do it"]).await;
         let result = run.requests[1].messages.iter().find(|message| message.role == amplifier_core::Speaker::Tool);
         let result = result.unwrap().content.clone();
@@ -152,8 +153,8 @@ fn asked(run: &Run) -> Vec<&str> {
 
 /// A script in which the tool `Echo` is called so often, one call an answer.
 fn echoes(times: usize) -> Script {
-    let echo = |_| Answer::text("Once more.").calling("Echo", json!({ "text": "hello" }));
-    Script::of((0..times).map(echo).chain([Answer::text("Done.")]))
+    let echo = |_| ScriptedResponse::text("Once more.").calling("Echo", json!({ "text": "hello" }));
+    Script::new((0..times).map(echo).chain([ScriptedResponse::text("Done.")]))
 }
 
 /// Runs a test of this program once more, with another environment; it is told so by the variable `AGAIN`.

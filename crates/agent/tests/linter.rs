@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_agent::{Session, TurnEnd};
 use amplifier_core::{Event, HookError, HookRegistry, HookResult, TOOL_POST, ToolPost};
@@ -37,11 +37,11 @@ async fn the_agent_sees_what_the_linter_says_and_corrects_the_file_within_the_tu
     assert!(version.is_ok(), "`ruff` is missing: `./test` installs it, so does `pip install ruff`");
     let folder = tempfile::tempdir().unwrap();
     let bad = "import os\n\n\ndef greet(name):\n    print(nmae)\n";
-    let script = Script::of([
-        Answer::text("I write it.").calling("Write", json!({ "file_path": "greet.py", "content": bad })),
-        Answer {
+    let script = Script::new([
+        ScriptedResponse::text("I write it.").calling("Write", json!({ "file_path": "greet.py", "content": bad })),
+        ScriptedResponse {
             when: Some("F821".to_owned()),
-            ..Answer::text("The linter is right.").calling(
+            ..ScriptedResponse::text("The linter is right.").calling(
                 "MultiEdit",
                 json!({ "file_path": "greet.py", "edits": [
                     { "old_string": "import os\n\n\n", "new_string": "" },
@@ -49,9 +49,9 @@ async fn the_agent_sees_what_the_linter_says_and_corrects_the_file_within_the_tu
                 ] }),
             )
         },
-        Answer::text("It is clean now."),
+        ScriptedResponse::text("It is clean now."),
     ]);
-    let provider = Arc::new(Scripted::new(script).recording());
+    let provider = Arc::new(ScriptedProvider::new(script).recording());
     let hooks = HookRegistry::new();
     let linted = folder.path().to_owned();
     hooks.hook(TOOL_POST).named("linter").run(move |event| lint(linted.clone(), event));
@@ -60,9 +60,9 @@ async fn the_agent_sees_what_the_linter_says_and_corrects_the_file_within_the_tu
 
     assert_eq!(session.prompt("Write greet.py").await, TurnEnd::Answered("It is clean now.".to_owned()));
 
-    let told = provider.asked()[1].messages.last().unwrap().content.clone();
+    let told = provider.requests()[1].messages.last().unwrap().content.clone();
     assert!(told.contains("F401") && told.contains("F821"), "{told}");
-    let last = provider.asked()[2].messages.last().unwrap().content.clone();
+    let last = provider.requests()[2].messages.last().unwrap().content.clone();
     assert_eq!(last, "made 2 edits in `greet.py`", "the linter has nothing more to say");
     let written = std::fs::read_to_string(folder.path().join("greet.py")).unwrap();
     assert_eq!(written, "def greet(name):\n    print(name)\n");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_agent::Session;
-use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::tool::{McpError, McpServer, Tool, ToolError, ToolOutput};
 use amplifier_core::testing::ScriptedApprovals;
 use amplifier_core::{Approval, ApprovalRules, HookRegistry, HookResult, TOOL_POST, TOOL_PRE};
@@ -210,11 +210,11 @@ async fn a_definition_that_changes_while_the_server_runs_is_told_and_has_another
 /// A model that calls `echo`, has it redefined, and calls it again.
 fn calls() -> Script {
     let change = json!({ "description": "Says something else." });
-    Script::of([
-        Answer::text("").calling("mcp__test__echo", json!({ "text": "first" })),
-        Answer::text("").calling("mcp__test__change", change),
-        Answer::text("").calling("mcp__test__echo", json!({ "text": "second" })),
-        Answer::text("Done."),
+    Script::new([
+        ScriptedResponse::text("").calling("mcp__test__echo", json!({ "text": "first" })),
+        ScriptedResponse::text("").calling("mcp__test__change", change),
+        ScriptedResponse::text("").calling("mcp__test__echo", json!({ "text": "second" })),
+        ScriptedResponse::text("Done."),
     ])
 }
 
@@ -254,7 +254,7 @@ async fn an_allow_given_in_advance_does_not_cover_a_tool_that_is_redefined_withi
             },
         );
         let person = ScriptedApprovals::new(answers);
-        let session = Session::builder(Arc::new(Scripted::new(calls())))
+        let session = Session::builder(Arc::new(ScriptedProvider::new(calls())))
             .hooks(hooks)
             .tools(server.tools())
             .approvals(person.clone())

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use amplifier_agent::StoreError;
-use amplifier_agent::provider::{Answer, Script};
-use amplifier_agent::tool::Todo;
+use amplifier_agent::provider::{Script, ScriptedResponse};
+use amplifier_agent::tool::TodoTool;
 use amplifier_core::HookRegistry;
 use amplifier_core::testing::ManualClock;
 use amplifier_modules::bundle::load;
@@ -44,7 +44,7 @@ struct Modules {
 impl Modules {
     /// A model that follows the script, with the tools `Echo`, `Shout` and `Todo`.
     fn new(script: Script) -> Self {
-        let world = World::new(script).tool(Arc::new(Todo::new()));
+        let world = World::new(script).tool(Arc::new(TodoTool::new()));
         Self { world, workspace: tempfile::tempdir().unwrap(), clock: ManualClock::new() }
     }
 
@@ -105,8 +105,8 @@ fn check_problems(module: &str, table: &[(&str, &str)]) {
 
 /// The model makes these calls, one an answer, and says that it is done.
 fn calls(calls: &[(&str, Value)]) -> Script {
-    let answers = calls.iter().map(|(tool, input)| Answer::default().calling(tool, input.clone()));
-    Script::of(answers.chain([Answer::text("Done.")]))
+    let answers = calls.iter().map(|(tool, input)| ScriptedResponse::default().calling(tool, input.clone()));
+    Script::new(answers.chain([ScriptedResponse::text("Done.")]))
 }
 
 fn echo(text: &str) -> (&'static str, Value) {

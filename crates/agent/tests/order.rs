@@ -7,7 +7,7 @@ mod common;
 mod data;
 
 use amplifier_agent::Orchestrator;
-use amplifier_agent::provider::{Answer, Fault, Script};
+use amplifier_agent::provider::{Script, ScriptedFault, ScriptedResponse};
 use amplifier_agent::tool::ToolOutput;
 use amplifier_core::{EventData, HookResult, TOOL_PRE};
 use serde_json::json;
@@ -15,13 +15,16 @@ use serde_json::json;
 use crate::common::{ORCHESTRATORS, Run, World, tool};
 
 fn one_tool() -> Script {
-    let thinks = Answer { thinking: Some("Hm.".into()), ..Answer::text("See.") };
-    Script::of([thinks.calling("Echo", json!({ "text": "hi" })), Answer::text("Done.")])
+    let thinks = ScriptedResponse { thinking: Some("Hm.".into()), ..ScriptedResponse::text("See.") };
+    Script::new([thinks.calling("Echo", json!({ "text": "hi" })), ScriptedResponse::text("Done.")])
 }
 
 fn one_agent() -> Script {
-    let mut script = Script::of([Answer::text("").calling("Task", json!({ "task": "count" })), Answer::text("Four.")]);
-    script.agents.insert("general".into(), vec![Answer::text("4")]);
+    let mut script = Script::new([
+        ScriptedResponse::text("").calling("Task", json!({ "task": "count" })),
+        ScriptedResponse::text("Four."),
+    ]);
+    script.agents.insert("general".into(), vec![ScriptedResponse::text("4")]);
     script
 }
 
@@ -158,7 +161,7 @@ async fn a_person_who_is_asked_is_notified_before_and_hooks_hear_of_the_answer_b
 
 #[tokio::test]
 async fn a_tool_tells_what_it_read_and_wrote() {
-    let script = Script::of([Answer::text("").calling("Copy", json!({})), Answer::text("Done.")]);
+    let script = Script::new([ScriptedResponse::text("").calling("Copy", json!({})), ScriptedResponse::text("Done.")]);
     let world = World::new(script).orchestrator(Orchestrator::Basic);
     let copy =
         tool("Copy", &world.inputs, |_| async { Ok(ToolOutput::text("copied").reading("a", 3).writing("b", 4)) });
@@ -193,14 +196,17 @@ async fn the_end_of_a_session_counts_what_happened_in_it() {
 
 #[tokio::test]
 async fn a_turn_that_fails_says_so_in_its_last_events() {
-    let run = World::new(Script::of([Answer::failing(Fault::Rejected)])).run(&["go"]).await;
+    let run = World::new(Script::new([ScriptedResponse::failing(ScriptedFault::Rejected)])).run(&["go"]).await;
     assert_eq!(run.events("execution:complete")[0]["status"], "error");
     assert_eq!(run.events("orchestrator:complete")[0]["status"], "error");
 }
 
 #[tokio::test]
 async fn a_turn_that_was_stopped_says_so_in_its_last_events() {
-    let world = World::new(Script::of([Answer::text("").calling("Stop", json!({})), Answer::text("Done.")]));
+    let world = World::new(Script::new([
+        ScriptedResponse::text("").calling("Stop", json!({})),
+        ScriptedResponse::text("Done."),
+    ]));
     let cancel = world.cancel.clone();
     let stop = tool("Stop", &world.inputs, move |_| {
         cancel.request();

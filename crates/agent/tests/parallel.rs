@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_agent::tool::{ToolError, ToolOutput};
 use amplifier_core::{Event, HookResult, TOOL_PRE, ToolPre};
 use serde_json::{Value, json};
@@ -22,8 +22,9 @@ use crate::common::{Run, World, tool};
 
 /// One answer that calls all of these, then another one.
 fn calling(calls: &[(&str, Value)]) -> Script {
-    let first = calls.iter().fold(Answer::text(""), |answer, (name, input)| answer.calling(name, input.clone()));
-    Script::of([first, Answer::text("Done.")])
+    let first =
+        calls.iter().fold(ScriptedResponse::text(""), |answer, (name, input)| answer.calling(name, input.clone()));
+    Script::new([first, ScriptedResponse::text("Done.")])
 }
 
 /// Fails instead of hanging for ever.

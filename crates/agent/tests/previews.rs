@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use amplifier_agent::Session;
-use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::tool::{self, Workspace};
 use amplifier_core::{
     ApprovalAnswer as Given, ApprovalError, ApprovalRequestEntry, ApprovalRules, ApprovalSystem, AuditEntry,
@@ -57,8 +57,9 @@ async fn turn(
 ) -> Came {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes.txt"), "one\ntwo\nthree\n").unwrap();
-    let first = calls.iter().fold(Answer::text(""), |answer, (tool, input)| answer.calling(tool, input.clone()));
-    let provider = Arc::new(Scripted::new(Script::of([first, Answer::text("Done.")])));
+    let first =
+        calls.iter().fold(ScriptedResponse::text(""), |answer, (tool, input)| answer.calling(tool, input.clone()));
+    let provider = Arc::new(ScriptedProvider::new(Script::new([first, ScriptedResponse::text("Done.")])));
     hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("Change it?"));
     let act: Act = Arc::new(act);
     let person = Person { folder: folder.path().to_owned(), act, asked: Arc::default() };
@@ -148,8 +149,10 @@ async fn a_link_that_leads_elsewhere_after_the_person_was_asked_is_not_followed(
     let folder = tempfile::tempdir().unwrap();
     let workspace = Workspace::new(folder.path()).unwrap();
     let input = json!({ "file_path": "link", "content": folder.path().to_str().unwrap() });
-    let provider =
-        Arc::new(Scripted::new(Script::of([Answer::text("").calling("Write", input), Answer::text("Done.")])));
+    let provider = Arc::new(ScriptedProvider::new(Script::new([
+        ScriptedResponse::text("").calling("Write", input),
+        ScriptedResponse::text("Done."),
+    ])));
     hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("Change it?"));
     let person = Person { folder: folder.path().to_owned(), act: Arc::new(turned), asked: Arc::default() };
     let session = Session::builder(provider).hooks(hooks).tools(tool::standard(&workspace)).approvals(person);

@@ -18,7 +18,7 @@ mod wire;
 use std::time::Duration;
 
 use amplifier_agent::provider::{
-    Chunk, Kind, Provider, ProviderError, Remote, RemoteOptions, Request, StopReason, ToolSpec, Usage,
+    Chunk, Kind, ModelRequest, Provider, ProviderError, RemoteOptions, RemoteProvider, StopReason, TokenUsage, ToolSpec,
 };
 use amplifier_core::{Map, Message, ToolCall, data};
 use futures::StreamExt;
@@ -32,11 +32,11 @@ const LONG: Duration = Duration::from_secs(60);
 
 type Answer = Vec<Result<Chunk, ProviderError>>;
 
-fn remote(kind: Kind, base_url: String) -> Remote {
+fn remote(kind: Kind, base_url: String) -> RemoteProvider {
     remote_with(kind, base_url, LONG)
 }
 
-fn remote_with(kind: Kind, base_url: String, idle_timeout: Duration) -> Remote {
+fn remote_with(kind: Kind, base_url: String, idle_timeout: Duration) -> RemoteProvider {
     let model = match kind {
         Kind::Anthropic => "claude-sonnet-4-5",
         Kind::OpenAi => "gpt-4.1",
@@ -46,15 +46,15 @@ fn remote_with(kind: Kind, base_url: String, idle_timeout: Duration) -> Remote {
     options.key = Some(KEY.to_owned());
     options.base_url = Some(base_url);
     options.idle_timeout = idle_timeout;
-    Remote::new(options).unwrap()
+    RemoteProvider::new(options).unwrap()
 }
 
-async fn ask(remote: &Remote) -> Answer {
+async fn ask(remote: &RemoteProvider) -> Answer {
     ask_for(remote, vec![Message::user("hello")]).await
 }
 
-async fn ask_for(remote: &Remote, messages: Vec<Message>) -> Answer {
-    remote.answer(Request { messages, ..Request::default() }).collect().await
+async fn ask_for(remote: &RemoteProvider, messages: Vec<Message>) -> Answer {
+    remote.answer(ModelRequest { messages, ..ModelRequest::default() }).collect().await
 }
 
 /// What a model of a kind answers if the server says so.
@@ -84,11 +84,11 @@ fn call(id: &str, name: &str, input: Value) -> Result<Chunk, ProviderError> {
 
 /// Every fixture counts the same.
 fn end(stop: StopReason) -> Result<Chunk, ProviderError> {
-    Ok(Chunk::End { stop, usage: Usage { input_tokens: 25, output_tokens: 7 } })
+    Ok(Chunk::End { stop, usage: TokenUsage { input_tokens: 25, output_tokens: 7 } })
 }
 
 /// A conversation with everything in it that is hard to say.
-fn conversation() -> Request {
+fn conversation() -> ModelRequest {
     let messages = vec![
         Message::system("You are careful."),
         Message::system("Be brief."),
@@ -114,7 +114,7 @@ fn conversation() -> Request {
         input_schema: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
     };
     let parameters = data! { "temperature": 0.5, "top_p": 0.9, "stop_sequences": ["END"], "mood": "good" }.into();
-    Request { messages, tools: vec![tool("write"), tool("web_search")], parameters, ..Request::default() }
+    ModelRequest { messages, tools: vec![tool("write"), tool("web_search")], parameters, ..ModelRequest::default() }
 }
 
 /// The message as the conversation keeps it when a hook has injected it.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_agent::provider::{
-    Answer, Call, Chunk, Provider, ProviderError, Request, Script, Scripted, StopReason, Usage,
+    Chunk, ModelRequest, Provider, ProviderError, Script, ScriptedCall, ScriptedProvider, ScriptedResponse, StopReason,
+    TokenUsage,
 };
-use amplifier_agent::tool::{Todo, ToolOutput};
-use amplifier_agent::{Session, Store, TurnEnd, Watch};
+use amplifier_agent::tool::{TodoTool, ToolOutput};
+use amplifier_agent::{Session, SessionObserver, Store, TurnEnd};
 use amplifier_core::{AGENT_SPAWN, HookRegistry, HookResult, Message, OnError, TOOL_POST, TOOL_PRE};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -20,12 +21,15 @@ use tokio::sync::Notify;
 use crate::common::{World, tool};
 
 fn with_ids(calls: &[(&str, &str)]) -> Script {
-    let tools = calls.iter().map(|(id, text)| Call {
+    let tools = calls.iter().map(|(id, text)| ScriptedCall {
         id: Some((*id).to_owned()),
         name: "Echo".to_owned(),
         input: json!({ "text": text }),
     });
-    Script::of([Answer { tools: tools.collect(), ..Answer::text("") }, Answer::text("Done.")])
+    Script::new([
+        ScriptedResponse { tools: tools.collect(), ..ScriptedResponse::text("") },
+        ScriptedResponse::text("Done."),
+    ])
 }
 
 /// Every call of a request has exactly one result, directly behind it, and every result a call.
@@ -87,7 +91,10 @@ async fn a_hook_that_changes_the_id_of_a_result_leaves_no_operation_in_doubt() {
 
 #[tokio::test]
 async fn what_a_hook_injects_when_an_agent_is_refused_is_not_lost() {
-    let script = Script::of([Answer::text("").calling("Task", json!({ "task": "look" })), Answer::text("Then not.")]);
+    let script = Script::new([
+        ScriptedResponse::text("").calling("Task", json!({ "task": "look" })),
+        ScriptedResponse::text("Then not."),
+    ]);
     let world = World::new(script);
     world.hooks.hook(AGENT_SPAWN).named("advice").priority(1).run(|_| HookResult::inject("do it yourself instead"));
     world
@@ -104,7 +111,10 @@ async fn what_a_hook_injects_when_an_agent_is_refused_is_not_lost() {
 
 #[tokio::test]
 async fn a_later_hook_cannot_turn_a_call_into_one_of_another_tool_that_nobody_was_asked_about() {
-    let script = Script::of([Answer::text("").calling("Echo", json!({ "text": "x" })), Answer::text("Done.")]);
+    let script = Script::new([
+        ScriptedResponse::text("").calling("Echo", json!({ "text": "x" })),
+        ScriptedResponse::text("Done."),
+    ]);
     let world = World::new(script);
     // As the `confirm` hook of the command: `Shout` needs a person, `Echo` does not.
     world.hooks.hook(TOOL_PRE).named("confirm").priority(50).on_error(OnError::Deny).run(
@@ -120,8 +130,8 @@ async fn a_later_hook_cannot_turn_a_call_into_one_of_another_tool_that_nobody_wa
 
 #[tokio::test]
 async fn a_turn_that_was_given_up_leaves_no_call_without_a_result_for_the_next_one() {
-    let script = Script::of([Answer::text("").calling("Hang", json!({})), Answer::text("Done.")]);
-    let provider = Arc::new(Scripted::new(script).recording());
+    let script = Script::new([ScriptedResponse::text("").calling("Hang", json!({})), ScriptedResponse::text("Done.")]);
+    let provider = Arc::new(ScriptedProvider::new(script).recording());
     let begun = Arc::new(Notify::new());
     let tells = begun.clone();
     let hang = tool("Hang", &common::Inputs::default(), move |_| {
@@ -134,20 +144,21 @@ async fn a_turn_that_was_given_up_leaves_no_call_without_a_result_for_the_next_o
         () = begun.notified() => {}
     }
     session.prompt("and now?").await;
-    assert_eq!(paired(&provider.asked()[1].messages), Ok(()));
+    assert_eq!(paired(&provider.requests()[1].messages), Ok(()));
 }
 
 #[tokio::test]
 async fn results_whose_call_is_gone_are_not_sent_to_the_model() {
     let folder = tempfile::tempdir().unwrap();
-    let script = Script::of([
-        Answer::text("").calling("Todo", json!({ "todos": [] })),
-        Answer::text("Done."),
-        Answer::text("Again."),
+    let script = Script::new([
+        ScriptedResponse::text("").calling("Todo", json!({ "todos": [] })),
+        ScriptedResponse::text("Done."),
+        ScriptedResponse::text("Again."),
     ]);
-    let provider = Arc::new(Scripted::new(script).recording());
-    let builder =
-        || Session::builder(provider.clone()).tools([Arc::new(Todo::new()) as Arc<_>]).store(Store::new(folder.path()));
+    let provider = Arc::new(ScriptedProvider::new(script).recording());
+    let builder = || {
+        Session::builder(provider.clone()).tools([Arc::new(TodoTool::new()) as Arc<_>]).store(Store::new(folder.path()))
+    };
     let session = builder().start().await.unwrap();
     session.prompt("go").await;
     let id = session.id().to_owned();
@@ -160,7 +171,7 @@ async fn results_whose_call_is_gone_are_not_sent_to_the_model() {
     std::fs::write(&file, kept).unwrap();
     let session = builder().resume(&id).await.unwrap();
     session.prompt("go on").await;
-    assert_eq!(paired(&provider.asked()[2].messages), Ok(()));
+    assert_eq!(paired(&provider.requests()[2].messages), Ok(()));
 }
 
 /// A model that stops in the middle.
@@ -176,9 +187,9 @@ impl Provider for Cut {
     fn context_limit(&self) -> usize {
         100_000
     }
-    fn answer(&self, _: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, _: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         let text = if self.0 == StopReason::Refusal { "" } else { "The first half of" };
-        let end = Chunk::End { stop: self.0, usage: Usage::default() };
+        let end = Chunk::End { stop: self.0, usage: TokenUsage::default() };
         stream::iter([Ok(Chunk::Text(text.to_owned())), Ok(end)]).boxed()
     }
 }
@@ -186,7 +197,7 @@ impl Provider for Cut {
 #[derive(Clone, Default)]
 struct Notes(Arc<std::sync::Mutex<Vec<String>>>);
 
-impl Watch for Notes {
+impl SessionObserver for Notes {
     fn note(&self, text: &str) {
         self.0.lock().unwrap().push(text.to_owned());
     }
@@ -196,7 +207,7 @@ impl Watch for Notes {
 async fn an_answer_that_was_cut_off_or_refused_does_not_pass_for_a_task_that_was_done() {
     for stop in [StopReason::MaxTokens, StopReason::Refusal] {
         let notes = Notes::default();
-        let session = Session::builder(Arc::new(Cut(stop))).watch(notes.clone()).start().await.unwrap();
+        let session = Session::builder(Arc::new(Cut(stop))).observer(notes.clone()).start().await.unwrap();
         let end = session.prompt("go").await;
         let is_told = !matches!(end, TurnEnd::Answered(_)) || !notes.0.lock().unwrap().is_empty();
         assert!(is_told, "{stop:?}: {end:?}, and nobody is told");
@@ -216,7 +227,7 @@ impl Provider for Endless {
     fn context_limit(&self) -> usize {
         1_000
     }
-    fn answer(&self, _: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, _: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         // 256 MiB, and then silence: a bound well below that must have ended it.
         let piece = "x".repeat(1 << 20);
         stream::iter((0..256).map(move |_| Ok(Chunk::Text(piece.clone())))).chain(stream::pending()).boxed()
@@ -236,16 +247,17 @@ async fn an_answer_without_end_is_given_up_before_it_fills_the_memory() {
 #[tokio::test]
 async fn a_sub_agent_does_not_write_over_the_list_of_its_parent() {
     let item = |text: &str| json!({ "todos": [{ "content": text, "status": "pending" }] });
-    let mut script = Script::of([
-        Answer::text("").calling("Todo", item("mine")),
-        Answer::text("").calling("Task", json!({ "task": "look", "agent_name": "child" })),
-        Answer::text("Done."),
+    let mut script = Script::new([
+        ScriptedResponse::text("").calling("Todo", item("mine")),
+        ScriptedResponse::text("").calling("Task", json!({ "task": "look", "agent_name": "child" })),
+        ScriptedResponse::text("Done."),
     ]);
-    script
-        .agents
-        .insert("child".to_owned(), vec![Answer::text("").calling("Todo", item("the child's")), Answer::text("ok")]);
-    let todo = Todo::new();
-    let session = Session::builder(Arc::new(Scripted::new(script)))
+    script.agents.insert(
+        "child".to_owned(),
+        vec![ScriptedResponse::text("").calling("Todo", item("the child's")), ScriptedResponse::text("ok")],
+    );
+    let todo = TodoTool::new();
+    let session = Session::builder(Arc::new(ScriptedProvider::new(script)))
         .hooks(HookRegistry::new())
         .tools([Arc::new(todo.clone()) as Arc<_>])
         .start()
@@ -274,10 +286,12 @@ async fn a_session_can_go_on_however_deep_the_input_of_a_tool_was() {
     // Arguments of this depth arrive over the wire: `serde_json` reads 127 levels.
     let arguments = format!("{}1{}", "{\"a\":".repeat(126), "}".repeat(126));
     let input: serde_json::Value = serde_json::from_str(&arguments).unwrap();
-    let script = Script::of([Answer::text("").calling("Todo", input.clone()), Answer::text("Done.")]);
-    let provider = Arc::new(Scripted::new(script).recording());
-    let builder =
-        || Session::builder(provider.clone()).tools([Arc::new(Todo::new()) as Arc<_>]).store(Store::new(folder.path()));
+    let script =
+        Script::new([ScriptedResponse::text("").calling("Todo", input.clone()), ScriptedResponse::text("Done.")]);
+    let provider = Arc::new(ScriptedProvider::new(script).recording());
+    let builder = || {
+        Session::builder(provider.clone()).tools([Arc::new(TodoTool::new()) as Arc<_>]).store(Store::new(folder.path()))
+    };
     let session = builder().start().await.unwrap();
     session.prompt("go").await;
     let used = session.execute_tool("Todo", input.as_object().unwrap().clone()).await;
@@ -303,7 +317,7 @@ impl Provider for Broken {
     fn context_limit(&self) -> usize {
         100_000
     }
-    fn answer(&self, _: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, _: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         stream::once(async { panic!("a bug in a provider") }).boxed()
     }
 }
@@ -323,7 +337,7 @@ async fn a_provider_that_panics_fails_the_turn_and_leaves_nothing_in_doubt() {
 
 #[tokio::test]
 async fn a_turn_that_is_stopped_before_its_prompt_was_taken_says_so_to_hooks() {
-    let world = World::new(Script::of([Answer::text("Done.")]));
+    let world = World::new(Script::new([ScriptedResponse::text("Done.")]));
     let cancel = world.cancel.clone();
     world.hooks.hook(amplifier_core::PROMPT_SUBMIT).named("slow").run(move |_| {
         cancel.request();

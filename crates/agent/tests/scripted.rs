@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_agent::provider::{
-    Answer, Call, Chunk, Fault, Provider, ProviderError, Request, Script, Scripted, StopReason, Usage,
+    Chunk, ModelRequest, Provider, ProviderError, Script, ScriptedCall, ScriptedFault, ScriptedProvider,
+    ScriptedResponse, StopReason, TokenUsage,
 };
 use amplifier_agent::{Session, SessionOptions, TurnEnd};
 use amplifier_core::{Message, ToolCall};
@@ -36,9 +37,10 @@ fn a_file_can_say_everything_that_a_script_can() {
             "agents": { "reviewer": [ { "text": "Fine." } ] }
         }"#,
     );
-    let read = Call { id: Some("a".to_owned()), name: "Read".to_owned(), input: json!({ "file_path": "a.py" }) };
-    let todo = Call { id: None, name: "Todo".to_owned(), input: json!({}) };
-    let first = Answer {
+    let read =
+        ScriptedCall { id: Some("a".to_owned()), name: "Read".to_owned(), input: json!({ "file_path": "a.py" }) };
+    let todo = ScriptedCall { id: None, name: "Todo".to_owned(), input: json!({}) };
+    let first = ScriptedResponse {
         when: Some("hi".to_owned()),
         thinking: Some("Hm.".to_owned()),
         text: "Look.".to_owned(),
@@ -46,9 +48,11 @@ fn a_file_can_say_everything_that_a_script_can() {
         error: None,
         delay_ms: 5,
     };
-    let faults = [Fault::Throttled, Fault::Unavailable, Fault::Truncated, Fault::Rejected].map(Answer::failing);
-    let mut expected = Script::of([first].into_iter().chain(faults));
-    expected.agents.insert("reviewer".to_owned(), vec![Answer::text("Fine.")]);
+    let faults =
+        [ScriptedFault::Throttled, ScriptedFault::Unavailable, ScriptedFault::Truncated, ScriptedFault::Rejected]
+            .map(ScriptedResponse::failing);
+    let mut expected = Script::new([first].into_iter().chain(faults));
+    expected.agents.insert("reviewer".to_owned(), vec![ScriptedResponse::text("Fine.")]);
     assert_eq!(script, Ok(expected));
 }
 
@@ -91,9 +95,9 @@ fn a_file_that_is_not_there_is_named() {
     assert_eq!(error, expected);
 }
 
-async fn ask(model: &Scripted, last: &str) -> Vec<Result<Chunk, ProviderError>> {
+async fn ask(model: &ScriptedProvider, last: &str) -> Vec<Result<Chunk, ProviderError>> {
     let messages = vec![Message::user(last)];
-    model.answer(Request { messages, ..Request::default() }).collect().await
+    model.answer(ModelRequest { messages, ..ModelRequest::default() }).collect().await
 }
 
 fn text(text: &str) -> Result<Chunk, ProviderError> {
@@ -102,9 +106,10 @@ fn text(text: &str) -> Result<Chunk, ProviderError> {
 
 #[tokio::test]
 async fn an_answer_comes_word_by_word_and_ends() {
-    let thoughtful = Answer { thinking: Some("Hm, hm.".to_owned()), ..Answer::text("Let me look.") };
+    let thoughtful =
+        ScriptedResponse { thinking: Some("Hm, hm.".to_owned()), ..ScriptedResponse::text("Let me look.") };
     let answer = thoughtful.calling("Read", json!({ "n": 1 })).calling("Read", json!({}));
-    let model = Scripted::new(Script::of([answer])).recording();
+    let model = ScriptedProvider::new(Script::new([answer])).recording();
     let call = |id: &str, input| Ok(Chunk::ToolCall(ToolCall { id: id.to_owned(), name: "Read".to_owned(), input }));
     let expected = [
         Ok(Chunk::Thinking("Hm, hm.".to_owned())),
@@ -113,33 +118,33 @@ async fn an_answer_comes_word_by_word_and_ends() {
         text("look."),
         call("call-1", json!({ "n": 1 })),
         call("call-2", json!({})),
-        Ok(Chunk::End { stop: StopReason::ToolUse, usage: Usage { input_tokens: 5, output_tokens: 8 } }),
+        Ok(Chunk::End { stop: StopReason::ToolUse, usage: TokenUsage { input_tokens: 5, output_tokens: 8 } }),
     ];
     assert_eq!(ask(&model, "go").await, expected);
-    assert_eq!(model.asked(), [Request { messages: vec![Message::user("go")], ..Request::default() }]);
+    assert_eq!(model.requests(), [ModelRequest { messages: vec![Message::user("go")], ..ModelRequest::default() }]);
 }
 
 #[tokio::test]
 async fn requests_are_kept_only_where_they_are_recorded() {
     let calls = 1000;
     for (model, kept) in [
-        (Scripted::new(Script::of(vec![Answer::text("Go on."); calls])), 0),
-        (Scripted::new(Script::of(vec![Answer::text("Go on."); calls])).recording(), calls),
+        (ScriptedProvider::new(Script::new(vec![ScriptedResponse::text("Go on."); calls])), 0),
+        (ScriptedProvider::new(Script::new(vec![ScriptedResponse::text("Go on."); calls])).recording(), calls),
     ] {
         for _ in 0..calls {
             assert!(ask(&model, "go").await.iter().all(Result::is_ok));
         }
-        assert_eq!(model.asked().len(), kept);
+        assert_eq!(model.requests().len(), kept);
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_skipped() {
-    let model = Scripted::new(Script::of([
-        Answer { when: Some("denied".to_owned()), ..Answer::text("Sorry.") },
-        Answer { when: Some("done".to_owned()), ..Answer::text("Good.") },
-        Answer { when: Some("denied".to_owned()), ..Answer::text("Again.") },
-        Answer::text("Bye."),
+    let model = ScriptedProvider::new(Script::new([
+        ScriptedResponse { when: Some("denied".to_owned()), ..ScriptedResponse::text("Sorry.") },
+        ScriptedResponse { when: Some("done".to_owned()), ..ScriptedResponse::text("Good.") },
+        ScriptedResponse { when: Some("denied".to_owned()), ..ScriptedResponse::text("Again.") },
+        ScriptedResponse::text("Bye."),
     ]));
     for (last, expected) in [("it is done", "Good."), ("it was denied", "Again."), ("anything", "Bye.")] {
         assert_eq!(ask(&model, last).await[0], text(expected));
@@ -150,7 +155,10 @@ async fn an_answer_that_does_not_fit_is_skipped() {
 
 #[tokio::test]
 async fn a_script_without_an_answer_for_this_says_so_and_waits_for_another_message() {
-    let model = Scripted::new(Script::of([Answer { when: Some("done".to_owned()), ..Answer::text("Good.") }]));
+    let model = ScriptedProvider::new(Script::new([ScriptedResponse {
+        when: Some("done".to_owned()),
+        ..ScriptedResponse::text("Good.")
+    }]));
     let none = ProviderError::Script("none of the 1 answers that are left is for this message".to_owned());
     assert_eq!(ask(&model, "hello").await, [Err(none)]);
     assert_eq!(ask(&model, "done").await[0], text("Good."));
@@ -158,14 +166,14 @@ async fn a_script_without_an_answer_for_this_says_so_and_waits_for_another_messa
 
 #[tokio::test]
 async fn agents_have_answers_of_their_own() {
-    let mut script = Script::of([
-        Answer::text("").calling("Task", json!({ "task": "review", "agent_name": "reviewer" })),
-        Answer::text("").calling("Task", json!({ "task": "count", "agent_name": "counter" })),
-        Answer::text("From the list of all."),
-        Answer::text("Done."),
+    let mut script = Script::new([
+        ScriptedResponse::text("").calling("Task", json!({ "task": "review", "agent_name": "reviewer" })),
+        ScriptedResponse::text("").calling("Task", json!({ "task": "count", "agent_name": "counter" })),
+        ScriptedResponse::text("From the list of all."),
+        ScriptedResponse::text("Done."),
     ]);
-    script.agents.insert("reviewer".to_owned(), vec![Answer::text("Fine.")]);
-    let model = Arc::new(Scripted::new(script));
+    script.agents.insert("reviewer".to_owned(), vec![ScriptedResponse::text("Fine.")]);
+    let model = Arc::new(ScriptedProvider::new(script));
     let session = Session::builder(provider(&model)).start().await.unwrap();
     assert_eq!(session.prompt("go").await, TurnEnd::Answered("Done.".to_owned()));
     let results: Vec<String> = said(&session.history()).into_iter().filter(|line| line.starts_with("result")).collect();
@@ -174,10 +182,10 @@ async fn agents_have_answers_of_their_own() {
 
 #[tokio::test]
 async fn an_agent_without_more_answers_is_named() {
-    let task = || Answer::text("").calling("Task", json!({ "task": "review", "agent_name": "reviewer" }));
-    let mut script = Script::of([task(), task(), Answer::text("Done.")]);
-    script.agents.insert("reviewer".to_owned(), vec![Answer::text("Fine.")]);
-    let model = Arc::new(Scripted::new(script));
+    let task = || ScriptedResponse::text("").calling("Task", json!({ "task": "review", "agent_name": "reviewer" }));
+    let mut script = Script::new([task(), task(), ScriptedResponse::text("Done.")]);
+    script.agents.insert("reviewer".to_owned(), vec![ScriptedResponse::text("Fine.")]);
+    let model = Arc::new(ScriptedProvider::new(script));
     let session = Session::builder(provider(&model)).start().await.unwrap();
     assert_eq!(session.prompt("go").await, TurnEnd::Answered("Done.".to_owned()));
     let why = "the script does not go on: all 1 answers of agent `reviewer` were given";
@@ -189,24 +197,25 @@ async fn faults_are_the_errors_of_a_provider() {
     let scripted = || "as the script says".to_owned();
     let throttled = ProviderError::Throttled { message: scripted(), retry_after: Some(Duration::from_millis(10)) };
     for (fault, expected) in [
-        (Fault::Throttled, vec![Err(throttled)]),
-        (Fault::Unavailable, vec![Err(ProviderError::Unavailable(scripted()))]),
-        (Fault::Rejected, vec![Err(ProviderError::Rejected(scripted()))]),
-        (Fault::Truncated, vec![text("Let "), text("me"), Err(ProviderError::Truncated)]),
+        (ScriptedFault::Throttled, vec![Err(throttled)]),
+        (ScriptedFault::Unavailable, vec![Err(ProviderError::Unavailable(scripted()))]),
+        (ScriptedFault::Rejected, vec![Err(ProviderError::Rejected(scripted()))]),
+        (ScriptedFault::Truncated, vec![text("Let "), text("me"), Err(ProviderError::Truncated)]),
     ] {
-        let answer = Answer { error: Some(fault), ..Answer::text("Let me").calling("Read", json!({})) };
-        assert_eq!(ask(&Scripted::new(Script::of([answer])), "go").await, expected);
+        let answer =
+            ScriptedResponse { error: Some(fault), ..ScriptedResponse::text("Let me").calling("Read", json!({})) };
+        assert_eq!(ask(&ScriptedProvider::new(Script::new([answer])), "go").await, expected);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_is_tried_again_with_the_next_answer() {
     let begun = Instant::now();
-    let model = Arc::new(Scripted::new(Script::of([
-        Answer::failing(Fault::Unavailable),
-        Answer::failing(Fault::Throttled),
-        Answer { error: Some(Fault::Truncated), ..Answer::text("Half") },
-        Answer::text("Whole."),
+    let model = Arc::new(ScriptedProvider::new(Script::new([
+        ScriptedResponse::failing(ScriptedFault::Unavailable),
+        ScriptedResponse::failing(ScriptedFault::Throttled),
+        ScriptedResponse { error: Some(ScriptedFault::Truncated), ..ScriptedResponse::text("Half") },
+        ScriptedResponse::text("Whole."),
     ])));
     let session = Session::builder(provider(&model)).options(SessionOptions::default()).start().await.unwrap();
     assert_eq!(session.prompt("go").await, TurnEnd::Answered("Whole.".to_owned()));
@@ -218,7 +227,10 @@ async fn a_fault_is_tried_again_with_the_next_answer() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_takes_its_time() {
     let begun = Instant::now();
-    let model = Scripted::new(Script::of([Answer { delay_ms: 100, ..Answer::text("Let me look.") }]));
+    let model = ScriptedProvider::new(Script::new([ScriptedResponse {
+        delay_ms: 100,
+        ..ScriptedResponse::text("Let me look.")
+    }]));
     assert_eq!(ask(&model, "go").await.len(), 4);
     assert_eq!(begun.elapsed().as_millis() / 10, 400 / 10);
 }

@@ -23,7 +23,7 @@ mod tool;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::{HookRegistry, HookResult};
 use serde_json::json;
 
@@ -100,14 +100,17 @@ async fn usual(script: fn() -> Script) -> Saw {
 
 /// The model uses a tool, and answers.
 fn one_tool() -> Script {
-    Script::of([Answer::text("Let me see.").calling("Echo", json!({ "text": "hi" })), Answer::text("Done.")])
+    Script::new([
+        ScriptedResponse::text("Let me see.").calling("Echo", json!({ "text": "hi" })),
+        ScriptedResponse::text("Done."),
+    ])
 }
 
 /// The model delegates, and answers.
 fn one_agent() -> Script {
-    let delegates = Answer::text("Let me ask.").calling("Task", json!({ "task": "count" }));
-    let mut script = Script::of([delegates, Answer::text("Four.")]);
-    script.agents.insert("general".into(), vec![Answer::text("It is four.")]);
+    let delegates = ScriptedResponse::text("Let me ask.").calling("Task", json!({ "task": "count" }));
+    let mut script = Script::new([delegates, ScriptedResponse::text("Four.")]);
+    script.agents.insert("general".into(), vec![ScriptedResponse::text("It is four.")]);
     script
 }
 

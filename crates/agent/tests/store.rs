@@ -11,16 +11,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use amplifier_agent::provider::Answer;
+use amplifier_agent::provider::ScriptedResponse;
 use amplifier_agent::tool::Tool;
-use amplifier_agent::{Exported, Session, SessionError, Store, StoreError, StoredSession, TurnEnd};
+use amplifier_agent::{Session, SessionError, SessionExport, Store, StoreError, StoredSession, TurnEnd};
 use amplifier_core::testing::EventRecorder;
 use amplifier_core::{HookRegistry, HookResult, Message, SESSION_FORK, SESSION_RESUME, SESSION_START};
 use serde_json::{Value, json};
 use sessions::{Notes, Place, Wait, said, scripted};
 
-fn answers<const COUNT: usize>(texts: [&str; COUNT]) -> [Answer; COUNT] {
-    texts.map(Answer::text)
+fn answers<const COUNT: usize>(texts: [&str; COUNT]) -> [ScriptedResponse; COUNT] {
+    texts.map(ScriptedResponse::text)
 }
 
 fn failure(result: Result<Session, SessionError>) -> String {
@@ -43,7 +43,7 @@ async fn stored(place: &Place) -> String {
 const STORED: [&str; 5] = ["system: Be brief.", "user: first", "assistant: One.", "user: second", "assistant: Two."];
 
 fn exported(place: &Place, id: &str) -> Vec<(u64, String)> {
-    let Exported { messages, .. } = place.store().export(id).unwrap();
+    let SessionExport { messages, .. } = place.store().export(id).unwrap();
     messages.iter().map(|(turn, message)| (*turn, said(std::slice::from_ref(message)).remove(0))).collect()
 }
 
@@ -187,7 +187,7 @@ async fn a_line_that_a_crash_cut_off_is_taken_away() {
 async fn crashed(place: &Place) -> String {
     let (wait, mut begins) = Wait::new();
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(wait)];
-    let call = Answer::text("").calling("Echo", json!({ "text": "hi" })).calling("Wait", json!({}));
+    let call = ScriptedResponse::text("").calling("Echo", json!({ "text": "hi" })).calling("Wait", json!({}));
     let session = place.session([call]).tools(tools).start().await.unwrap();
     tokio::select! {
         _ = session.prompt("go") => panic!("nobody let it finish"),
@@ -393,8 +393,8 @@ async fn an_export_is_jsonl_for_programs_and_markdown_for_people() {
     let place = Place::new();
     let hooks = HookRegistry::new();
     hooks.hook(SESSION_START).named("style").run(|_| HookResult::inject("Mind the style guide."));
-    let call = Answer::text("Look:").calling("Echo", json!({ "text": "```\ncode\n```\n" }));
-    let session = place.session([call, Answer::text("")]).hooks(hooks).start().await.unwrap();
+    let call = ScriptedResponse::text("Look:").calling("Echo", json!({ "text": "```\ncode\n```\n" }));
+    let session = place.session([call, ScriptedResponse::text("")]).hooks(hooks).start().await.unwrap();
     session.prompt("show me").await;
     let id = session.id().to_owned();
     session.end("complete").await.unwrap();
@@ -495,7 +495,7 @@ async fn a_file_that_cannot_be_written_is_shown_and_the_turn_goes_on() {
             symlink("/dev/full", folder.join("messages.jsonl")).unwrap();
         }
     });
-    let session = place.session(answers(["One.", "Two."])).hooks(hooks).watch(notes.clone()).start().await.unwrap();
+    let session = place.session(answers(["One.", "Two."])).hooks(hooks).observer(notes.clone()).start().await.unwrap();
     assert_eq!(session.prompt("first").await, TurnEnd::Answered("One.".to_owned()));
     assert_eq!(session.prompt("second").await, TurnEnd::Answered("Two.".to_owned()));
     let told = "the conversation cannot be written down: No space left on device (os error 28); it is tried again with \
@@ -525,7 +525,7 @@ fn a_full_disk_leaves_no_half_line_and_nothing_is_missing_when_there_is_room_aga
 async fn on_a_full_disk() {
     let place = Place::new();
     let (notes, _news) = Notes::new();
-    let session = place.session(answers(["One.", "Two.", "They talked.", "Three."])).watch(notes.clone());
+    let session = place.session(answers(["One.", "Two.", "They talked.", "Three."])).observer(notes.clone());
     let session = session.start().await.unwrap();
     session.prompt("first").await;
     let before = place.messages(session.id());
@@ -567,7 +567,7 @@ async fn on_a_full_disk() {
 async fn a_folder_that_is_gone_is_shown_and_the_turn_goes_on() {
     let place = Place::new();
     let (notes, _news) = Notes::new();
-    let session = place.session(answers(["One."])).watch(notes.clone()).start().await.unwrap();
+    let session = place.session(answers(["One."])).observer(notes.clone()).start().await.unwrap();
     fs::remove_dir_all(place.sessions()).unwrap();
     assert_eq!(session.prompt("first").await, TurnEnd::Answered("One.".to_owned()));
     let notes = notes.all();

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use amplifier_agent::provider::Usage;
-use amplifier_agent::{Cancel, Watch};
+use amplifier_agent::provider::TokenUsage;
+use amplifier_agent::{Cancel, SessionObserver};
 use amplifier_core::text::truncate_chars;
 use amplifier_core::{Display, HookRegistry, ToolCall};
 use amplifier_host::{ApprovalFanOut, Config, Home, LinkTarget, ServerLink, SessionBuilder, SessionParts, TrustPrompt};
@@ -56,7 +56,7 @@ pub async fn prepare(
         .build()
         .await?;
     let watcher = Watcher::new(screen.clone());
-    parts.builder = parts.builder.display(TerminalDisplay::new(screen.clone())).watch(watcher.clone());
+    parts.builder = parts.builder.display(TerminalDisplay::new(screen.clone())).observer(watcher.clone());
     let server = parts.is_served.then(|| ServerLink::open(parts.policy.link_options(), target, screen.can_ask()));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
@@ -112,7 +112,7 @@ impl Watcher {
     }
 }
 
-impl Watch for Watcher {
+impl SessionObserver for Watcher {
     fn thinking(&self) {
         let mut state = self.state();
         // The old one ends before the new one begins.
@@ -125,7 +125,7 @@ impl Watch for Watcher {
         self.screen.text(text);
     }
 
-    fn answered(&self, _usage: &Usage) {
+    fn response_ended(&self, _usage: &TokenUsage) {
         let mut state = self.state();
         state.thinking = None;
         // The agent goes on; `end_turn` tells what is wrong with standard output.
@@ -134,7 +134,7 @@ impl Watch for Watcher {
         }
     }
 
-    fn tool_begins(&self, call: &ToolCall) {
+    fn tool_started(&self, call: &ToolCall) {
         self.screen.tool(&call.name, &summary(call));
         let working = self.screen.working(&format!("running {}", call.name));
         self.state().tools.insert(call.id.clone(), working);

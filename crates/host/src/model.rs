@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Kind, Provider, Remote, RemoteOptions, Script, Scripted};
+use amplifier_agent::provider::{Kind, Provider, RemoteOptions, RemoteProvider, Script, ScriptedProvider};
 
 use crate::environment::Environment;
 use crate::error::usage;
@@ -92,13 +92,13 @@ impl ModelChoice {
     pub fn provider(self) -> Result<Arc<dyn Provider>> {
         match self {
             Self::Nobody => bail!("{NO_MODEL}"),
-            Self::Script(file) => Ok(Arc::new(Scripted::new(Script::load(&file).map_err(Error::other)?))),
+            Self::Script(file) => Ok(Arc::new(ScriptedProvider::new(Script::load(&file).map_err(Error::other)?))),
             Self::Remote { kind, model, base_url, key } => {
                 if key.is_none() && base_url.is_none() {
                     bail!("the provider `{kind}` needs a key: please set {}", kind.key_variable());
                 }
                 let options = RemoteOptions { key, base_url, ..RemoteOptions::new(kind, model) };
-                Ok(Arc::new(Remote::new(options).map_err(Error::other)?))
+                Ok(Arc::new(RemoteProvider::new(options).map_err(Error::other)?))
             }
         }
     }

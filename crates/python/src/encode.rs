@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use amplifier_agent::DEEPEST_KEPT;
+use amplifier_agent::MAX_STORED_DEPTH;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -35,7 +35,7 @@ pub(crate) fn to_cut_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value
 /// # Errors
 /// If it is too deep.
 pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    map(data, &mut Above { deepest: DEEPEST_KEPT, ..Above::of(data.as_any()) })
+    map(data, &mut Above { deepest: MAX_STORED_DEPTH, ..Above::of(data.as_any()) })
 }
 
 /// The value as Python's `json` writes it: the same as JSON, with the order of keys kept.

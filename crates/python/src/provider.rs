@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use amplifier_agent::provider::{
-    Chunk, Kind, Provider, ProviderError, Remote, RemoteOptions, Request, Script, Scripted, StopReason, Usage,
+    self, Chunk, Kind, ModelRequest, Provider, ProviderError, RemoteOptions, Script, StopReason, TokenUsage,
 };
 use amplifier_core::{HookError, Message, ToolCall};
 use futures::stream::{self, BoxStream, StreamExt};
@@ -23,7 +23,7 @@ const CONTEXT_LIMIT: usize = 200_000;
 
 /// A provider that plays a script.
 #[pyclass(module = "amplifier_core.session", frozen)]
-pub(crate) struct ScriptedProvider(pub(crate) Arc<Scripted>);
+pub(crate) struct ScriptedProvider(pub(crate) Arc<provider::ScriptedProvider>);
 
 #[pymethods]
 impl ScriptedProvider {
@@ -43,7 +43,7 @@ impl ScriptedProvider {
         }
         let script: Script = serde_json::from_value(script)
             .map_err(|error| PyValueError::new_err(format!("the script is not as expected: {error}")))?;
-        let scripted = Scripted::new(script).with_context_limit(context_limit);
+        let scripted = provider::ScriptedProvider::new(script).with_context_limit(context_limit);
         Ok(Self(Arc::new(if record { scripted.recording() } else { scripted })))
     }
 
@@ -52,14 +52,14 @@ impl ScriptedProvider {
     #[allow(clippy::needless_pass_by_value, reason = "what Python gives is converted")]
     pub(crate) fn load(file: PathBuf) -> PyResult<Self> {
         let script = Script::load(&file).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Self(Arc::new(Scripted::new(script))))
+        Ok(Self(Arc::new(provider::ScriptedProvider::new(script))))
     }
 
     /// All requests so far, with the messages, tools and parameters of each; none unless the provider was made with `record=True`.
     #[getter]
     fn asked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        for request in self.0.asked() {
+        for request in self.0.requests() {
             list.append(encode::to_python(py, &as_json(&request))?)?;
         }
         Ok(list)
@@ -87,7 +87,7 @@ fn read_answers(answers: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 /// A model behind a network.
 #[pyclass(module = "amplifier_core.session", frozen)]
-pub(crate) struct RemoteProvider(pub(crate) Arc<Remote>);
+pub(crate) struct RemoteProvider(pub(crate) Arc<provider::RemoteProvider>);
 
 #[pymethods]
 impl RemoteProvider {
@@ -114,7 +114,7 @@ pub(crate) fn remote(
     key: Option<String>,
     base_url: Option<String>,
     context_limit: Option<usize>,
-) -> PyResult<Remote> {
+) -> PyResult<provider::RemoteProvider> {
     crate::threads::start(py)?;
     let kind: Kind = kind.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
     // A variable that is set to nothing is as good as none.
@@ -124,7 +124,7 @@ pub(crate) fn remote(
         return Err(PyValueError::new_err(format!("the provider `{kind}` needs a key: set {variable}, or give `key`")));
     }
     let options = RemoteOptions { key, base_url, context_limit, ..RemoteOptions::new(kind, model) };
-    Remote::new(options).map_err(|error| PyValueError::new_err(error.to_string()))
+    provider::RemoteProvider::new(options).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The provider that an object is.
@@ -172,7 +172,7 @@ impl Provider for PyProvider {
         self.limit
     }
 
-    fn answer(&self, request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, request: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         let port = self.port.clone();
         let answered = async move {
             let input_tokens = amplifier_agent::count_messages(&request.messages) as u64;
@@ -196,7 +196,7 @@ impl Provider for PyProvider {
     }
 }
 
-fn as_json(Request { messages, tools, parameters, .. }: &Request) -> Value {
+fn as_json(ModelRequest { messages, tools, parameters, .. }: &ModelRequest) -> Value {
     json!({ "messages": messages, "tools": tools, "parameters": parameters })
 }
 
@@ -266,7 +266,7 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
     };
     let usage = match fields.get("usage").filter(|usage| !usage.is_null()) {
         Some(usage) => serde_json::from_value(usage.clone()).map_err(|error| malformed(format!("`usage`: {error}")))?,
-        None => Usage { input_tokens, output_tokens },
+        None => TokenUsage { input_tokens, output_tokens },
     };
     chunks.push(Chunk::End { stop, usage });
     Ok(chunks)

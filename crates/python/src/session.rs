@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
-use amplifier_agent::{Cancel, CancelLevel, Session, SessionBuilder, SessionError, Store, TurnEnd, Watch};
+use amplifier_agent::{Cancel, CancelLevel, Session, SessionBuilder, SessionError, SessionObserver, Store, TurnEnd};
 use amplifier_core::{Display, DisplayMessage, Level, Map, Message, Registration, Role};
 use amplifier_link::LinkClient;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -94,8 +94,8 @@ impl Drop for Busy {
 /// Shows what a person has to see to.
 struct Onlooker(Arc<Port>);
 
-impl Watch for Onlooker {
-    fn trouble(&self, text: &str) {
+impl SessionObserver for Onlooker {
+    fn warning(&self, text: &str) {
         let display = PyDisplay(self.0.clone());
         let message = DisplayMessage { text: text.to_owned(), level: Level::Error, source: "kernel".to_owned() };
         if Python::attach(|py| running_loop(py).is_some()) {
@@ -241,7 +241,7 @@ impl Drop for AgentSession {
 fn not_begun(error: SessionError) -> PyErr {
     let text = error.to_string();
     match error {
-        SessionError::Refused(refusal) => Python::attach(|py| {
+        SessionError::Denied(refusal) => Python::attach(|py| {
             let class = py.import("amplifier_core.session").and_then(|module| module.getattr("SessionRefusedError"));
             match class.and_then(|class| class.call1((text, &*refusal.by, &refusal.reason))) {
                 Ok(raised) => PyErr::from_value(raised),
@@ -328,7 +328,7 @@ impl AgentSession {
         let approvals = approvals.map(|approvals| PyApprovals { port: port(approvals), longest });
         if let Some(display) = display {
             let display = port(display);
-            builder = builder.watch(Onlooker(display.clone())).display(PyDisplay(display));
+            builder = builder.observer(Onlooker(display.clone())).display(PyDisplay(display));
         }
         let mut log = None;
         if let Some(audit) = audit {
@@ -578,13 +578,13 @@ fn reserved(py: Python<'_>, id: &str) -> PyResult<Py<PyDict>> {
 /// How a turn ended, for Python.
 fn ended(py: Python<'_>, end: &TurnEnd) -> PyResult<Py<PyAny>> {
     let (by, reason) = match end {
-        TurnEnd::Refused(refusal) => (Some(&*refusal.by), Some(refusal.reason.as_str())),
+        TurnEnd::Denied(refusal) => (Some(&*refusal.by), Some(refusal.reason.as_str())),
         TurnEnd::Failed(error) => (None, Some(error.as_str())),
         TurnEnd::Answered(_) | TurnEnd::Interrupted => (None, None),
     };
     let how = match end {
         TurnEnd::Answered(_) => "answered",
-        TurnEnd::Refused(_) => "refused",
+        TurnEnd::Denied(_) => "refused",
         TurnEnd::Interrupted => "interrupted",
         TurnEnd::Failed(_) => "failed",
     };

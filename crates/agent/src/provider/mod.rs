@@ -5,8 +5,8 @@ mod remote;
 mod scripted;
 
 pub use context_tag::ContextTag;
-pub use remote::{Kind, Remote, RemoteOptions};
-pub use scripted::{Answer, Call, Fault, InvalidScript, Script, Scripted};
+pub use remote::{Kind, RemoteOptions, RemoteProvider};
+pub use scripted::{Script, ScriptError, ScriptedCall, ScriptedFault, ScriptedProvider, ScriptedResponse};
 
 use std::time::Duration;
 
@@ -31,12 +31,12 @@ pub trait Provider: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the stream ends the call.
-    fn answer(&self, request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>>;
+    fn answer(&self, request: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>>;
 }
 
 /// What a model is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Request {
+pub struct ModelRequest {
     /// The conversation, system messages included.
     pub messages: Vec<Message>,
     /// The tools that it may call.
@@ -72,7 +72,7 @@ pub enum Chunk {
         /// Why the model stopped.
         stop: StopReason,
         /// Tokens used.
-        usage: Usage,
+        usage: TokenUsage,
     },
 }
 
@@ -92,7 +92,7 @@ words! {
 
 /// Tokens used by a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// What the model read.
     pub input_tokens: u64,
     /// What it wrote.
@@ -142,7 +142,7 @@ pub enum ProviderError {
 
 impl ProviderError {
     /// Whether another try may help.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Throttled { .. } | Self::Unavailable(_) | Self::Connection(_) => true,
             Self::TimedOut(_) | Self::Truncated | Self::Malformed(_) => true,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::{Chunk, Provider, ProviderError, Request, StopReason, Usage};
+use super::{Chunk, ModelRequest, Provider, ProviderError, StopReason, TokenUsage};
 
 /// What a scripted provider answers, in order. As JSON:
 ///
@@ -27,16 +27,16 @@ use super::{Chunk, Provider, ProviderError, Request, StopReason, Usage};
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// The answers.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ScriptedResponse>,
     /// The answers of sub-agents, by the name of the agent.
     #[serde(default)]
-    pub agents: HashMap<String, Vec<Answer>>,
+    pub agents: HashMap<String, Vec<ScriptedResponse>>,
 }
 
 /// One answer of a script.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Answer {
+pub struct ScriptedResponse {
     /// It is given only if the last message contains this; it is skipped otherwise.
     pub when: Option<String>,
     /// What the model thinks.
@@ -44,9 +44,9 @@ pub struct Answer {
     /// What it says.
     pub text: String,
     /// The tools that it calls.
-    pub tools: Vec<Call>,
+    pub tools: Vec<ScriptedCall>,
     /// It fails in this way instead.
-    pub error: Option<Fault>,
+    pub error: Option<ScriptedFault>,
     /// How long it takes for each piece: a thought, a word, a tool call, the end.
     pub delay_ms: u64,
 }
@@ -54,7 +54,7 @@ pub struct Answer {
 /// A tool call of a script.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct ScriptedCall {
     /// Pairs the call with its result; numbered if not given.
     #[serde(default)]
     pub id: Option<String>,
@@ -72,7 +72,7 @@ fn no_input() -> Value {
 /// How an answer of a script fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ScriptedFault {
     /// The provider asks to slow down.
     Throttled,
     /// It cannot answer.
@@ -86,7 +86,7 @@ pub enum Fault {
 /// Why a script cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidScript {
+pub enum ScriptError {
     /// It cannot be read.
     #[error("the script `{path}` cannot be read: {error}")]
     Unreadable {
@@ -116,25 +116,25 @@ impl Script {
     ///
     /// # Errors
     /// If it cannot be read, or is not as expected.
-    pub fn load(path: &Path) -> Result<Self, InvalidScript> {
+    pub fn load(path: &Path) -> Result<Self, ScriptError> {
         let shown = || path.display().to_string();
-        let text = std::fs::read(path).map_err(|error| InvalidScript::Unreadable { path: shown(), error })?;
+        let text = std::fs::read(path).map_err(|error| ScriptError::Unreadable { path: shown(), error })?;
         let mut json = serde_json::Deserializer::from_slice(&text);
         let script = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let is_field = error.path().iter().any(|part| !matches!(part, Segment::Unknown));
             (is_field.then(|| error.path().to_string()), error.into_inner())
         });
         let whole = script.and_then(|script| json.end().map(|()| script).map_err(|error| (None, error)));
-        whole.map_err(|(field, error)| InvalidScript::Malformed { path: shown(), field, error })
+        whole.map_err(|(field, error)| ScriptError::Malformed { path: shown(), field, error })
     }
 
     /// A script of these answers.
-    pub fn of(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn new(answers: impl IntoIterator<Item = ScriptedResponse>) -> Self {
         Self { answers: answers.into_iter().collect(), agents: HashMap::new() }
     }
 }
 
-impl Answer {
+impl ScriptedResponse {
     /// Says something.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
@@ -143,18 +143,18 @@ impl Answer {
     /// Calls a tool, too.
     #[must_use]
     pub fn calling(mut self, name: &str, input: Value) -> Self {
-        self.tools.push(Call { id: None, name: name.to_owned(), input });
+        self.tools.push(ScriptedCall { id: None, name: name.to_owned(), input });
         self
     }
 
     /// Fails.
-    pub fn failing(fault: Fault) -> Self {
+    pub fn failing(fault: ScriptedFault) -> Self {
         Self { error: Some(fault), ..Self::default() }
     }
 }
 
 /// A provider that plays a [`Script`].
-pub struct Scripted {
+pub struct ScriptedProvider {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State>,
     context_limit: usize,
@@ -163,16 +163,16 @@ pub struct Scripted {
 struct State {
     script: Script,
     /// How many answers were given, in all and by each agent.
-    given: HashMap<Option<String>, usize>,
+    used: HashMap<Option<String>, usize>,
     calls: u64,
     /// The requests so far, if they are recorded.
-    asked: Option<Vec<Request>>,
+    requests: Option<Vec<ModelRequest>>,
 }
 
-impl Scripted {
+impl ScriptedProvider {
     /// Plays the script.
     pub fn new(script: Script) -> Self {
-        let state = State { script, given: HashMap::new(), calls: 0, asked: None };
+        let state = State { script, used: HashMap::new(), calls: 0, requests: None };
         Self { state: Mutex::new(state), context_limit: 200_000 }
     }
 
@@ -183,30 +183,30 @@ impl Scripted {
         self
     }
 
-    /// Records every request, for [`asked`](Self::asked). For tests: each request holds the whole conversation, so memory grows with every call.
+    /// Records every request, for [`requests`](Self::requests). For tests: each request holds the whole conversation, so memory grows with every call.
     #[must_use]
     pub fn recording(self) -> Self {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked = Some(Vec::new());
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).requests = Some(Vec::new());
         self
     }
 
     /// All requests so far. None unless the provider is [`recording`](Self::recording).
-    pub fn asked(&self) -> Vec<Request> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked.clone().unwrap_or_default()
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).requests.clone().unwrap_or_default()
     }
 
-    fn next(&self, request: Request) -> Result<Answer, ProviderError> {
+    fn next(&self, request: ModelRequest) -> Result<ScriptedResponse, ProviderError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { script, given, calls, asked } = &mut *state;
+        let State { script, used, calls, requests } = &mut *state;
         let agent = agent_of(&request.messages).filter(|agent| script.agents.contains_key(agent));
         let last = request.messages.last().map_or("", |message| message.content.as_str()).to_owned();
-        if let Some(asked) = asked {
-            asked.push(request);
+        if let Some(requests) = requests {
+            requests.push(request);
         }
         let answers = agent.as_ref().and_then(|agent| script.agents.get(agent)).unwrap_or(&script.answers);
-        let next = given.entry(agent.clone()).or_default();
-        let fits = |answer: &Answer| answer.when.as_ref().is_none_or(|wanted| last.contains(wanted));
-        let found = answers.iter().enumerate().skip(*next).find(|(_, answer)| fits(answer));
+        let next = used.entry(agent.clone()).or_default();
+        let matches = |answer: &ScriptedResponse| answer.when.as_ref().is_none_or(|wanted| last.contains(wanted));
+        let found = answers.iter().enumerate().skip(*next).find(|(_, answer)| matches(answer));
         let Some((at, answer)) = found else {
             let whose = agent.map_or_else(String::new, |agent| format!(" of agent `{agent}`"));
             let why = match answers.len() - *next {
@@ -231,7 +231,7 @@ fn agent_of(messages: &[Message]) -> Option<String> {
     Some(system.metadata.get("agent_name")?.as_str()?.to_owned())
 }
 
-impl Provider for Scripted {
+impl Provider for ScriptedProvider {
     fn name(&self) -> &str {
         "scripted"
     }
@@ -244,7 +244,7 @@ impl Provider for Scripted {
         self.context_limit
     }
 
-    fn answer(&self, request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, request: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         let input_tokens = crate::count_messages(&request.messages) as u64;
         let answer = match self.next(request) {
             Ok(answer) => answer,
@@ -257,11 +257,11 @@ impl Provider for Scripted {
         chunks.extend(answer.text.split_inclusive(' ').map(|word| Ok(Chunk::Text(word.to_owned()))));
         match answer.error {
             None => {
-                let call = |Call { id, name, input }| ToolCall { id: id.unwrap_or_default(), name, input };
+                let call = |ScriptedCall { id, name, input }| ToolCall { id: id.unwrap_or_default(), name, input };
                 chunks.extend(answer.tools.into_iter().map(|one| Ok(Chunk::ToolCall(call(one)))));
-                chunks.push(Ok(Chunk::End { stop, usage: Usage { input_tokens, output_tokens } }));
+                chunks.push(Ok(Chunk::End { stop, usage: TokenUsage { input_tokens, output_tokens } }));
             }
-            Some(Fault::Truncated) => chunks.push(Err(ProviderError::Truncated)),
+            Some(ScriptedFault::Truncated) => chunks.push(Err(ProviderError::Truncated)),
             Some(fault) => chunks = vec![Err(fault.into())],
         }
         let delay = Duration::from_millis(answer.delay_ms);
@@ -275,14 +275,16 @@ impl Provider for Scripted {
     }
 }
 
-impl From<Fault> for ProviderError {
-    fn from(fault: Fault) -> Self {
+impl From<ScriptedFault> for ProviderError {
+    fn from(fault: ScriptedFault) -> Self {
         let scripted = "as the script says".to_owned();
         match fault {
-            Fault::Throttled => Self::Throttled { message: scripted, retry_after: Some(Duration::from_millis(10)) },
-            Fault::Unavailable => Self::Unavailable(scripted),
-            Fault::Truncated => Self::Truncated,
-            Fault::Rejected => Self::Rejected(scripted),
+            ScriptedFault::Throttled => {
+                Self::Throttled { message: scripted, retry_after: Some(Duration::from_millis(10)) }
+            }
+            ScriptedFault::Unavailable => Self::Unavailable(scripted),
+            ScriptedFault::Truncated => Self::Truncated,
+            ScriptedFault::Rejected => Self::Rejected(scripted),
         }
     }
 }

@@ -13,16 +13,16 @@ use amplifier_core::{
 use serde_json::{Value, json};
 
 use super::journal::{Journal, replay};
-use super::store::{Meta, Store, StoreError};
-use super::{Core, Orchestrator, Session, SessionOptions, Spent};
+use super::store::{Store, StoreError, StoredSession};
+use super::{BudgetUsage, Core, Orchestrator, Session, SessionOptions};
 use crate::cancel::Cancel;
-use crate::context::{Context, with_all_results};
+use crate::context::{SessionContext, with_all_results};
+use crate::observer::{NullObserver, SessionObserver};
 use crate::provider::{ContextTag, Provider};
-use crate::task::{self, Task};
+use crate::task::{self, TaskTool};
 use crate::tokens::Tokenizer;
 use crate::tool::Tool;
-use crate::turn::{Refusal, Stop, ToolPreviews};
-use crate::watch::{Silent, Watch};
+use crate::turn::{Denial, Stop, ToolPreviews};
 
 /// Why there is no session, or no end of one.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ use crate::watch::{Silent, Watch};
 pub enum SessionError {
     /// A hook did not allow it.
     #[error("the session does not start: {0}")]
-    Refused(Refusal),
+    Denied(Denial),
     /// Somebody stopped it.
     #[error("the session does not start: it was interrupted")]
     Interrupted,
@@ -59,13 +59,13 @@ pub enum SessionError {
 pub struct SessionBuilder {
     provider: Arc<dyn Provider>,
     coordinator: CoordinatorBuilder,
-    context: Context,
+    context: SessionContext,
     tools: Vec<Arc<dyn Tool>>,
     only: Vec<Vec<String>>,
     system: Option<String>,
     orchestrator: Orchestrator,
     options: SessionOptions,
-    watch: Arc<dyn Watch>,
+    observer: Arc<dyn SessionObserver>,
     cancel: Cancel,
     audit: Option<Log>,
     store: Option<Store>,
@@ -74,7 +74,7 @@ pub struct SessionBuilder {
 
 impl SessionBuilder {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
-        let context = Context::default();
+        let context = SessionContext::default();
         Self {
             provider,
             coordinator: Coordinator::builder(HookRegistry::new()).context(context.clone()).tokens(Tokenizer),
@@ -84,7 +84,7 @@ impl SessionBuilder {
             system: None,
             orchestrator: Orchestrator::default(),
             options: SessionOptions::default(),
-            watch: Arc::new(Silent),
+            observer: Arc::new(NullObserver),
             cancel: Cancel::default(),
             audit: None,
             store: None,
@@ -176,8 +176,8 @@ impl SessionBuilder {
     }
 
     /// Who watches.
-    pub fn watch(mut self, watch: impl Watch) -> Self {
-        self.watch = Arc::new(watch);
+    pub fn observer(mut self, observer: impl SessionObserver) -> Self {
+        self.observer = Arc::new(observer);
         self
     }
 
@@ -210,11 +210,15 @@ impl SessionBuilder {
         if let Some(system) = system {
             core.context.conversation.push(Message::system(system));
         }
-        let begun = core.opened("startup").await.and_then(|mount_plan| match store {
-            Some(store) => core.keep(store.create(Meta { mount_plan, ..meta }, Vec::new(), &core.context.conversation)),
+        let started = core.emit_start("startup").await.and_then(|mount_plan| match store {
+            Some(store) => core.attach_journal(store.create(
+                StoredSession { mount_plan, ..meta },
+                Vec::new(),
+                &core.context.conversation,
+            )),
             None => Ok(()),
         });
-        begun_or_ended(core, begun).await
+        finish_start(core, started).await
     }
 
     /// Goes on with a stored session: by its id, the beginning of it, or `last`.
@@ -223,22 +227,22 @@ impl SessionBuilder {
     /// If there is none of that id, somebody else goes on with it, there is no tool of a name that is to be left, a hook does not allow
     /// it, or it cannot be stored. It is left as it was then.
     pub async fn resume(self, id: &str) -> Result<Session, SessionError> {
-        let (journal, stored, history) = self.stored()?.reopen(id)?;
-        let Meta { provider, model, .. } = self.meta();
+        let (journal, stored, history) = self.require_store()?.reopen(id)?;
+        let StoredSession { provider, model, .. } = self.meta();
         let mut core = self.core(&stored)?;
         core.context.conversation.restore(with_all_results(history.clone()));
         let resumed = SessionResume::new(stored.id).with("messages_count", core.context.conversation.history().len());
-        let opened = match core.opened("resume").await {
-            Ok(mount_plan) => core.gate(SESSION_RESUME, resumed).await.map(|_| mount_plan).map_err(refused),
-            refused => refused,
+        let opened = match core.emit_start("resume").await {
+            Ok(mount_plan) => core.gate(SESSION_RESUME, resumed).await.map(|_| mount_plan).map_err(start_error),
+            error => error,
         };
-        let begun = opened.and_then(|mount_plan| {
-            let journal = journal.go_on(&history, &core.context.conversation, |meta| {
-                *meta = Meta { provider, model, mount_plan, ended: None, ..meta.clone() };
+        let started = opened.and_then(|mount_plan| {
+            let journal = journal.resume(&history, &core.context.conversation, |meta| {
+                *meta = StoredSession { provider, model, mount_plan, ended: None, ..meta.clone() };
             });
-            core.keep(journal)
+            core.attach_journal(journal)
         });
-        begun_or_ended(core, begun).await
+        finish_start(core, started).await
     }
 
     /// Starts a session that branches off a stored one: after all of it, or after one of its turns.
@@ -247,38 +251,38 @@ impl SessionBuilder {
     /// If there is none of that id, no such turn or no tool of a name that is to be left, a hook does not allow it, or it cannot be
     /// stored. Nothing is left of it then but its record.
     pub async fn fork(self, id: &str, turn: Option<u64>) -> Result<Session, SessionError> {
-        let store = self.stored()?;
+        let store = self.require_store()?;
         let (parent, lines) = store.load(id, turn)?;
         let turns = turn.unwrap_or(parent.turns);
-        let meta = Meta { turns, parent: Some(parent.id.clone()), ..self.meta() };
+        let meta = StoredSession { turns, parent: Some(parent.id.clone()), ..self.meta() };
         let mut core = self.core(&meta)?;
         core.context.conversation.restore(with_all_results(replay(&lines)));
         let forked = SessionFork::new(parent.id).with("turn", turns);
-        let opened = match core.opened("startup").await {
-            Ok(mount_plan) => core.gate(SESSION_FORK, forked).await.map(|_| mount_plan).map_err(refused),
-            refused => refused,
+        let opened = match core.emit_start("startup").await {
+            Ok(mount_plan) => core.gate(SESSION_FORK, forked).await.map(|_| mount_plan).map_err(start_error),
+            error => error,
         };
-        let begun = opened.and_then(|mount_plan| {
+        let started = opened.and_then(|mount_plan| {
             // All lines are copied, so that it can be exported, and forked in turn, without the other one.
-            core.keep(store.create(Meta { mount_plan, ..meta }, lines, &core.context.conversation))
+            core.attach_journal(store.create(StoredSession { mount_plan, ..meta }, lines, &core.context.conversation))
         });
-        begun_or_ended(core, begun).await
+        finish_start(core, started).await
     }
 
-    fn stored(&self) -> Result<Store, StoreError> {
+    fn require_store(&self) -> Result<Store, StoreError> {
         self.store.clone().ok_or(StoreError::None)
     }
 
     /// What is known about a new session.
-    fn meta(&self) -> Meta {
+    fn meta(&self) -> StoredSession {
         let (provider, model) = (self.provider.name().to_owned(), self.provider.model().to_owned());
-        Meta { provider, model, ..Meta::new(&new_id()) }
+        StoredSession { provider, model, ..StoredSession::new(&new_id()) }
     }
 
-    fn core(self, meta: &Meta) -> Result<Core, SessionError> {
+    fn core(self, meta: &StoredSession) -> Result<Core, SessionError> {
         let mut tools: BTreeMap<String, Arc<dyn Tool>> =
             self.tools.into_iter().map(|tool| (tool.spec().name, tool)).collect();
-        if tools.insert(task::NAME.to_owned(), Arc::new(Task)).is_some() {
+        if tools.insert(task::NAME.to_owned(), Arc::new(TaskTool)).is_some() {
             return Err(SessionError::TakenName);
         }
         if let Some(unknown) = self.only.iter().flatten().find(|&name| !tools.contains_key(name)) {
@@ -304,18 +308,18 @@ impl SessionBuilder {
             tools,
             orchestrator: self.orchestrator,
             options: self.options,
-            watch: self.watch,
+            observer: self.observer,
             cancel: self.cancel,
             audit: self.audit,
             depth: 0,
-            spent: Arc::new(Spent::default()),
+            budget: Arc::new(BudgetUsage::default()),
             mount_plan: plan,
-            begun: Instant::now(),
+            started: Instant::now(),
             turns: meta.turns.into(),
             tool_calls: 0.into(),
             own_tokens: 0.into(),
-            put_off: false.into(),
-            delegating: tokio::sync::Mutex::default(),
+            compaction_deferred: false.into(),
+            delegation: tokio::sync::Mutex::default(),
             journal: Mutex::default(),
         })
     }
@@ -324,26 +328,26 @@ impl SessionBuilder {
 impl Core {
     /// Puts the start to the hooks.
     pub(crate) async fn start(&self, source: &str) -> Result<(), SessionError> {
-        self.opened(source).await.map(drop)
+        self.emit_start(source).await.map(drop)
     }
 
     /// The same, and what they made of the mount plan.
-    async fn opened(&self, source: &str) -> Result<Value, SessionError> {
+    async fn emit_start(&self, source: &str) -> Result<Value, SessionError> {
         let start = SessionStart::new(self.mount_plan.clone(), source);
-        let data = self.gate(SESSION_START, start).await.map_err(refused)?;
+        let data = self.gate(SESSION_START, start).await.map_err(start_error)?;
         Ok(data.get("mount_plan").cloned().unwrap_or_default())
     }
 
     /// From now on, the conversation is written down.
-    fn keep(&mut self, journal: Result<Journal, StoreError>) -> Result<(), SessionError> {
+    fn attach_journal(&mut self, journal: Result<Journal, StoreError>) -> Result<(), SessionError> {
         self.journal = Mutex::new(Some(journal?));
         Ok(())
     }
 }
 
 /// The session, or the end of one that did not begin.
-async fn begun_or_ended(mut core: Core, begun: Result<(), SessionError>) -> Result<Session, SessionError> {
-    let Err(error) = begun else { return Ok(Session::new(core)) };
+async fn finish_start(mut core: Core, started: Result<(), SessionError>) -> Result<Session, SessionError> {
+    let Err(error) = started else { return Ok(Session::new(core)) };
     core.journal = Mutex::default();
     // Why it did not begin says more than that its record has no end.
     if let Err(not_sealed) = core.end("error").await {
@@ -352,10 +356,10 @@ async fn begun_or_ended(mut core: Core, begun: Result<(), SessionError>) -> Resu
     Err(error)
 }
 
-fn refused(stop: Stop) -> SessionError {
+fn start_error(stop: Stop) -> SessionError {
     match stop {
-        Stop::Refused(refusal) => SessionError::Refused(refusal),
-        Stop::Failed(reason) => SessionError::Refused(Refusal { by: "kernel".into(), reason }),
+        Stop::Denied(denial) => SessionError::Denied(denial),
+        Stop::Failed(reason) => SessionError::Denied(Denial { by: "kernel".into(), reason }),
         Stop::Interrupted => SessionError::Interrupted,
     }
 }

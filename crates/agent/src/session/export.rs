@@ -9,14 +9,14 @@ use super::StoredSession;
 
 /// All of a stored session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Exported {
+pub struct SessionExport {
     /// What is known about it.
     pub session: StoredSession,
     /// Every message, with the turn that it belongs to.
     pub messages: Vec<(u64, Message)>,
 }
 
-impl Exported {
+impl SessionExport {
     /// One JSON object a line: first the session, then every message.
     pub fn jsonl(&self) -> String {
         let session = json!({ "session": self.session });
@@ -40,13 +40,13 @@ impl Exported {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n## {heading}\n\n");
             match message.role {
-                Speaker::Tool => text.push_str(&fenced("", &message.content)),
+                Speaker::Tool => text.push_str(&code_block("", &message.content)),
                 _ if message.content.is_empty() => {}
                 _ => _ = writeln!(text, "{}", message.content.trim_end()),
             }
             for call in &message.tool_calls {
                 let input = serde_json::to_string_pretty(&call.input).unwrap_or_default();
-                let _ = write!(text, "\n**{}**\n\n{}", call.name, fenced("json", &input));
+                let _ = write!(text, "\n**{}**\n\n{}", call.name, code_block("json", &input));
             }
         }
         text
@@ -54,7 +54,7 @@ impl Exported {
 }
 
 /// A code block whose fence is longer than any in the text.
-fn fenced(language: &str, text: &str) -> String {
+fn code_block(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))

@@ -9,34 +9,34 @@ use amplifier_process::files::{Durability, write_atomic};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::store::{META, Meta, StoreError, failed};
+use super::store::{META_FILE, StoreError, StoredSession, io_error};
 
 /// So much of the first prompt tells sessions apart.
-const TITLE: usize = 80;
+const MAX_TITLE_CHARS: usize = 80;
 
 /// A line of the messages.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct JournalLine {
     pub(super) turn: u64,
     #[serde(flatten)]
-    pub(super) entry: Entry,
+    pub(super) entry: JournalEntry,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     Message(Message),
     /// The conversation was shortened: this takes the place of everything before.
     History(Vec<Message>),
 }
 
 /// The conversation after these lines.
-pub(super) fn replay(lines: &[Line]) -> Vec<Message> {
+pub(super) fn replay(lines: &[JournalLine]) -> Vec<Message> {
     let mut history = Vec::new();
     for line in lines {
         match &line.entry {
-            Entry::Message(message) => history.push(message.clone()),
-            Entry::History(replaced) => history.clone_from(replaced),
+            JournalEntry::Message(message) => history.push(message.clone()),
+            JournalEntry::History(replaced) => history.clone_from(replaced),
         }
     }
     history
@@ -46,12 +46,12 @@ pub(super) fn replay(lines: &[Line]) -> Vec<Message> {
 pub(crate) struct Journal {
     folder: PathBuf,
     file: File,
-    meta: Meta,
+    meta: StoredSession,
     pub(crate) turn: u64,
     /// How many messages of the conversation have become lines.
     saved: usize,
     /// Lines that are still to be written.
-    unwritten: Vec<Line>,
+    unwritten: Vec<JournalLine>,
     /// How long the whole lines are together.
     length: u64,
     /// Whether something stands behind them that was cut off when it was written.
@@ -64,7 +64,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Stands behind `length` bytes of whole lines, which come to so many messages.
-    pub(super) fn new(folder: PathBuf, file: File, meta: Meta, length: u64, saved: usize) -> io::Result<Self> {
+    pub(super) fn new(folder: PathBuf, file: File, meta: StoredSession, length: u64, saved: usize) -> io::Result<Self> {
         let is_torn = file.metadata()?.len() != length;
         let turn = meta.turns;
         let (unwritten, is_stale, is_failing) = (Vec::new(), false, false);
@@ -72,17 +72,17 @@ impl Journal {
     }
 
     /// Goes on with a conversation that begins with `written`.
-    pub(super) fn go_on(
+    pub(super) fn resume(
         mut self,
         written: &[Message],
         conversation: &Conversation,
-        change: impl FnOnce(&mut Meta),
+        change: impl FnOnce(&mut StoredSession),
     ) -> Result<Self, StoreError> {
         let is_longer = conversation.history().starts_with(written);
         let saved = if is_longer { self.save(conversation) } else { self.replace(conversation) };
         match saved.and_then(|()| self.update(change)) {
             Ok(()) => Ok(self),
-            Err(error) => Err(failed(&self.folder, error)),
+            Err(error) => Err(io_error(&self.folder, error)),
         }
     }
 
@@ -92,14 +92,14 @@ impl Journal {
         let new = conversation.history_since(self.saved);
         self.saved += new.len();
         let turn = self.turn;
-        self.write(new.into_iter().map(|message| Line { turn, entry: Entry::Message(message) }))
+        self.write(new.into_iter().map(|message| JournalLine { turn, entry: JournalEntry::Message(message) }))
     }
 
     /// Writes down that another history has taken the place of the one so far.
     pub(crate) fn replace(&mut self, conversation: &Conversation) -> io::Result<()> {
         let history = conversation.history();
         self.saved = history.len();
-        self.write([Line { turn: self.turn, entry: Entry::History(history) }])
+        self.write([JournalLine { turn: self.turn, entry: JournalEntry::History(history) }])
     }
 
     /// Writes down that it has ended.
@@ -111,19 +111,19 @@ impl Journal {
     }
 
     /// Writes down what is known about it. Whoever reads it sees the old or the new, never a part.
-    pub(super) fn update(&mut self, change: impl FnOnce(&mut Meta)) -> io::Result<()> {
+    pub(super) fn update(&mut self, change: impl FnOnce(&mut StoredSession)) -> io::Result<()> {
         change(&mut self.meta);
         self.meta.turns = self.turn;
         self.meta.updated = now();
         self.is_stale = true;
         // Not synced: it is written at every turn, and the history says most of it again.
-        write_atomic(&self.folder.join(META), &serde_json::to_vec_pretty(&self.meta)?, Durability::Cached)?;
+        write_atomic(&self.folder.join(META_FILE), &serde_json::to_vec_pretty(&self.meta)?, Durability::Cached)?;
         self.is_stale = false;
         Ok(())
     }
 
     /// Writes these lines behind those that are still to be written: all or none.
-    pub(super) fn write(&mut self, lines: impl IntoIterator<Item = Line>) -> io::Result<()> {
+    pub(super) fn write(&mut self, lines: impl IntoIterator<Item = JournalLine>) -> io::Result<()> {
         self.unwritten.extend(lines);
         if self.unwritten.is_empty() {
             return if self.is_stale { self.update(|_| ()) } else { Ok(()) };
@@ -152,15 +152,15 @@ impl Journal {
 }
 
 /// The beginning of a prompt of the person. What hooks and compaction say in the person's name has a source.
-pub(super) fn title(line: &Line) -> Option<String> {
+pub(super) fn title(line: &JournalLine) -> Option<String> {
     let is_prompt = |message: &&Message| message.role == Speaker::User && !message.metadata.contains_key("source");
     let prompt = match &line.entry {
-        Entry::Message(message) => Some(message).filter(is_prompt),
-        Entry::History(history) => history.iter().find(is_prompt),
+        JournalEntry::Message(message) => Some(message).filter(is_prompt),
+        JournalEntry::History(history) => history.iter().find(is_prompt),
     }?;
     let words: Vec<&str> = prompt.content.split_whitespace().collect();
     // It is listed on terminals.
-    Some(words.join(" ").chars().filter(|c| !c.is_control()).take(TITLE).collect())
+    Some(words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_TITLE_CHARS).collect())
 }
 
 /// Always of the same length, so that times can be sorted as text.

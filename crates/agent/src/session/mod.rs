@@ -7,7 +7,7 @@ mod store;
 
 pub(crate) use builder::new_id;
 pub use builder::{SessionBuilder, SessionError};
-pub use export::Exported;
+pub use export::SessionExport;
 pub use store::{Store, StoreError, StoredSession};
 
 use std::collections::BTreeMap;
@@ -25,11 +25,11 @@ use serde_json::Value;
 use self::journal::Journal;
 use crate::cancel::Cancel;
 use crate::compact;
-use crate::context::{Context, with_all_results};
-use crate::provider::{ContextTag, Provider, ToolSpec, Usage};
+use crate::context::{SessionContext, with_all_results};
+use crate::observer::SessionObserver;
+use crate::provider::{ContextTag, Provider, TokenUsage, ToolSpec};
 use crate::tool::Tool;
-use crate::turn::{self, Stop, ToolUse, TurnEnd, VerdictExt};
-use crate::watch::Watch;
+use crate::turn::{self, Stop, ToolResult, TurnEnd, VerdictExt};
 
 words! {
     /// How answers reach the person and the hooks.
@@ -87,11 +87,11 @@ impl Default for SessionOptions {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use amplifier_agent::provider::{Answer, Script, Scripted};
+/// use amplifier_agent::provider::{ScriptedResponse, Script, ScriptedProvider};
 /// use amplifier_agent::{Session, TurnEnd};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let provider = Scripted::new(Script::of([Answer::text("Good morning.")]));
+/// let provider = ScriptedProvider::new(Script::new([ScriptedResponse::text("Good morning.")]));
 /// let session = Session::builder(Arc::new(provider)).start().await?;
 /// assert_eq!(session.prompt("Hello").await, TurnEnd::Answered("Good morning.".to_owned()));
 /// session.end("complete").await?;
@@ -104,42 +104,42 @@ pub struct Session {
 }
 
 /// What becomes of a turn that was asked for too late.
-const ENDED: &str = "the session has ended";
+const SESSION_ENDED: &str = "the session has ended";
 
 /// What a turn works with.
 pub(crate) struct Core {
     pub(crate) id: String,
     pub(crate) coordinator: Coordinator,
-    pub(crate) context: Context,
+    pub(crate) context: SessionContext,
     pub(crate) provider: Arc<dyn Provider>,
     /// The tag in which hooks speak to the model.
     pub(crate) tag: ContextTag,
     pub(crate) tools: BTreeMap<String, Arc<dyn Tool>>,
     pub(crate) orchestrator: Orchestrator,
     pub(crate) options: SessionOptions,
-    pub(crate) watch: Arc<dyn Watch>,
+    pub(crate) observer: Arc<dyn SessionObserver>,
     pub(crate) cancel: Cancel,
     pub(crate) audit: Option<Log>,
     /// How many agents delegated before this one.
     pub(crate) depth: usize,
     /// Shared with sub-agents.
-    pub(crate) spent: Arc<Spent>,
+    pub(crate) budget: Arc<BudgetUsage>,
     pub(crate) mount_plan: Map,
-    pub(crate) begun: Instant,
+    pub(crate) started: Instant,
     pub(crate) turns: AtomicU64,
     pub(crate) tool_calls: AtomicU64,
     pub(crate) own_tokens: AtomicU64,
     /// Whether a hook has put off compaction.
-    pub(crate) put_off: AtomicBool,
+    pub(crate) compaction_deferred: AtomicBool,
     /// One sub-agent at a time is put to hooks, so that what they inject reaches the right one.
-    pub(crate) delegating: tokio::sync::Mutex<()>,
+    pub(crate) delegation: tokio::sync::Mutex<()>,
     // A std lock: nothing awaits while it is held.
     pub(crate) journal: Mutex<Option<Journal>>,
 }
 
 /// What a session and its sub-agents have used of what they may use.
 #[derive(Default)]
-pub(crate) struct Spent {
+pub(crate) struct BudgetUsage {
     steps: AtomicU64,
     tokens: AtomicU64,
 }
@@ -176,7 +176,7 @@ impl Session {
 
     /// Tokens used so far, sub-agents included.
     pub fn tokens(&self) -> u64 {
-        self.core.spent.tokens.load(Ordering::Relaxed)
+        self.core.budget.tokens.load(Ordering::Relaxed)
     }
 
     /// Runs a turn: from a prompt to an answer. A turn that runs already is waited for.
@@ -195,7 +195,7 @@ impl Session {
     pub async fn prompt_with(&self, prompt: &str, metadata: Map) -> TurnEnd {
         let has_ended = self.turn.lock().await;
         if *has_ended {
-            return TurnEnd::Failed(ENDED.to_owned());
+            return TurnEnd::Failed(SESSION_ENDED.to_owned());
         }
         turn::run(&self.core, prompt, metadata).await
     }
@@ -205,15 +205,15 @@ impl Session {
     ///
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
-    pub async fn execute_tool(&self, name: &str, input: Map) -> ToolUse {
+    pub async fn execute_tool(&self, name: &str, input: Map) -> ToolResult {
         let has_ended = self.turn.lock().await;
         let call = ToolCall { id: new_id(), name: name.to_owned(), input: Value::Object(input) };
         if *has_ended {
-            return ToolUse::not_begun(call, ENDED);
+            return ToolResult::not_started(call, SESSION_ENDED);
         }
         self.core.coordinator.begin_turn();
         self.core.begin();
-        turn::use_one(&self.core, call).await
+        turn::run_single_call(&self.core, call).await
     }
 
     /// Adds a message to the conversation, which the model reads with the next prompt.
@@ -233,7 +233,7 @@ impl Session {
     pub async fn compact(&self) -> Result<(), TurnEnd> {
         let has_ended = self.turn.lock().await;
         if *has_ended {
-            return Err(TurnEnd::Failed(ENDED.to_owned()));
+            return Err(TurnEnd::Failed(SESSION_ENDED.to_owned()));
         }
         self.core.begin();
         compact::now(&self.core).await.map_err(Into::into)
@@ -291,8 +291,8 @@ impl Core {
     /// given up with it.
     fn begin(&self) {
         self.cancel.clear();
-        self.spent.steps.store(0, Ordering::Relaxed);
-        drop(self.context.caught());
+        self.budget.steps.store(0, Ordering::Relaxed);
+        drop(self.context.take_injections());
         // A turn whose future was dropped may have left calls without results.
         let history = self.context.conversation.history();
         let whole = with_all_results(history.clone());
@@ -304,20 +304,20 @@ impl Core {
     /// Takes one call to the model from what is left.
     pub(crate) fn spend_step(&self) -> Result<(), Stop> {
         let SessionOptions { steps, tokens, .. } = &self.options;
-        if self.spent.steps.fetch_add(1, Ordering::Relaxed) >= *steps {
+        if self.budget.steps.fetch_add(1, Ordering::Relaxed) >= *steps {
             return Err(Stop::Failed(format!("the model was asked {steps} times in this turn, which is the limit")));
         }
         match tokens {
-            Some(limit) if self.spent.tokens.load(Ordering::Relaxed) >= *limit => {
+            Some(limit) if self.budget.tokens.load(Ordering::Relaxed) >= *limit => {
                 Err(Stop::Failed(format!("the session has used its {limit} tokens")))
             }
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn count_tokens(&self, usage: &Usage) {
+    pub(crate) fn count_tokens(&self, usage: &TokenUsage) {
         let used = usage.input_tokens.saturating_add(usage.output_tokens);
-        for count in [&self.spent.tokens, &self.own_tokens] {
+        for count in [&self.budget.tokens, &self.own_tokens] {
             // However many a model claims, they do not become few again.
             let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(used)));
         }
@@ -362,13 +362,13 @@ impl Core {
         match written {
             Some(Err(error)) => {
                 tracing::error!(part = "store", %error, "the conversation cannot be written down");
-                self.watch.trouble(&format!(
+                self.observer.warning(&format!(
                     "the conversation cannot be written down: {error}; it is tried again with every message"
                 ));
             }
             Some(Ok(())) => {
                 tracing::info!(part = "store", "the conversation is written down again");
-                self.watch.note("the conversation is written down again, nothing of it is missing");
+                self.observer.note("the conversation is written down again, nothing of it is missing");
             }
             None => {}
         }
@@ -385,7 +385,7 @@ impl Core {
             "tool_invocations": self.tool_calls.load(Ordering::Relaxed),
             "total_tokens": self.own_tokens.load(Ordering::Relaxed),
         };
-        let duration = self.begun.elapsed().as_millis() as u64;
+        let duration = self.started.elapsed().as_millis() as u64;
         self.coordinator.emit(SESSION_END, SessionEnd::new(reason, duration, stats)).await.ignore();
         self.journal(|journal| journal.end(&self.context.conversation, reason));
         match &self.audit {

@@ -10,15 +10,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::export::Exported;
-use super::journal::{Entry, Journal, Line, at, now, replay, title};
+use super::export::SessionExport;
+use super::journal::{Journal, JournalEntry, JournalLine, at, now, replay, title};
 
-pub(super) const META: &str = "session.json";
-const MESSAGES: &str = "messages.jsonl";
+pub(super) const META_FILE: &str = "session.json";
+const MESSAGES_FILE: &str = "messages.jsonl";
 /// In a file of its own, because whoever names a session is not the one who writes the rest.
-const NAME: &str = "name";
+const NAME_FILE: &str = "name";
 /// A name is listed on terminals.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// Why a stored session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -112,9 +112,7 @@ pub struct StoredSession {
     pub mount_plan: Value,
 }
 
-pub(crate) use StoredSession as Meta;
-
-impl Meta {
+impl StoredSession {
     pub(super) fn new(id: &str) -> Self {
         let now = now();
         Self {
@@ -199,29 +197,29 @@ impl Store {
             return Err(StoreError::Unknown { id: id.to_owned() });
         }
         let words: Vec<&str> = name.split_whitespace().collect();
-        let name: String = words.join(" ").chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-        let path = self.folder.join(id).join(NAME);
+        let name: String = words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+        let path = self.folder.join(id).join(NAME_FILE);
         if name.is_empty() {
             return match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(&path, error)),
                 _ => Ok(()),
             };
         }
-        write_atomic(&path, name.as_bytes(), Durability::Synced).map_err(|error| failed(&path, error))
+        write_atomic(&path, name.as_bytes(), Durability::Synced).map_err(|error| io_error(&path, error))
     }
 
     /// All of a session, to be shown or kept elsewhere: every message, also those that compaction took out of the conversation.
     ///
     /// # Errors
     /// As [`find`](Self::find), and if a line is damaged.
-    pub fn export(&self, id: &str) -> Result<Exported, StoreError> {
+    pub fn export(&self, id: &str) -> Result<SessionExport, StoreError> {
         let (session, lines) = self.load(id, None)?;
         let mut messages: Vec<(u64, Message)> = Vec::new();
-        for Line { turn, entry } in lines {
+        for JournalLine { turn, entry } in lines {
             match entry {
-                Entry::Message(message) => messages.push((turn, message)),
+                JournalEntry::Message(message) => messages.push((turn, message)),
                 // Most of it has been seen: what is new is the summary.
-                Entry::History(history) => {
+                JournalEntry::History(history) => {
                     for message in history {
                         if !messages.iter().any(|(_, seen)| *seen == message) {
                             messages.push((turn, message));
@@ -230,14 +228,14 @@ impl Store {
                 }
             }
         }
-        Ok(Exported { session, messages })
+        Ok(SessionExport { session, messages })
     }
 
     /// The lines of a session, all or those until the end of a turn.
-    pub(super) fn load(&self, id: &str, turn: Option<u64>) -> Result<(Meta, Vec<Line>), StoreError> {
+    pub(super) fn load(&self, id: &str, turn: Option<u64>) -> Result<(StoredSession, Vec<JournalLine>), StoreError> {
         let mut meta = self.find(id)?;
-        let path = self.folder.join(&meta.id).join(MESSAGES);
-        let text = fs::read(&path).map_err(|error| failed(&path, error))?;
+        let path = self.folder.join(&meta.id).join(MESSAGES_FILE);
+        let text = fs::read(&path).map_err(|error| io_error(&path, error))?;
         let (mut lines, _) = read(&path, &text)?;
         meta.turns = turns(&meta, &lines);
         if let Some(turn) = turn {
@@ -252,39 +250,39 @@ impl Store {
     /// Begins the files of a session: with these lines, and what the conversation has beyond them.
     pub(super) fn create(
         &self,
-        meta: Meta,
-        lines: Vec<Line>,
+        meta: StoredSession,
+        lines: Vec<JournalLine>,
         conversation: &Conversation,
     ) -> Result<Journal, StoreError> {
         let folder = self.folder.join(&meta.id);
-        create_private_folder(&folder).map_err(|error| failed(&folder, error))?;
-        let begun = begin(&folder, meta, lines, conversation);
-        if begun.is_err()
+        create_private_folder(&folder).map_err(|error| io_error(&folder, error))?;
+        let journal = begin(&folder, meta, lines, conversation);
+        if journal.is_err()
             && let Err(error) = fs::remove_dir_all(&folder)
         {
             tracing::warn!(%error, "the folder of a session that did not begin is still there");
         }
-        begun
+        journal
     }
 
     /// Goes on with the files of a session. Nothing is written yet.
-    pub(super) fn reopen(&self, id: &str) -> Result<(Journal, Meta, Vec<Message>), StoreError> {
+    pub(super) fn reopen(&self, id: &str) -> Result<(Journal, StoredSession, Vec<Message>), StoreError> {
         let mut meta = self.find(id)?;
         let folder = self.folder.join(&meta.id);
-        let path = folder.join(MESSAGES);
-        let failed = |error| failed(&path, error);
-        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
+        let path = folder.join(MESSAGES_FILE);
+        let io_error = |error| io_error(&path, error);
+        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(io_error)?;
         // Before it is read, so that nobody adds to it behind our back.
         lock(&file, &meta.id)?;
         let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(failed)?;
+        file.read_to_end(&mut text).map_err(io_error)?;
         let (lines, length) = read(&path, &text)?;
         meta.turns = turns(&meta, &lines);
         self.set_damaged_meta_aside(&meta.id)?;
         let history = replay(&lines);
         // The name stays where it is.
-        let own = Meta { name: None, ..meta.clone() };
-        let journal = Journal::new(folder, file, own, length, history.len()).map_err(failed)?;
+        let own = StoredSession { name: None, ..meta.clone() };
+        let journal = Journal::new(folder, file, own, length, history.len()).map_err(io_error)?;
         Ok((journal, meta, history))
     }
 
@@ -292,50 +290,50 @@ impl Store {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(&self.folder, error)),
+            Err(error) => return Err(io_error(&self.folder, error)),
         };
         let mut ids = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|error| failed(&self.folder, error))?;
-            if [META, MESSAGES].iter().any(|file| entry.path().join(file).is_file()) {
+            let entry = entry.map_err(|error| io_error(&self.folder, error))?;
+            if [META_FILE, MESSAGES_FILE].iter().any(|file| entry.path().join(file).is_file()) {
                 ids.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
         Ok(ids)
     }
 
-    fn meta(&self, id: &str) -> Result<Meta, StoreError> {
-        let path = self.folder.join(id).join(META);
+    fn meta(&self, id: &str) -> Result<StoredSession, StoreError> {
+        let path = self.folder.join(id).join(META_FILE);
         let meta = match fs::read(&path) {
-            Ok(text) => match serde_json::from_slice::<Meta>(&text) {
+            Ok(text) => match serde_json::from_slice::<StoredSession>(&text) {
                 Ok(meta) => meta,
-                Err(_) => self.rebuilt(id)?,
+                Err(_) => self.rebuild_meta(id)?,
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rebuilt(id)?,
-            Err(error) => return Err(failed(&path, error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rebuild_meta(id)?,
+            Err(error) => return Err(io_error(&path, error)),
         };
         // A name that cannot be read is none: it is not worth a session.
-        let name = fs::read_to_string(self.folder.join(id).join(NAME)).ok();
+        let name = fs::read_to_string(self.folder.join(id).join(NAME_FILE)).ok();
         // The folder may have been copied: its name counts.
-        Ok(Meta { id: id.to_owned(), name: name.filter(|name| !name.is_empty()), ..meta })
+        Ok(StoredSession { id: id.to_owned(), name: name.filter(|name| !name.is_empty()), ..meta })
     }
 
     /// What messages tell about a session of which nothing else is known any more.
-    fn rebuilt(&self, id: &str) -> Result<Meta, StoreError> {
-        let path = self.folder.join(id).join(MESSAGES);
+    fn rebuild_meta(&self, id: &str) -> Result<StoredSession, StoreError> {
+        let path = self.folder.join(id).join(MESSAGES_FILE);
         let (text, place) = match fs::read(&path) {
             // Nothing was said yet: one such session must not hide the others.
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), self.folder.join(id)),
-            text => (text.map_err(|error| failed(&path, error))?, path),
+            text => (text.map_err(|error| io_error(&path, error))?, path),
         };
         let modified =
-            fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| failed(&place, error))?;
+            fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| io_error(&place, error))?;
         let modified = Timestamp::try_from(modified).unwrap_or_default();
         // Damaged lines are an error where they count: when the session goes on.
-        let lines: Vec<Line> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
-        let meta = Meta::new(id);
-        Ok(Meta {
-            created: at(begun(id).unwrap_or(modified)),
+        let lines: Vec<JournalLine> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
+        let meta = StoredSession::new(id);
+        Ok(StoredSession {
+            created: at(time_from_id(id).unwrap_or(modified)),
             updated: at(modified),
             title: lines.iter().find_map(title).unwrap_or_default(),
             turns: turns(&meta, &lines),
@@ -345,35 +343,40 @@ impl Store {
 
     /// It is about to be written anew, and whatever is left of it may be of use to somebody.
     fn set_damaged_meta_aside(&self, id: &str) -> Result<(), StoreError> {
-        let path = self.folder.join(id).join(META);
-        let is_damaged = fs::read(&path).is_ok_and(|text| serde_json::from_slice::<Meta>(&text).is_err());
+        let path = self.folder.join(id).join(META_FILE);
+        let is_damaged = fs::read(&path).is_ok_and(|text| serde_json::from_slice::<StoredSession>(&text).is_err());
         if is_damaged {
             let aside = path.with_extension("json.damaged");
-            fs::copy(&path, &aside).map_err(|error| failed(&aside, error))?;
+            fs::copy(&path, &aside).map_err(|error| io_error(&aside, error))?;
         }
         Ok(())
     }
 }
 
-fn begin(folder: &Path, meta: Meta, lines: Vec<Line>, conversation: &Conversation) -> Result<Journal, StoreError> {
-    let path = folder.join(MESSAGES);
-    let failed = |error| failed(&path, error);
-    let file = OpenOptions::new().create(true).append(true).owner_only().open(&path).map_err(failed)?;
+fn begin(
+    folder: &Path,
+    meta: StoredSession,
+    lines: Vec<JournalLine>,
+    conversation: &Conversation,
+) -> Result<Journal, StoreError> {
+    let path = folder.join(MESSAGES_FILE);
+    let io_error = |error| io_error(&path, error);
+    let file = OpenOptions::new().create(true).append(true).owner_only().open(&path).map_err(io_error)?;
     lock(&file, &meta.id)?;
     let history = replay(&lines);
-    let mut journal = Journal::new(folder.to_owned(), file, meta, 0, history.len()).map_err(failed)?;
-    journal.write(lines).map_err(failed)?;
-    journal.go_on(&history, conversation, |_| ())
+    let mut journal = Journal::new(folder.to_owned(), file, meta, 0, history.len()).map_err(io_error)?;
+    journal.write(lines).map_err(io_error)?;
+    journal.resume(&history, conversation, |_| ())
 }
 
 /// When a session began, as its id tells.
-fn begun(id: &str) -> Option<Timestamp> {
+fn time_from_id(id: &str) -> Option<Timestamp> {
     let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
     Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()
 }
 
 /// The lines of a file, and how long the whole ones are together. The last one does not count if it was cut off.
-fn read(path: &Path, text: &[u8]) -> Result<(Vec<Line>, u64), StoreError> {
+fn read(path: &Path, text: &[u8]) -> Result<(Vec<JournalLine>, u64), StoreError> {
     let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let whole = text[..length].split_inclusive(|byte| *byte == b'\n');
     let lines = whole.enumerate().map(|(at, line)| {
@@ -389,7 +392,7 @@ fn read(path: &Path, text: &[u8]) -> Result<(Vec<Line>, u64), StoreError> {
 }
 
 /// How many turns there are. A crash may have come between a message and the count.
-fn turns(meta: &Meta, lines: &[Line]) -> u64 {
+fn turns(meta: &StoredSession, lines: &[JournalLine]) -> u64 {
     lines.iter().map(|line| line.turn).max().unwrap_or(0).max(meta.turns)
 }
 
@@ -401,6 +404,6 @@ fn lock(file: &File, id: &str) -> Result<(), StoreError> {
     }
 }
 
-pub(super) fn failed(path: &Path, error: io::Error) -> StoreError {
+pub(super) fn io_error(path: &Path, error: io::Error) -> StoreError {
     StoreError::Io { path: path.display().to_string(), error }
 }

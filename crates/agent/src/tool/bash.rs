@@ -1,4 +1,4 @@
-//! `Bash`: runs a command.
+//! `BashTool`: runs a command.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::provider::ToolSpec;
 pub(super) const NAME: &str = "Bash";
 
 /// How much of the output is kept.
-const MOST_OUTPUT: usize = 64 * 1024;
+const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
-const USUAL_SECONDS: u64 = 120;
-const MOST_SECONDS: u64 = 600;
+const DEFAULT_SECONDS: u64 = 120;
+const MAX_SECONDS: u64 = 600;
 
 /// Runs a command with `bash`, in the root of the workspace.
 ///
@@ -36,7 +36,7 @@ const MOST_SECONDS: u64 = 600;
 /// A command gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL`
 /// or `PRIVATE` in them.
 #[derive(Clone, Debug)]
-pub struct Bash {
+pub struct BashTool {
     workspace: Workspace,
 }
 
@@ -54,14 +54,14 @@ struct Input {
     _description: Option<String>,
 }
 
-impl Bash {
+impl BashTool {
     /// Runs commands in this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Bash {
+impl Tool for BashTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -87,18 +87,18 @@ impl Tool for Bash {
 /// Reads the input: the command, and its time limit in seconds.
 pub(super) fn read(input: Map) -> Result<(String, u64), ToolError> {
     let Input { command, timeout, .. } = input::read(NAME, input)?;
-    let seconds = timeout.unwrap_or(USUAL_SECONDS);
-    if !(1..=MOST_SECONDS).contains(&seconds) {
-        let problem = format!("`timeout` is {seconds}, and must be between 1 and {MOST_SECONDS} seconds");
+    let seconds = timeout.unwrap_or(DEFAULT_SECONDS);
+    if !(1..=MAX_SECONDS).contains(&seconds) {
+        let problem = format!("`timeout` is {seconds}, and must be between 1 and {MAX_SECONDS} seconds");
         return Err(input::invalid(NAME, problem));
     }
     Ok((command, seconds))
 }
 
-impl Bash {
+impl BashTool {
     async fn execute(&self, command: &str, seconds: u64) -> Result<ToolOutput, ToolError> {
         let mut process = self.start(command)?;
-        let mut output = Excerpt::new(MOST_OUTPUT);
+        let mut output = Excerpt::new(MAX_OUTPUT_BYTES);
         let in_time = timeout(Duration::from_secs(seconds), take_output(&mut process, &mut output)).await.is_ok();
         let ProcessExit { status, stdout, .. } = process.end().await;
         drain(&stdout, |bytes| {
@@ -109,14 +109,14 @@ impl Bash {
         let output = output.trim_end();
         match status {
             _ if !in_time => {
-                Err(ToolError::Failed(ending(output, &format!("ended after {seconds} s: it took too long"))))
+                Err(ToolError::Failed(with_ending(output, &format!("ended after {seconds} s: it took too long"))))
             }
             Some(status) if status.success() => {
                 let output = if output.is_empty() { "(no output)" } else { output };
                 Ok(ToolOutput::text(output).with("exit_code", 0))
             }
-            Some(status) => Err(ToolError::Failed(ending(output, &describe(status)))),
-            None => Err(ToolError::Failed(ending(output, "how it ended is not known"))),
+            Some(status) => Err(ToolError::Failed(with_ending(output, &describe_exit(status)))),
+            None => Err(ToolError::Failed(with_ending(output, "how it ended is not known"))),
         }
     }
 
@@ -152,7 +152,7 @@ async fn take_output(process: &mut Process, output: &mut Excerpt) {
     }
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), ending_signal(status)) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
@@ -160,6 +160,6 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-fn ending(output: &str, end: &str) -> String {
+fn with_ending(output: &str, end: &str) -> String {
     if output.is_empty() { end.to_owned() } else { format!("{output}\n{end}") }
 }

@@ -7,9 +7,9 @@ use super::ToolError;
 
 /// Whether work is still wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stop(Arc<AtomicBool>);
+pub(super) struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     /// Whether nobody waits for the work any more.
     pub(super) fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -17,7 +17,7 @@ impl Stop {
 }
 
 /// Asks for the stop when the future that it lives in is dropped.
-struct StopOnDrop(Stop);
+struct StopOnDrop(StopFlag);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -32,9 +32,9 @@ impl Drop for StopOnDrop {
 pub(super) async fn blocking<T, W>(work: W) -> Result<T, ToolError>
 where
     T: Send + 'static,
-    W: FnOnce(&Stop) -> Result<T, ToolError> + Send + 'static,
+    W: FnOnce(&StopFlag) -> Result<T, ToolError> + Send + 'static,
 {
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     let _stop_on_drop = StopOnDrop(stop.clone());
     let work = move || if stop.requested() { Err(ToolError::Failed("stopped".to_owned())) } else { work(&stop) };
     match tokio::task::spawn_blocking(work).await {

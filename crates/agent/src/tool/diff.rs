@@ -6,7 +6,7 @@ use amplifier_core::{ActionPreview, PreviewRow, PreviewRowKind};
 use similar::{ChangeTag, TextDiff};
 
 /// How long a diff is made finer. After that it is coarser, but as true.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DIFF_TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// Adds the change from the old to the new text, with three lines around each place. Without an old text, the file is new.
 pub(super) fn compare(preview: ActionPreview, old: Option<&str>, new: &str) -> ActionPreview {
@@ -21,7 +21,7 @@ pub(super) fn compare(preview: ActionPreview, old: Option<&str>, new: &str) -> A
 fn diff(preview: ActionPreview, old: &str, new: &str) -> ActionPreview {
     // Only at line feeds: a carriage return is part of its line, and a row shows no other end.
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
-    let changes = TextDiff::configure().timeout(PATIENCE).newline_terminated(true).diff_slices(&old, &new);
+    let changes = TextDiff::configure().timeout(DIFF_TIME_LIMIT).newline_terminated(true).diff_slices(&old, &new);
     let lines = changes.ops().iter().filter(|op| op.tag() != similar::DiffTag::Equal);
     let lines = lines.map(|op| (op.new_range().len(), op.old_range().len()));
     let (added, removed) = lines.fold((0, 0), |sum, lines| (sum.0 + lines.0, sum.1 + lines.1));

@@ -1,4 +1,4 @@
-//! `Edit`: changes a part of a file.
+//! `EditTool`: changes a part of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::{Stop, blocking};
-use super::files::{LARGEST, failed, is_binary};
+use super::blocking::{StopFlag, blocking};
+use super::files::{MAX_FILE_BYTES, failed, is_binary};
 use super::preview::{changed, preview, version_of, version_of_read};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "Edit";
 
 /// Changes a part of a file of the workspace: wholly, or not at all.
 #[derive(Clone, Debug)]
-pub struct Edit {
+pub struct EditTool {
     workspace: Workspace,
 }
 
@@ -36,14 +36,14 @@ struct Input {
     replace_all: bool,
 }
 
-impl Edit {
+impl EditTool {
     /// Changes files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Edit {
+impl Tool for EditTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(NAME, "Replaces a text in a file by another. Read the file first.")
     }
@@ -61,13 +61,13 @@ impl Tool for Edit {
     }
 }
 
-impl Edit {
+impl EditTool {
     fn edit(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move { read(input)?.run(&self.workspace, compared_with).await })
     }
 }
 
-/// Reads the input of `Edit`.
+/// Reads the input of `EditTool`.
 pub(super) fn read(input: Map) -> Result<FileEdit, ToolError> {
     let Input { file_path, old_string, new_string, replace_all } = input::read(NAME, input)?;
     let replacement = Replacement { old_string, new_string, replace_all };
@@ -129,14 +129,14 @@ impl Replacement {
             ));
         }
         let size = (text.len() - count * old_string.len()) as u64 + count as u64 * new_string.len() as u64;
-        if size > LARGEST {
-            return Err(format!("`{name}` would become larger than {} MB", LARGEST / 1024 / 1024));
+        if size > MAX_FILE_BYTES {
+            return Err(format!("`{name}` would become larger than {} MB", MAX_FILE_BYTES / 1024 / 1024));
         }
         Ok((text.replace(old_string.as_str(), new_string), count))
     }
 }
 
-/// A call of `Edit` or `MultiEdit`. The tool and its preview make the same of it.
+/// A call of `EditTool` or `MultiEdit`. The tool and its preview make the same of it.
 pub(super) struct FileEdit {
     pub(super) file_path: String,
     pub(super) replacements: Vec<Replacement>,
@@ -196,18 +196,18 @@ impl FileEdit {
         &self,
         workspace: &Workspace,
         compared_with: Option<ComparedWith>,
-        stop: &Stop,
+        stop: &StopFlag,
     ) -> Result<ToolOutput, ToolError> {
-        let mut changing = workspace.changing();
+        let mut changing = workspace.lock_edits();
         let planned = self.plan(workspace, |path, name, version| match &compared_with {
-            Some(compared) if compared.path != name || !changing.leads(path, &compared.version, version) => {
+            Some(compared) if compared.path != name || !changing.connects(path, &compared.version, version) => {
                 Err(changed(name))
             }
             _ => Ok(()),
         })?;
         let PlannedEdit { path, name, version, result: EditResult { text, count, output }, .. } = planned;
         let expected = compared_with.map(|_| version.as_str());
-        workspace.replace(&path, text.as_bytes(), expected, stop).map_err(|error| error.tell(&name))?;
+        workspace.replace(&path, text.as_bytes(), expected, stop).map_err(|error| error.to_tool_error(&name))?;
         changing.add(&path, version, version_of(text.as_bytes()));
         Ok(ToolOutput::text(output)
             .with("file_path", name.as_str())

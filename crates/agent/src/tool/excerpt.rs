@@ -7,7 +7,7 @@ pub(super) fn line(start: &[u8], length: usize, limit: usize) -> String {
     if length <= limit {
         return String::from_utf8_lossy(start).into_owned();
     }
-    let kept = without_cut_end(&start[..start.len().min(limit)]);
+    let kept = trim_partial_end(&start[..start.len().min(limit)]);
     format!("{}… ({} bytes more)", String::from_utf8_lossy(kept), length - kept.len())
 }
 
@@ -42,14 +42,14 @@ impl Excerpt {
             head.extend(tail);
             return String::from_utf8_lossy(&head).into_owned();
         }
-        let (head, tail) = (without_cut_end(&head), without_cut_start(&tail));
+        let (head, tail) = (trim_partial_end(&head), trim_partial_start(&tail));
         let left_out = length - (head.len() + tail.len()) as u64;
         format!("{}\n… {left_out} bytes left out …\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
     }
 }
 
 /// Leaves out a character at the end of which only the first bytes are there.
-fn without_cut_end(bytes: &[u8]) -> &[u8] {
+fn trim_partial_end(bytes: &[u8]) -> &[u8] {
     let invalid = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     match std::str::from_utf8(invalid) {
         // No length: more bytes could make it a character.
@@ -59,7 +59,7 @@ fn without_cut_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// Leaves out a character at the start of which only the last bytes are there.
-fn without_cut_start(bytes: &[u8]) -> &[u8] {
+fn trim_partial_start(bytes: &[u8]) -> &[u8] {
     let cut = bytes.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
     &bytes[cut..]
 }

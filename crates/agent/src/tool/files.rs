@@ -11,19 +11,19 @@ use std::path::Path;
 use amplifier_process::files::{Directory, must_be_regular};
 use uuid::Uuid;
 
-use super::blocking::Stop;
+use super::blocking::StopFlag;
 use super::preview::changed;
 use super::{ToolError, Workspace};
 
 /// The largest file that is read as a whole.
-pub(super) const LARGEST: u64 = 10 * 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
 
 /// How much of a file decides whether it is binary.
-const SAMPLE: usize = 8 * 1024;
+const SAMPLE_BYTES: usize = 8 * 1024;
 
 /// Whether what a file begins with is not text.
 pub(super) fn is_binary(start: &[u8]) -> bool {
-    start[..start.len().min(SAMPLE)].contains(&0)
+    start[..start.len().min(SAMPLE_BYTES)].contains(&0)
 }
 
 /// Says what could not be done with a file, and what to do instead.
@@ -38,23 +38,23 @@ pub(super) fn failed(name: &str, cannot: &str, error: &io::Error) -> ToolError {
 impl Workspace {
     /// Opens a file to read it.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
-        let (folder, name) = self.folder_of(path, Missing::Fail)?;
+        let (folder, name) = self.folder_of(path, MissingFolders::Fail)?;
         let file = folder.open_file(name)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
         must_be_regular(&metadata)?;
-        self.guarded().check_readable(&file)?;
+        self.protected_paths().check_readable(&file)?;
         Ok(file)
     }
 
-    /// Reads a file as a whole, if it is not larger than [`LARGEST`].
+    /// Reads a file as a whole, if it is not larger than [`MAX_FILE_BYTES`].
     pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        self.open(path)?.take(LARGEST + 1).read_to_end(&mut content)?;
-        if content.len() as u64 > LARGEST {
-            return Err(io::Error::other(format!("it is larger than {} MB", LARGEST / 1024 / 1024)));
+        self.open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!("it is larger than {} MB", MAX_FILE_BYTES / 1024 / 1024)));
         }
         Ok(content)
     }
@@ -66,17 +66,17 @@ impl Workspace {
         path: &Path,
         content: &[u8],
         expected: Option<&str>,
-        stop: &Stop,
-    ) -> Result<(), NotReplaced> {
+        stop: &StopFlag,
+    ) -> Result<(), ReplaceError> {
         // Before folders are made or anything is written, and once more when all that is left is to give the file its name.
         let is_expected = || expected.is_none_or(|expected| self.version(path) == expected);
         if !is_expected() {
-            return Err(NotReplaced::Changed);
+            return Err(ReplaceError::Changed);
         }
         self.check_replaceable(path)?;
-        let (folder, name) = self.folder_of(path, Missing::Make)?;
+        let (folder, name) = self.folder_of(path, MissingFolders::Create)?;
         let permissions = folder.replaceable(name)?;
-        let temporary = Temporary { folder: &folder, name: format!(".amplifier-{}.tmp", Uuid::now_v7()) };
+        let temporary = TemporaryFile { folder: &folder, name: format!(".amplifier-{}.tmp", Uuid::now_v7()) };
         let mode = if permissions.is_some() { 0o600 } else { 0o666 };
         let mut file = folder.create_file(temporary.name.as_ref(), mode)?;
         if let Some(permissions) = permissions {
@@ -88,7 +88,7 @@ impl Workspace {
             return Err(io::Error::from(ErrorKind::Interrupted).into());
         }
         if !is_expected() {
-            return Err(NotReplaced::Changed);
+            return Err(ReplaceError::Changed);
         }
         folder.rename(temporary.name.as_ref(), name)?;
         Ok(folder.sync()?)
@@ -96,8 +96,8 @@ impl Workspace {
 
     /// Fails if a file cannot be replaced, as far as that can be said without trying. Previews and tools ask this.
     pub(super) fn check_replaceable(&self, path: &Path) -> io::Result<()> {
-        self.guarded().check_writable(path)?;
-        match self.folder_of(path, Missing::Fail) {
+        self.protected_paths().check_writable(path)?;
+        match self.folder_of(path, MissingFolders::Fail) {
             Ok((folder, name)) => {
                 folder.replaceable(name)?;
                 folder.check_writable()
@@ -109,14 +109,14 @@ impl Workspace {
     }
 
     /// Opens the folder that a resolved path is in.
-    fn folder_of<'a>(&self, path: &'a Path, missing: Missing) -> io::Result<(Directory, &'a OsStr)> {
+    fn folder_of<'a>(&self, path: &'a Path, missing: MissingFolders) -> io::Result<(Directory, &'a OsStr)> {
         let relative = path.strip_prefix(self.root()).map_err(|_| ErrorKind::PermissionDenied)?;
         // The root itself has no name within the workspace.
         let name = relative.file_name().ok_or(ErrorKind::IsADirectory)?;
         let mut folder = Directory::open(self.root())?;
         for step in relative.parent().into_iter().flat_map(Path::iter) {
             folder = match folder.open_folder(step) {
-                Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Make => {
+                Err(error) if error.kind() == ErrorKind::NotFound && missing == MissingFolders::Create => {
                     folder.make_folder(step)?;
                     folder.open_folder(step)?
                 }
@@ -129,15 +129,15 @@ impl Workspace {
 
 /// Why a file was not replaced.
 #[derive(Debug)]
-pub(super) enum NotReplaced {
+pub(super) enum ReplaceError {
     /// It is not the version that was expected.
     Changed,
     Io(io::Error),
 }
 
-impl NotReplaced {
+impl ReplaceError {
     /// The error as the model reads it.
-    pub(super) fn tell(&self, name: &str) -> ToolError {
+    pub(super) fn to_tool_error(&self, name: &str) -> ToolError {
         match self {
             Self::Changed => changed(name),
             Self::Io(error) => failed(name, "written", error),
@@ -145,7 +145,7 @@ impl NotReplaced {
     }
 }
 
-impl<E: Into<io::Error>> From<E> for NotReplaced {
+impl<E: Into<io::Error>> From<E> for ReplaceError {
     fn from(error: E) -> Self {
         Self::Io(error.into())
     }
@@ -153,18 +153,18 @@ impl<E: Into<io::Error>> From<E> for NotReplaced {
 
 /// What to do about folders that do not exist.
 #[derive(Clone, Copy, PartialEq)]
-enum Missing {
+enum MissingFolders {
     Fail,
-    Make,
+    Create,
 }
 
 /// A file that is removed, unless it was given another name.
-struct Temporary<'a> {
+struct TemporaryFile<'a> {
     folder: &'a Directory,
     name: String,
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         // It fails if the file has been put in place; otherwise the error that led here is the one to tell.
         let _ = self.folder.remove_file(self.name.as_ref());

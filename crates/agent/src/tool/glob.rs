@@ -1,4 +1,4 @@
-//! `Glob`: finds files by name.
+//! `GlobTool`: finds files by name.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use ignore::DirEntry;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::Stop;
+use super::blocking::StopFlag;
 use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, input, walk};
 use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Glob";
 
-const MOST_FILES: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 
 /// Finds files of the workspace by name.
 #[derive(Clone, Debug)]
-pub struct Glob {
+pub struct GlobTool {
     workspace: Workspace,
 }
 
@@ -34,14 +34,14 @@ struct Input {
     path: Option<String>,
 }
 
-impl Glob {
+impl GlobTool {
     /// Finds files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Glob {
+impl Tool for GlobTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -79,14 +79,14 @@ pub(super) fn plan(workspace: &Workspace, input: Map) -> Result<PlannedGlob, Too
         ));
     }
     let matcher = walk::glob(NAME, pattern.trim_start_matches("./"))?;
-    let folder = walk::place(workspace, path.as_deref())?;
+    let folder = walk::search_root(workspace, path.as_deref())?;
     if !folder.is_dir() {
         return Err(ToolError::Failed(format!("`{}` is not a folder", workspace.display(&folder))));
     }
     Ok(PlannedGlob { pattern, matcher, folder })
 }
 
-fn find(workspace: &Workspace, planned: &PlannedGlob, stop: &Stop) -> Result<ToolOutput, ToolError> {
+fn find(workspace: &Workspace, planned: &PlannedGlob, stop: &StopFlag) -> Result<ToolOutput, ToolError> {
     let PlannedGlob { pattern, matcher, folder } = planned;
     let mut output = String::new();
     let mut files = 0;
@@ -95,8 +95,8 @@ fn find(workspace: &Workspace, planned: &PlannedGlob, stop: &Stop) -> Result<Too
         .filter(|entry| entry.path().strip_prefix(folder).is_ok_and(|relative| matcher.is_match(relative)))
         .filter(|entry| is_file(workspace, entry));
     for entry in found {
-        if files == MOST_FILES {
-            output.push_str(&format!("(there are more than {MOST_FILES}: give a narrower `pattern` or a `path`)\n"));
+        if files == MAX_FILES {
+            output.push_str(&format!("(there are more than {MAX_FILES}: give a narrower `pattern` or a `path`)\n"));
             break;
         }
         output.push_str(&workspace.display(entry.path()));

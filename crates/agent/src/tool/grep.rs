@@ -1,4 +1,4 @@
-//! `Grep`: finds lines in files.
+//! `GrepTool`: finds lines in files.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::Stop;
+use super::blocking::StopFlag;
 use super::files::is_binary;
 use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, excerpt, input, walk};
@@ -18,15 +18,15 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Grep";
 
-const USUAL_MATCHES: usize = 200;
-const MOST_MATCHES: usize = 1_000;
-const MOST_CONTEXT: usize = 20;
-const MOST_BYTES: usize = 100 * 1024;
-const LONGEST_LINE: usize = 500;
+const DEFAULT_MATCHES: usize = 200;
+const MAX_MATCHES: usize = 1_000;
+const MAX_CONTEXT: usize = 20;
+const MAX_BYTES: usize = 100 * 1024;
+const MAX_LINE_BYTES: usize = 500;
 
 /// Finds lines in files of the workspace.
 #[derive(Clone, Debug)]
-pub struct Grep {
+pub struct GrepTool {
     workspace: Workspace,
 }
 
@@ -52,14 +52,14 @@ struct Input {
     max_matches: Option<usize>,
 }
 
-impl Grep {
+impl GrepTool {
     /// Searches files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Grep {
+impl Tool for GrepTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -73,7 +73,7 @@ impl Tool for Grep {
         Box::pin(async move {
             let workspace = self.workspace.clone();
             walk::search(move |stop| {
-                let mut search = Search::new(&workspace, input)?;
+                let mut search = GrepSearch::new(&workspace, input)?;
                 search.run(&workspace, stop);
                 Ok(search.into_output())
             })
@@ -87,36 +87,36 @@ impl Tool for Grep {
 }
 
 /// A search, and what it has found.
-pub(super) struct Search {
+pub(super) struct GrepSearch {
     pattern: String,
-    place: PathBuf,
+    root: PathBuf,
     regex: Regex,
-    files: Option<Files>,
+    files: Option<FileFilter>,
     context: usize,
-    most: usize,
+    limit: usize,
     output: String,
     matches: usize,
     /// Whether there is more than may be given.
-    more: bool,
+    has_more: bool,
 }
 
 /// Which files are searched.
-enum Files {
+enum FileFilter {
     ByName(GlobMatcher),
     ByPath(GlobMatcher),
 }
 
-impl Search {
+impl GrepSearch {
     /// Reads the input, and finds the place to search in.
     pub(super) fn new(workspace: &Workspace, input: Map) -> Result<Self, ToolError> {
         let input: Input = input::read(NAME, input)?;
-        let most = input.max_matches.unwrap_or(USUAL_MATCHES);
-        if !(1..=MOST_MATCHES).contains(&most) {
-            let problem = format!("`max_matches` is {most}, and must be between 1 and {MOST_MATCHES}");
+        let limit = input.max_matches.unwrap_or(DEFAULT_MATCHES);
+        if !(1..=MAX_MATCHES).contains(&limit) {
+            let problem = format!("`max_matches` is {limit}, and must be between 1 and {MAX_MATCHES}");
             return Err(input::invalid(NAME, problem));
         }
-        if input.context > MOST_CONTEXT {
-            let problem = format!("`context` is {}, and must be at most {MOST_CONTEXT}", input.context);
+        if input.context > MAX_CONTEXT {
+            let problem = format!("`context` is {}, and must be at most {MAX_CONTEXT}", input.context);
             return Err(input::invalid(NAME, problem));
         }
         let regex = RegexBuilder::new(&input.pattern)
@@ -125,22 +125,22 @@ impl Search {
             .map_err(|error| input::invalid(NAME, format!("`pattern`: {error}")))?;
         let files = match input.glob.as_deref() {
             None => None,
-            Some(glob) if glob.contains('/') => Some(Files::ByPath(walk::glob(NAME, glob)?)),
-            Some(glob) => Some(Files::ByName(walk::glob(NAME, glob)?)),
+            Some(glob) if glob.contains('/') => Some(FileFilter::ByPath(walk::glob(NAME, glob)?)),
+            Some(glob) => Some(FileFilter::ByName(walk::glob(NAME, glob)?)),
         };
-        let place = walk::place(workspace, input.path.as_deref())?;
+        let root = walk::search_root(workspace, input.path.as_deref())?;
         let Input { pattern, context, .. } = input;
-        Ok(Self { pattern, place, regex, files, context, most, output: String::new(), matches: 0, more: false })
+        Ok(Self { pattern, root, regex, files, context, limit, output: String::new(), matches: 0, has_more: false })
     }
 
-    fn run(&mut self, workspace: &Workspace, stop: &Stop) {
-        for entry in walk::entries(&self.place) {
-            if stop.requested() || self.more {
+    fn run(&mut self, workspace: &Workspace, stop: &StopFlag) {
+        for entry in walk::entries(&self.root) {
+            if stop.requested() || self.has_more {
                 break;
             }
             let path = entry.path();
             let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if !is_file || !self.is_wanted(path, path.strip_prefix(&self.place).unwrap_or(path)) {
+            if !is_file || !self.is_wanted(path, path.strip_prefix(&self.root).unwrap_or(path)) {
                 continue;
             }
             // What cannot be read, or is too large, is left out.
@@ -155,8 +155,8 @@ impl Search {
     fn is_wanted(&self, path: &Path, relative: &Path) -> bool {
         match &self.files {
             None => true,
-            Some(Files::ByName(glob)) => path.file_name().is_some_and(|name| glob.is_match(name)),
-            Some(Files::ByPath(glob)) => glob.is_match(relative),
+            Some(FileFilter::ByName(glob)) => path.file_name().is_some_and(|name| glob.is_match(name)),
+            Some(FileFilter::ByPath(glob)) => glob.is_match(relative),
         }
     }
 
@@ -170,19 +170,19 @@ impl Search {
         for (number, line) in (1_usize..).zip(content.split(|byte| *byte == b'\n')) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if self.regex.is_match(line) {
-                if self.matches == self.most || self.output.len() > MOST_BYTES {
-                    self.more = true;
+                if self.matches == self.limit || self.output.len() > MAX_BYTES {
+                    self.has_more = true;
                     return;
                 }
                 self.matches += 1;
                 for (number, line) in before.drain(..) {
-                    self.give(file, &mut last, number, '-', line);
+                    self.push_line(file, &mut last, number, '-', line);
                 }
-                self.give(file, &mut last, number, ':', line);
+                self.push_line(file, &mut last, number, ':', line);
                 after = self.context;
             } else if after > 0 {
                 after -= 1;
-                self.give(file, &mut last, number, '-', line);
+                self.push_line(file, &mut last, number, '-', line);
             } else if self.context > 0 {
                 if before.len() == self.context {
                     before.pop_front();
@@ -192,12 +192,12 @@ impl Search {
         }
     }
 
-    fn give(&mut self, file: &str, last: &mut Option<usize>, number: usize, mark: char, line: &[u8]) {
+    fn push_line(&mut self, file: &str, last: &mut Option<usize>, number: usize, mark: char, line: &[u8]) {
         let follows = last.replace(number).is_some_and(|last| last + 1 == number);
         if self.context > 0 && !follows && !self.output.is_empty() {
             self.output.push_str("--\n");
         }
-        let text = excerpt::line(line, line.len(), LONGEST_LINE);
+        let text = excerpt::line(line, line.len(), MAX_LINE_BYTES);
         self.output.push_str(&format!("{file}{mark}{number}{mark}{text}\n"));
     }
 
@@ -205,7 +205,7 @@ impl Search {
         if self.matches == 0 {
             self.output = format!("no line matches `{}`", self.pattern);
         }
-        if self.more {
+        if self.has_more {
             let matches = self.matches;
             self.output
                 .push_str(&format!("(there are more than these {matches}: narrow `pattern`, `path` or `glob`)\n"));

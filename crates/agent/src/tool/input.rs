@@ -15,7 +15,7 @@ pub(crate) fn spec<I: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    settings.transforms.push(Box::new(RecursiveTransform(simplify)));
+    settings.transforms.push(Box::new(RecursiveTransform(remove_unsupported)));
     let mut schema = settings.into_generator().into_root_schema_for::<I>();
     // The tool has a name and a description already.
     schema.remove("title");
@@ -41,7 +41,7 @@ pub(crate) fn invalid(tool: &str, problem: impl Into<String>) -> ToolError {
 
 /// Leaves out what providers do not take: formats of their own, and `null` beside a type. A field that need not be given is not required, and
 /// that says enough.
-fn simplify(schema: &mut Schema) {
+fn remove_unsupported(schema: &mut Schema) {
     schema.remove("format");
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");

@@ -21,21 +21,21 @@ use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::mcp_definitions::{Client, Definitions, McpDefinition, McpToolDefinition};
+use super::mcp_definitions::{McpClient, McpDefinition, McpDefinitions, McpToolDefinition};
 use super::{Tool, ToolError, ToolOutput};
 use crate::provider::ToolSpec;
 
 /// How long a server may take to start, to introduce itself and to list its tools.
-pub(super) const HANDSHAKE: Duration = Duration::from_secs(30);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a call may take.
-const CALL: Duration = Duration::from_secs(120);
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// More text than this does not reach the model, in bytes.
-const MOST_TEXT: usize = 100 << 10;
+const MAX_TEXT_BYTES: usize = 100 << 10;
 
 /// More than this of what a server writes to its standard error is not logged, in bytes.
-const MOST_LOGGED: usize = 1 << 20;
+const MAX_LOGGED_BYTES: usize = 1 << 20;
 
 /// A running MCP server. Dropping it ends its process, with all that process began, for good: its tools fail from then on.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ pub struct McpServer {
     name: Arc<str>,
     // Before the connection, so that a server is not left waiting for an end that it does not heed.
     _process: ServerProcess,
-    client: RunningService<RoleClient, Client>,
-    definitions: Definitions,
+    client: RunningService<RoleClient, McpClient>,
+    definitions: McpDefinitions,
     tools: Vec<rmcp::model::Tool>,
     call_limit: Duration,
 }
@@ -116,11 +116,11 @@ impl McpServer {
     ) -> Result<Self, McpError> {
         let server = || name.to_owned();
         let not_started = |error| McpError::Start { server: server(), command: command.to_owned(), error };
-        if !is_name(name) {
+        if !is_valid_name(name) {
             return Err(McpError::Name { server: server() });
         }
         // A launcher can be started whatever it is to start, so a missing program is found here.
-        if !sandbox.is_none() && !is_there(command) {
+        if !sandbox.is_none() && !program_exists(command) {
             let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
             return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
         }
@@ -129,28 +129,29 @@ impl McpServer {
         let (running, input, output, errors) = started.start().map_err(not_started)?.into_parts();
         let log = errors.map(|errors| tokio::spawn(log(name.to_owned(), errors)));
         let process = ServerProcess { _running: running, log };
-        let definitions = Definitions::default();
-        let handshake = timeout(HANDSHAKE, async {
+        let definitions = McpDefinitions::default();
+        let handshake = timeout(HANDSHAKE_TIMEOUT, async {
             let input = input.ok_or("its standard input is gone")?;
             let this = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
             let config = ClientConfig::new(ClientCapabilities::default(), this);
-            let client = Client { config, definitions: definitions.clone() }.serve((output, input)).await;
+            let client = McpClient { config, definitions: definitions.clone() }.serve((output, input)).await;
             let client = client.map_err(|error| match error {
                 ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
                     "it has ended".to_owned()
                 }
-                error => bounded(error.to_string()),
+                error => truncate(error.to_string()),
             })?;
             let tools = client.list_all_tools().await.map_err(|error| match error {
                 ServiceError::TransportClosed | ServiceError::TransportSend(_) => "it has ended".to_owned(),
-                error => bounded(format!("its tools cannot be listed: {error}")),
+                error => truncate(format!("its tools cannot be listed: {error}")),
             })?;
             Ok((client, tools))
         });
-        let handshake = handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE:?}")));
+        let handshake = handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE_TIMEOUT:?}")));
         let (client, tools) = handshake.map_err(|problem| McpError::Handshake { server: server(), problem })?;
-        let server = Self { name: name.into(), _process: process, client, definitions, tools, call_limit: CALL };
-        for (tool, name) in server.named() {
+        let server =
+            Self { name: name.into(), _process: process, client, definitions, tools, call_limit: CALL_TIMEOUT };
+        for (tool, name) in server.listed_tools() {
             server.definitions.add(McpToolDefinition {
                 server: server.name.to_string(),
                 tool: tool.name.to_string(),
@@ -191,15 +192,15 @@ impl McpServer {
                 limit: self.call_limit,
             }) as Arc<dyn Tool>
         };
-        self.named().into_iter().map(tool).collect()
+        self.listed_tools().into_iter().map(tool).collect()
     }
 
     /// The tools that it listed at first, with their names for the model.
-    fn named(&self) -> Vec<(&rmcp::model::Tool, String)> {
+    fn listed_tools(&self) -> Vec<(&rmcp::model::Tool, String)> {
         let mut names = HashSet::new();
         let mut tools = Vec::new();
         for tool in &self.tools {
-            let name = format!("mcp__{}__{}", self.name, plain(&tool.name));
+            let name = format!("mcp__{}__{}", self.name, sanitize_name(&tool.name));
             if names.insert(name.clone()) {
                 tools.push((tool, name));
             } else {
@@ -211,7 +212,7 @@ impl McpServer {
 }
 
 /// Whether there is a program of that name, or at that path.
-fn is_there(command: &str) -> bool {
+fn program_exists(command: &str) -> bool {
     if command.contains('/') {
         return Path::new(command).is_file();
     }
@@ -220,13 +221,13 @@ fn is_there(command: &str) -> bool {
 }
 
 /// Whether tools can have that server's name in theirs, and can be told from those of others.
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     let has_ends = !name.is_empty() && !name.starts_with('_') && !name.ends_with('_');
-    has_ends && plain(name) == name && !name.contains("__")
+    has_ends && sanitize_name(name) == name && !name.contains("__")
 }
 
 /// The name with the characters alone that models take in names.
-fn plain(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
@@ -250,14 +251,14 @@ async fn log(server: String, mut errors: Receiver) {
     let mut logged = 0;
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = errors.read(&mut buffer).await {
-        if logged > MOST_LOGGED {
+        if logged > MAX_LOGGED_BYTES {
             continue;
         }
         logged += read;
         for line in String::from_utf8_lossy(&buffer[..read]).lines().filter(|line| !line.is_empty()) {
             tracing::debug!(server, stderr = ?line);
         }
-        if logged > MOST_LOGGED {
+        if logged > MAX_LOGGED_BYTES {
             tracing::debug!(server, "more of its standard error is not logged");
         }
     }
@@ -270,7 +271,7 @@ struct McpTool {
     tool: String,
     /// Its name for the model.
     name: String,
-    definitions: Definitions,
+    definitions: McpDefinitions,
     peer: Peer<RoleClient>,
     limit: Duration,
 }
@@ -279,7 +280,7 @@ impl Tool for McpTool {
     fn spec(&self) -> ToolSpec {
         let definition = self.definitions.get(&self.tool);
         let (description, input_schema) =
-            definition.map(|known| (bounded(known.description), known.input_schema)).unwrap_or_default();
+            definition.map(|known| (truncate(known.description), known.input_schema)).unwrap_or_default();
         ToolSpec { name: self.name.clone(), description, input_schema }
     }
 
@@ -293,30 +294,30 @@ impl Tool for McpTool {
         Box::pin(async move {
             let call = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
             let failed = |problem: String| ToolError::Failed(format!("the MCP server `{}` {problem}", self.server));
-            let answer = timeout(self.limit, self.peer.call_tool_once(call));
-            match answer.await.map_err(|_| failed(format!("gave no answer within {:?}", self.limit)))? {
-                Ok(CallToolResponse::Complete(result)) => read(result),
+            let response = timeout(self.limit, self.peer.call_tool_once(call));
+            match response.await.map_err(|_| failed(format!("gave no answer within {:?}", self.limit)))? {
+                Ok(CallToolResponse::Complete(result)) => to_output(result),
                 Ok(_) => Err(failed("wants to ask back before it answers, which is not possible here".to_owned())),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => {
-                    Err(ToolError::Input { tool: self.name.clone(), problem: bounded(error.message.into()) })
+                    Err(ToolError::Input { tool: self.name.clone(), problem: truncate(error.message.into()) })
                 }
-                Err(ServiceError::McpError(error)) => Err(failed(bounded(format!("refused: {}", error.message)))),
+                Err(ServiceError::McpError(error)) => Err(failed(truncate(format!("refused: {}", error.message)))),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                     Err(failed("has ended; its tools cannot be used until it is started again".to_owned()))
                 }
-                Err(error) => Err(failed(bounded(format!("gave an answer that cannot be read: {error}")))),
+                Err(error) => Err(failed(truncate(format!("gave an answer that cannot be read: {error}")))),
             }
         })
     }
 }
 
 /// What the tool gave back, as text for the model.
-fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
-    let mut blocks: Vec<String> = result.content.iter().map(shown).collect();
+fn to_output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
+    let mut blocks: Vec<String> = result.content.iter().map(block_text).collect();
     if let (true, Some(value)) = (blocks.is_empty(), &result.structured_content) {
         blocks.push(value.to_string());
     }
-    let text = bounded(blocks.join("\n"));
+    let text = truncate(blocks.join("\n"));
     if result.is_error == Some(true) {
         return Err(ToolError::Failed(if text.is_empty() { "it failed and did not say why".to_owned() } else { text }));
     }
@@ -324,15 +325,15 @@ fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 }
 
 /// A part of a result: text as it is, the rest by name.
-fn shown(block: &ContentBlock) -> String {
+fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => format!("[image {}, {} bytes]", image.mime_type, decoded(&image.data)),
-        ContentBlock::Audio(audio) => format!("[audio {}, {} bytes]", audio.mime_type, decoded(&audio.data)),
+        ContentBlock::Image(image) => format!("[image {}, {} bytes]", image.mime_type, decoded_length(&image.data)),
+        ContentBlock::Audio(audio) => format!("[audio {}, {} bytes]", audio.mime_type, decoded_length(&audio.data)),
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::TextResourceContents { text, .. } => text.clone(),
             ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                format!("[resource {uri}, {} bytes]", decoded(blob))
+                format!("[resource {uri}, {} bytes]", decoded_length(blob))
             }
             _ => "[resource]".to_owned(),
         },
@@ -342,14 +343,14 @@ fn shown(block: &ContentBlock) -> String {
 }
 
 /// How many bytes the base64 text stands for.
-fn decoded(base64: &str) -> usize {
+fn decoded_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
 /// The text, cut where it is too long for a model.
-fn bounded(mut text: String) -> String {
-    if text.len() > MOST_TEXT {
-        let end = text.floor_char_boundary(MOST_TEXT);
+fn truncate(mut text: String) -> String {
+    if text.len() > MAX_TEXT_BYTES {
+        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
         let left = text.len() - end;
         text.truncate(end);
         text.push_str(&format!("\n[{left} more bytes were left out]"));

@@ -10,7 +10,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::mcp::HANDSHAKE;
+use super::mcp::HANDSHAKE_TIMEOUT;
 use super::preview::version_of;
 
 /// What a server says about one of its tools.
@@ -56,7 +56,7 @@ type OnChange = Arc<dyn Fn(McpToolDefinition) + Send + Sync>;
 
 /// The definitions of a server's tools. A handle: clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Definitions {
+pub(super) struct McpDefinitions {
     // A std lock: nothing awaits while it is held.
     state: Arc<Mutex<State>>,
 }
@@ -72,7 +72,7 @@ struct State {
     on_change: Option<OnChange>,
 }
 
-impl Definitions {
+impl McpDefinitions {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,8 +100,8 @@ impl Definitions {
         }
     }
 
-    pub(super) fn on_change(&self, tell: impl Fn(McpToolDefinition) + Send + Sync + 'static) {
-        self.state().on_change = Some(Arc::new(tell));
+    pub(super) fn on_change(&self, notify: impl Fn(McpToolDefinition) + Send + Sync + 'static) {
+        self.state().on_change = Some(Arc::new(notify));
     }
 
     fn announce(&self) -> u64 {
@@ -111,7 +111,7 @@ impl Definitions {
     }
 
     /// Takes what the server lists after an announcement.
-    fn take(&self, announced: u64, tools: &[rmcp::model::Tool]) {
+    fn update(&self, announced: u64, tools: &[rmcp::model::Tool]) {
         let mut state = self.state();
         if announced <= state.listed {
             return;
@@ -126,16 +126,16 @@ impl Definitions {
                 changes.push(known.clone());
             }
         }
-        let tell = state.on_change.clone();
+        let notify = state.on_change.clone();
         // Whoever is told may ask for definitions.
         drop(state);
-        if let Some(tell) = tell {
-            changes.into_iter().for_each(|change| tell(change));
+        if let Some(notify) = notify {
+            changes.into_iter().for_each(|change| notify(change));
         }
     }
 }
 
-impl std::fmt::Debug for Definitions {
+impl std::fmt::Debug for McpDefinitions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Definitions").finish_non_exhaustive()
     }
@@ -143,23 +143,23 @@ impl std::fmt::Debug for Definitions {
 
 /// This program, as a server sees it. It lists the tools again when the server says that they have changed.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct McpClient {
     pub(super) config: ClientConfig,
-    pub(super) definitions: Definitions,
+    pub(super) definitions: McpDefinitions,
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for McpClient {
     fn get_info(&self) -> ClientConfig {
         self.config.clone()
     }
 
     async fn on_tool_list_changed(&self, context: NotificationContext<RoleClient>) {
         let announced = self.definitions.announce();
-        match timeout(HANDSHAKE, context.peer.list_all_tools()).await {
-            Ok(Ok(tools)) => self.definitions.take(announced, &tools),
+        match timeout(HANDSHAKE_TIMEOUT, context.peer.list_all_tools()).await {
+            Ok(Ok(tools)) => self.definitions.update(announced, &tools),
             // Nothing that was accepted before counts until it has listed them.
             Ok(Err(error)) => tracing::warn!(%error, "tools that have changed cannot be listed"),
-            Err(_) => tracing::warn!("tools that have changed were not listed within {HANDSHAKE:?}"),
+            Err(_) => tracing::warn!("tools that have changed were not listed within {HANDSHAKE_TIMEOUT:?}"),
         }
     }
 }

@@ -4,7 +4,7 @@ mod bash;
 mod blocking;
 mod diff;
 mod edit;
-mod edits;
+mod edit_history;
 mod excerpt;
 mod files;
 mod glob;
@@ -14,26 +14,26 @@ mod mcp;
 mod mcp_definitions;
 mod multi_edit;
 mod preview;
-mod protected;
+mod protected_paths;
 mod read;
 mod todo;
 mod walk;
 mod workspace;
 mod write;
 
-pub use bash::Bash;
-pub use edit::Edit;
-pub use glob::Glob;
-pub use grep::Grep;
+pub use bash::BashTool;
+pub use edit::EditTool;
+pub use glob::GlobTool;
+pub use grep::GrepTool;
 pub use mcp::{McpError, McpServer};
 pub use mcp_definitions::{McpDefinition, McpToolDefinition};
-pub use multi_edit::MultiEdit;
+pub use multi_edit::MultiEditTool;
 pub use preview::preview;
-pub(crate) use preview::preview_of;
-pub use read::Read;
-pub use todo::Todo;
+pub(crate) use preview::preview_or_error;
+pub use read::ReadTool;
+pub use todo::TodoTool;
 pub use workspace::{OutsideWorkspace, Workspace};
-pub use write::Write;
+pub use write::WriteTool;
 
 use std::sync::Arc;
 
@@ -167,13 +167,13 @@ impl ToolError {
 /// The tools with the documented names, all but `Task`, confined to a workspace. A session adds `Task` itself.
 pub fn standard(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(Read::new(workspace.clone())),
-        Arc::new(Write::new(workspace.clone())),
-        Arc::new(Edit::new(workspace.clone())),
-        Arc::new(MultiEdit::new(workspace.clone())),
-        Arc::new(Bash::new(workspace.clone())),
-        Arc::new(Glob::new(workspace.clone())),
-        Arc::new(Grep::new(workspace.clone())),
-        Arc::new(Todo::new()),
+        Arc::new(ReadTool::new(workspace.clone())),
+        Arc::new(WriteTool::new(workspace.clone())),
+        Arc::new(EditTool::new(workspace.clone())),
+        Arc::new(MultiEditTool::new(workspace.clone())),
+        Arc::new(BashTool::new(workspace.clone())),
+        Arc::new(GlobTool::new(workspace.clone())),
+        Arc::new(GrepTool::new(workspace.clone())),
+        Arc::new(TodoTool::new()),
     ]
 }

@@ -1,4 +1,4 @@
-//! `MultiEdit`: changes several parts of a file at once.
+//! `MultiEditTool`: changes several parts of a file at once.
 
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "MultiEdit";
 
 /// Changes several parts of a file of the workspace: all of them, or none.
 #[derive(Clone, Debug)]
-pub struct MultiEdit {
+pub struct MultiEditTool {
     workspace: Workspace,
 }
 
@@ -29,14 +29,14 @@ struct Input {
     edits: Vec<Replacement>,
 }
 
-impl MultiEdit {
+impl MultiEditTool {
     /// Changes files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for MultiEdit {
+impl Tool for MultiEditTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -57,13 +57,13 @@ impl Tool for MultiEdit {
     }
 }
 
-impl MultiEdit {
+impl MultiEditTool {
     fn edit(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move { read(input)?.run(&self.workspace, compared_with).await })
     }
 }
 
-/// Reads the input of `MultiEdit`.
+/// Reads the input of `MultiEditTool`.
 pub(super) fn read(input: Map) -> Result<FileEdit, ToolError> {
     let Input { file_path, edits } = input::read(NAME, input)?;
     if edits.is_empty() {

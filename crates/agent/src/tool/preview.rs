@@ -14,12 +14,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::edit::{FileEdit, PlannedEdit};
-use super::files::{LARGEST, failed};
+use super::files::{MAX_FILE_BYTES, failed};
 use super::{ToolError, Workspace, bash, diff, edit, glob, grep, input, multi_edit, read, todo, write};
 use crate::task;
 
 /// The tools whose previews read files.
-const READING: [&str; 6] = [read::NAME, glob::NAME, grep::NAME, write::NAME, edit::NAME, multi_edit::NAME];
+const TOOLS_THAT_READ: [&str; 6] = [read::NAME, glob::NAME, grep::NAME, write::NAME, edit::NAME, multi_edit::NAME];
 
 const MISSING: &str = "missing";
 const UNREADABLE: &str = "unreadable";
@@ -38,19 +38,19 @@ const OUTSIDE: &str = "outside";
 /// # std::io::Result::Ok(())
 /// ```
 pub fn preview(tool: &str, input: &Map, workspace: &Workspace) -> ActionPreview {
-    let made = match tool {
-        bash::NAME => of_bash(input),
-        read::NAME => of_read(input, workspace),
-        glob::NAME => glob::plan(workspace, input.clone()).map(|_| of_search(tool, input)),
-        grep::NAME => grep::Search::new(workspace, input.clone()).map(|_| of_search(tool, input)),
+    let preview = match tool {
+        bash::NAME => bash_preview(input),
+        read::NAME => read_preview(input, workspace),
+        glob::NAME => glob::plan(workspace, input.clone()).map(|_| search_preview(tool, input)),
+        grep::NAME => grep::GrepSearch::new(workspace, input.clone()).map(|_| search_preview(tool, input)),
         todo::NAME => todo::preview(input),
         task::NAME => task::preview(input),
-        write::NAME => of_write(input, workspace),
-        edit::NAME => edit::read(input.clone()).map(|edit| of_edit(tool, &edit, workspace)),
-        multi_edit::NAME => multi_edit::read(input.clone()).map(|edit| of_edit(tool, &edit, workspace)),
+        write::NAME => write_preview(input, workspace),
+        edit::NAME => edit::read(input.clone()).map(|edit| edit_preview(tool, &edit, workspace)),
+        multi_edit::NAME => multi_edit::read(input.clone()).map(|edit| edit_preview(tool, &edit, workspace)),
         _ => return ActionPreview::new(tool).json(&Value::Object(input.clone())),
     };
-    preview_of(tool, input, made)
+    preview_or_error(tool, input, preview)
 }
 
 /// Describes calls of the standard tools, for programs that run them without a [`Session`](crate::Session).
@@ -62,7 +62,7 @@ impl PreviewSource for Workspace {
             return Ok(None);
         };
         // Of two calls at once, the first is asked about first, unless a file has to be read.
-        if !READING.contains(&tool.as_str()) {
+        if !TOOLS_THAT_READ.contains(&tool.as_str()) {
             return Ok(Some(preview(&tool, &input, self)));
         }
         let workspace = self.clone();
@@ -71,46 +71,48 @@ impl PreviewSource for Workspace {
 }
 
 /// Returns the preview, or the input with the words in which the tool refuses it.
-pub(crate) fn preview_of(tool: &str, input: &Map, made: Result<ActionPreview, ToolError>) -> ActionPreview {
-    made.unwrap_or_else(|error| refused(ActionPreview::new(tool).json(&Value::Object(input.clone())), &error))
+pub(crate) fn preview_or_error(tool: &str, input: &Map, preview: Result<ActionPreview, ToolError>) -> ActionPreview {
+    preview.unwrap_or_else(|error| with_error(ActionPreview::new(tool).json(&Value::Object(input.clone())), &error))
 }
 
-fn refused(preview: ActionPreview, error: &ToolError) -> ActionPreview {
+fn with_error(preview: ActionPreview, error: &ToolError) -> ActionPreview {
     preview.warning(format!("will be refused: {error}"))
 }
 
-fn of_bash(input: &Map) -> Result<ActionPreview, ToolError> {
+fn bash_preview(input: &Map) -> Result<ActionPreview, ToolError> {
     let (command, _) = bash::read(input.clone())?;
-    Ok(with_rest(ActionPreview::new(bash::NAME).lines(&command), input, "command"))
+    Ok(with_other_fields(ActionPreview::new(bash::NAME).lines(&command), input, "command"))
 }
 
-fn of_read(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolError> {
+fn read_preview(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolError> {
     let read::Input { file_path, .. } = input::read(read::NAME, input.clone())?;
     read::open(workspace, &file_path)?;
-    Ok(with_rest(ActionPreview::new(read::NAME).target(file_path), input, "file_path"))
+    Ok(with_other_fields(ActionPreview::new(read::NAME).target(file_path), input, "file_path"))
 }
 
-fn of_search(tool: &str, input: &Map) -> ActionPreview {
+fn search_preview(tool: &str, input: &Map) -> ActionPreview {
     let pattern = input.get("pattern").and_then(Value::as_str).unwrap_or_default();
-    with_rest(ActionPreview::new(tool).target(pattern), input, "pattern")
+    with_other_fields(ActionPreview::new(tool).target(pattern), input, "pattern")
 }
 
-fn of_write(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolError> {
+fn write_preview(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolError> {
     let write::Input { file_path, content } = input::read(write::NAME, input.clone())?;
     let preview = ActionPreview::new(write::NAME).target(file_path.as_str());
-    let asked = |preview: ActionPreview| preview.rows(diff::all(PreviewRowKind::Added, &content));
+    let with_content = |preview: ActionPreview| preview.rows(diff::all(PreviewRowKind::Added, &content));
     let path = match workspace.resolve(&file_path) {
         Ok(path) => path,
-        Err(outside) => return Ok(compared(asked(refused(preview, &outside.into())), &file_path, OUTSIDE)),
+        Err(outside) => {
+            return Ok(with_version(with_content(with_error(preview, &outside.into())), &file_path, OUTSIDE));
+        }
     };
     let name = workspace.display(&path);
-    let (version, before) = workspace.look_at(&path);
-    let preview = compared(preview, &name, &version);
+    let (version, before) = workspace.read_version(&path);
+    let preview = with_version(preview, &name, &version);
     if let Err(error) = workspace.check_replaceable(&path) {
-        return Ok(asked(refused(preview, &failed(&name, "written", &error))));
+        return Ok(with_content(with_error(preview, &failed(&name, "written", &error))));
     }
     let not_shown = |preview: ActionPreview, why: &str| {
-        asked(preview.warning(format!("the content that is replaced is not shown: {why}")))
+        with_content(preview.warning(format!("the content that is replaced is not shown: {why}")))
     };
     Ok(match before {
         FileBefore::Missing => diff::compare(preview, None, &content),
@@ -125,8 +127,8 @@ fn of_write(input: &Map, workspace: &Workspace) -> Result<ActionPreview, ToolErr
     })
 }
 
-fn of_edit(tool: &str, edit: &FileEdit, workspace: &Workspace) -> ActionPreview {
-    let mut preview = compared(ActionPreview::new(tool).target(edit.file_path.as_str()), &edit.file_path, OUTSIDE);
+fn edit_preview(tool: &str, edit: &FileEdit, workspace: &Workspace) -> ActionPreview {
+    let mut preview = with_version(ActionPreview::new(tool).target(edit.file_path.as_str()), &edit.file_path, OUTSIDE);
     let planned = edit.plan(workspace, |_, name, version| {
         preview.compared_with = Some(ComparedWith { path: name.to_owned(), version: version.to_owned() });
         Ok(())
@@ -134,14 +136,14 @@ fn of_edit(tool: &str, edit: &FileEdit, workspace: &Workspace) -> ActionPreview 
     match planned {
         Ok(PlannedEdit { before, result, .. }) => diff::compare(preview, Some(&before), &result.text),
         // What is in the file is not shown: it may be one that tools cannot change.
-        Err(error) => refused(preview, &error).rows(edit.replacements.iter().flat_map(|replacement| {
+        Err(error) => with_error(preview, &error).rows(edit.replacements.iter().flat_map(|replacement| {
             let removed = diff::part(PreviewRowKind::Removed, &replacement.old_string);
             removed.chain(diff::part(PreviewRowKind::Added, &replacement.new_string))
         })),
     }
 }
 
-fn compared(preview: ActionPreview, path: &str, version: &str) -> ActionPreview {
+fn with_version(preview: ActionPreview, path: &str, version: &str) -> ActionPreview {
     ActionPreview {
         compared_with: Some(ComparedWith { path: path.to_owned(), version: version.to_owned() }),
         ..preview
@@ -149,7 +151,7 @@ fn compared(preview: ActionPreview, path: &str, version: &str) -> ActionPreview 
 }
 
 /// Adds the fields of the input that are not shown otherwise.
-fn with_rest(preview: ActionPreview, input: &Map, shown: &str) -> ActionPreview {
+fn with_other_fields(preview: ActionPreview, input: &Map, shown: &str) -> ActionPreview {
     let rest = input.iter().filter(|(name, _)| *name != shown);
     rest.fold(preview, |preview, (name, value)| preview.field(name.as_str(), value))
 }
@@ -165,7 +167,7 @@ enum FileBefore {
 
 impl Workspace {
     /// Returns the version of a file, and its content.
-    fn look_at(&self, path: &Path) -> (String, FileBefore) {
+    fn read_version(&self, path: &Path) -> (String, FileBefore) {
         match self.open(path).and_then(read_all) {
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::NotFound => (MISSING.to_owned(), FileBefore::Missing),
@@ -175,7 +177,7 @@ impl Workspace {
 
     /// Returns the version that a file has now.
     pub(super) fn version(&self, path: &Path) -> String {
-        self.look_at(path).0
+        self.read_version(path).0
     }
 }
 
@@ -210,11 +212,11 @@ fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
         };
         hash.update(&buffer[..count]);
         length += count as u64;
-        if length <= LARGEST {
+        if length <= MAX_FILE_BYTES {
             kept.extend_from_slice(&buffer[..count]);
         }
     }
-    let before = if length <= LARGEST { FileBefore::Content(kept) } else { FileBefore::TooLarge(length) };
+    let before = if length <= MAX_FILE_BYTES { FileBefore::Content(kept) } else { FileBefore::TooLarge(length) };
     Ok((named(&hash.finalize()), before))
 }
 

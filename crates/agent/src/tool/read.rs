@@ -1,4 +1,4 @@
-//! `Read`: reads a file.
+//! `ReadTool`: reads a file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::{Stop, blocking};
+use super::blocking::{StopFlag, blocking};
 use super::files::{failed, is_binary};
 use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, excerpt, input};
@@ -17,13 +17,13 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Read";
 
-const MOST_LINES: usize = 2_000;
-const MOST_BYTES: usize = 100 * 1024;
-const LONGEST_LINE: usize = 2_000;
+const MAX_LINES: usize = 2_000;
+const MAX_BYTES: usize = 100 * 1024;
+const MAX_LINE_BYTES: usize = 2_000;
 
 /// Reads a file of the workspace, with numbers in front of the lines.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct ReadTool {
     workspace: Workspace,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Input {
     limit: Option<NonZeroUsize>,
 }
 
-impl Read {
+impl ReadTool {
     /// Reads files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Read {
+impl Tool for ReadTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -89,15 +89,15 @@ pub(super) fn open(workspace: &Workspace, file_path: &str) -> Result<OpenText, T
     Ok(OpenText { name, size, file })
 }
 
-fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
+fn read(workspace: &Workspace, input: &Input, stop: &StopFlag) -> Result<ToolOutput, ToolError> {
     let OpenText { name, size, mut file } = open(workspace, &input.file_path)?;
     let failed = |error: io::Error| failed(&name, "read", &error);
     let first = input.offset.map_or(1, NonZeroUsize::get);
-    let most = input.limit.map_or(MOST_LINES, NonZeroUsize::get).min(MOST_LINES);
+    let most = input.limit.map_or(MAX_LINES, NonZeroUsize::get).min(MAX_LINES);
     let mut output = String::new();
     let mut lines = 0;
     let mut number = 0;
-    while let Some(line) = Line::read(&mut file).map_err(failed)? {
+    while let Some(line) = TextLine::read(&mut file).map_err(failed)? {
         number += 1;
         if stop.requested() {
             break;
@@ -105,8 +105,8 @@ fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput,
         if number < first {
             continue;
         }
-        let text = excerpt::line(&line.start, line.length, LONGEST_LINE);
-        if lines == most || output.len() + text.len() > MOST_BYTES {
+        let text = excerpt::line(&line.start, line.length, MAX_LINE_BYTES);
+        if lines == most || output.len() + text.len() > MAX_BYTES {
             output.push_str(&format!("(the file goes on: read on with `offset` {number})\n"));
             break;
         }
@@ -122,12 +122,12 @@ fn read(workspace: &Workspace, input: &Input, stop: &Stop) -> Result<ToolOutput,
 }
 
 /// A line, of which only so much is kept as is shown: a file may be one line of many gigabytes.
-struct Line {
+struct TextLine {
     start: Vec<u8>,
     length: usize,
 }
 
-impl Line {
+impl TextLine {
     fn read(file: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut line = Self { start: Vec::new(), length: 0 };
         let mut begun = false;
@@ -140,7 +140,7 @@ impl Line {
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             // One byte more than is shown, so that the `\r` of a line break is seen.
-            line.start.extend(piece.iter().take((LONGEST_LINE + 1).saturating_sub(line.length)));
+            line.start.extend(piece.iter().take((MAX_LINE_BYTES + 1).saturating_sub(line.length)));
             line.length += piece.len();
             let taken = piece.len() + usize::from(end.is_some());
             file.consume(taken);

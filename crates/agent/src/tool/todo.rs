@@ -1,4 +1,4 @@
-//! `Todo`: what is to be done.
+//! `TodoTool`: what is to be done.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::preview::preview_of;
+use super::preview::preview_or_error;
 use super::{Tool, ToolError, ToolOutput, input};
 use crate::provider::ToolSpec;
 
@@ -17,9 +17,9 @@ pub(super) const NAME: &str = "Todo";
 
 /// Keeps a list of what is to be done. Clones share the list.
 #[derive(Clone, Debug, Default)]
-pub struct Todo {
+pub struct TodoTool {
     // A std lock: nothing awaits while it is held.
-    todos: Arc<Mutex<Vec<Item>>>,
+    todos: Arc<Mutex<Vec<TodoItem>>>,
 }
 
 /// The input.
@@ -27,28 +27,28 @@ pub struct Todo {
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The whole list, which replaces the one before.
-    todos: Vec<Item>,
+    todos: Vec<TodoItem>,
 }
 
 /// Something to be done.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct TodoItem {
     /// What is to be done.
     content: String,
     /// How far it is. At most one is `in_progress`.
-    status: Status,
+    status: TodoStatus,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum TodoStatus {
     Pending,
     InProgress,
     Completed,
 }
 
-impl Todo {
+impl TodoTool {
     /// An empty list.
     pub fn new() -> Self {
         Self::default()
@@ -57,12 +57,12 @@ impl Todo {
     /// The list as people read it, a line for each; empty if there is nothing in it.
     pub fn list(&self) -> String {
         let todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
-        readable(&todos)
+        as_text(&todos)
     }
 
     fn replace(&self, input: Map) -> Result<ToolOutput, ToolError> {
         let todos = read(input)?;
-        let output = if todos.is_empty() { "(the list is empty)".to_owned() } else { readable(&todos) };
+        let output = if todos.is_empty() { "(the list is empty)".to_owned() } else { as_text(&todos) };
         let result = ToolOutput::text(output).with("todos", json!(todos));
         *self.todos.lock().unwrap_or_else(PoisonError::into_inner) = todos;
         Ok(result)
@@ -71,22 +71,22 @@ impl Todo {
 
 /// Describes the list.
 pub(super) fn preview(input: &Map) -> Result<ActionPreview, ToolError> {
-    Ok(ActionPreview::new(NAME).lines(&readable(&read(input.clone())?)))
+    Ok(ActionPreview::new(NAME).lines(&as_text(&read(input.clone())?)))
 }
 
-fn read(input: Map) -> Result<Vec<Item>, ToolError> {
+fn read(input: Map) -> Result<Vec<TodoItem>, ToolError> {
     let Input { todos } = input::read(NAME, input)?;
     if let Some(index) = todos.iter().position(|todo| todo.content.trim().is_empty()) {
         return Err(input::invalid(NAME, format!("`todos[{index}].content` is empty: say what is to be done")));
     }
-    let in_progress = todos.iter().filter(|todo| todo.status == Status::InProgress).count();
+    let in_progress = todos.iter().filter(|todo| todo.status == TodoStatus::InProgress).count();
     if in_progress > 1 {
         return Err(input::invalid(NAME, format!("{in_progress} of them are `in_progress`: at most one can be")));
     }
     Ok(todos)
 }
 
-impl Tool for Todo {
+impl Tool for TodoTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -100,21 +100,21 @@ impl Tool for Todo {
     }
 
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
-        Some(preview_of(NAME, input, preview(input)))
+        Some(preview_or_error(NAME, input, preview(input)))
     }
 }
 
-impl Display for Item {
+impl Display for TodoItem {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let mark = match self.status {
-            Status::Pending => ' ',
-            Status::InProgress => '>',
-            Status::Completed => 'x',
+            TodoStatus::Pending => ' ',
+            TodoStatus::InProgress => '>',
+            TodoStatus::Completed => 'x',
         };
         write!(formatter, "[{mark}] {}", self.content)
     }
 }
 
-fn readable(todos: &[Item]) -> String {
-    todos.iter().map(Item::to_string).collect::<Vec<_>>().join("\n")
+fn as_text(todos: &[TodoItem]) -> String {
+    todos.iter().map(TodoItem::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, WalkBuilder};
 
-use super::blocking::{Stop, blocking};
+use super::blocking::{StopFlag, blocking};
 use super::files::failed;
 use super::{ToolError, ToolOutput, Workspace, input};
 
@@ -19,7 +19,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Dropping the future ends the search.
 pub(super) async fn search<W>(work: W) -> Result<ToolOutput, ToolError>
 where
-    W: FnOnce(&Stop) -> Result<ToolOutput, ToolError> + Send + 'static,
+    W: FnOnce(&StopFlag) -> Result<ToolOutput, ToolError> + Send + 'static,
 {
     tokio::time::timeout(TIME_LIMIT, blocking(work)).await.unwrap_or_else(|_| {
         let seconds = TIME_LIMIT.as_secs();
@@ -28,7 +28,7 @@ where
 }
 
 /// Where to search: a path of the workspace, or all of it.
-pub(super) fn place(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, ToolError> {
+pub(super) fn search_root(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, ToolError> {
     let place = workspace.resolve(path.unwrap_or("."))?;
     match place.symlink_metadata() {
         Ok(_) => Ok(place),

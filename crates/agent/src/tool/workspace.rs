@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_process::sandbox::Sandbox;
 
-use super::edits::Edits;
-use super::protected::Protected;
+use super::edit_history::EditHistory;
+use super::protected_paths::ProtectedPaths;
 
 /// How many links a path may lead through; as many as Linux allows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// The folder that tools are confined to. Clones are cheap and share it.
 ///
@@ -28,8 +28,8 @@ const MOST_LINKS: usize = 40;
 pub struct Workspace {
     root: Arc<Path>,
     // A std lock: it is only ever held on threads that may block.
-    changing: Arc<Mutex<Edits>>,
-    protected: Arc<Protected>,
+    edits: Arc<Mutex<EditHistory>>,
+    protected: Arc<ProtectedPaths>,
     sandbox: Sandbox,
 }
 
@@ -53,7 +53,7 @@ impl Workspace {
         if !root.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root: root.into(), changing: Arc::default(), protected: Arc::default(), sandbox: Sandbox::default() })
+        Ok(Self { root: root.into(), edits: Arc::default(), protected: Arc::default(), sandbox: Sandbox::default() })
     }
 
     /// Keeps tools from changing these files, and what is in these folders, by whatever path. They need not exist.
@@ -68,16 +68,16 @@ impl Workspace {
     /// # std::io::Result::Ok(())
     /// ```
     #[must_use]
-    pub fn protect(mut self, places: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
-        let places: Vec<PathBuf> = places.into_iter().map(|place| self.named(place.as_ref())).collect();
-        Arc::make_mut(&mut self.protected).places.extend(places);
+    pub fn protect(mut self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+        let paths: Vec<PathBuf> = paths.into_iter().map(|path| self.resolve_or_join(path.as_ref())).collect();
+        Arc::make_mut(&mut self.protected).paths.extend(paths);
         self
     }
 
     /// Keeps tools from reading these files, or what is in these folders, and from changing them. They need not exist.
     #[must_use]
     pub fn hide(mut self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
-        let files: Vec<PathBuf> = files.into_iter().map(|file| self.named(file.as_ref())).collect();
+        let files: Vec<PathBuf> = files.into_iter().map(|file| self.resolve_or_join(file.as_ref())).collect();
         Arc::make_mut(&mut self.protected).hidden.extend(files);
         self
     }
@@ -91,13 +91,13 @@ impl Workspace {
 
     /// The protected place that a path leads to or into, or that is within what it leads to.
     pub fn protects(&self, path: &str) -> Option<&Path> {
-        let resolved = follow(&self.root, Path::new(path))?;
-        self.protected.place(&resolved)
+        let resolved = follow_links(&self.root, Path::new(path))?;
+        self.protected.protecting_path(&resolved)
     }
 
     /// The places and files that tools may not change.
     pub fn protected(&self) -> impl Iterator<Item = &Path> {
-        self.protected.places.iter().chain(&self.protected.hidden).map(PathBuf::as_path)
+        self.protected.paths.iter().chain(&self.protected.hidden).map(PathBuf::as_path)
     }
 
     /// The folder, without links in its path.
@@ -111,7 +111,7 @@ impl Workspace {
     /// # Errors
     /// If it leads out of the workspace.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, OutsideWorkspace> {
-        match follow(&self.root, Path::new(path)) {
+        match follow_links(&self.root, Path::new(path)) {
             Some(resolved) if resolved.starts_with(&self.root) => Ok(resolved),
             _ => Err(OutsideWorkspace { path: path.to_owned(), root: self.root.to_path_buf() }),
         }
@@ -127,7 +127,7 @@ impl Workspace {
     }
 
     /// What tools may not change.
-    pub(super) fn guarded(&self) -> &Protected {
+    pub(super) fn protected_paths(&self) -> &ProtectedPaths {
         &self.protected
     }
 
@@ -137,19 +137,19 @@ impl Workspace {
     }
 
     /// Where a path that is named to be protected leads; as it is if that cannot be said.
-    fn named(&self, path: &Path) -> PathBuf {
-        follow(&self.root, path).unwrap_or_else(|| self.root.join(path))
+    fn resolve_or_join(&self, path: &Path) -> PathBuf {
+        follow_links(&self.root, path).unwrap_or_else(|| self.root.join(path))
     }
 
     /// Keeps other tools from changing files between the moment that one reads a file and the moment that it replaces it.
-    pub(super) fn changing(&self) -> MutexGuard<'_, Edits> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_edits(&self) -> MutexGuard<'_, EditHistory> {
+        self.edits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Follows a path as the kernel would, but also past what does not exist: a link to a file that is still to be made must not lead out either.
 /// `None` if there are too many links.
-fn follow(root: &Path, path: &Path) -> Option<PathBuf> {
+fn follow_links(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut resolved = root.to_path_buf();
     let mut ahead = VecDeque::new();
     let mut links = 0;
@@ -165,7 +165,7 @@ fn follow(root: &Path, path: &Path) -> Option<PathBuf> {
                 resolved.push(name);
                 if let Ok(target) = resolved.read_link() {
                     links += 1;
-                    if links > MOST_LINKS {
+                    if links > MAX_LINKS {
                         return None;
                     }
                     resolved.pop();

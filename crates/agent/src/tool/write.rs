@@ -1,11 +1,11 @@
-//! `Write`: writes a file.
+//! `WriteTool`: writes a file.
 
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::blocking::{Stop, blocking};
+use super::blocking::{StopFlag, blocking};
 use super::preview::{changed, preview};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "Write";
 
 /// Writes a file of the workspace: as a whole, or not at all.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct WriteTool {
     workspace: Workspace,
 }
 
@@ -28,14 +28,14 @@ pub(super) struct Input {
     pub(super) content: String,
 }
 
-impl Write {
+impl WriteTool {
     /// Writes files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Write {
+impl Tool for WriteTool {
     fn spec(&self) -> ToolSpec {
         input::spec::<Input>(
             NAME,
@@ -56,7 +56,7 @@ impl Tool for Write {
     }
 }
 
-impl Write {
+impl WriteTool {
     fn write(&self, input: Map, compared_with: Option<ComparedWith>) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input = input::read(NAME, input)?;
@@ -70,16 +70,18 @@ fn write(
     workspace: &Workspace,
     input: &Input,
     compared_with: Option<ComparedWith>,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<ToolOutput, ToolError> {
     let path = workspace.resolve(&input.file_path)?;
     let name = workspace.display(&path);
-    let mut changing = workspace.changing();
+    let mut changing = workspace.lock_edits();
     let expected = match compared_with {
         Some(compared) if compared.path != name => return Err(changed(&name)),
         compared => compared.map(|compared| compared.version),
     };
-    workspace.replace(&path, input.content.as_bytes(), expected.as_deref(), stop).map_err(|error| error.tell(&name))?;
+    workspace
+        .replace(&path, input.content.as_bytes(), expected.as_deref(), stop)
+        .map_err(|error| error.to_tool_error(&name))?;
     changing.forget(&path);
     let lines = match input.content.lines().count() {
         1 => "1 line".to_owned(),

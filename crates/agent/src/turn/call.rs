@@ -14,53 +14,53 @@ use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Stop, VerdictExt, unreadable};
+use super::{Stop, VerdictExt, invalid_data};
 use crate::cancel::CancelLevel;
-use crate::provider::{Chunk, ProviderError, Request, StopReason, Usage};
+use crate::provider::{Chunk, ModelRequest, ProviderError, StopReason, TokenUsage};
 use crate::session::{Core, Orchestrator, new_id};
 
 /// What the model is asked about.
-pub(crate) enum Asking {
+pub(crate) enum ModelCall {
     /// The conversation, with tools.
     Conversation,
     /// Something else, without tools; nobody watches.
-    Aside(Vec<Message>),
+    Side(Vec<Message>),
 }
 
 /// What the model answered, as far as hooks let it through.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ModelResponse {
     pub(crate) text: String,
     pub(crate) tool_calls: Vec<ToolCall>,
     /// What hooks said about it. It stands behind the answer.
     pub(crate) injected: Vec<InjectedMessage>,
     thinking: String,
-    usage: Usage,
+    usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
 }
 
 /// Asks the model.
-pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> {
-    let aside = matches!(asking, Asking::Aside(_));
-    let request = request(session, asking).await?;
-    let is_live = !aside && session.orchestrator == Orchestrator::Streaming && !is_reviewed(session);
-    if !aside {
-        session.watch.thinking();
+pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelResponse, Stop> {
+    let is_side = matches!(call, ModelCall::Side(_));
+    let request = request(session, call).await?;
+    let is_live = !is_side && session.orchestrator == Orchestrator::Streaming && !is_reviewed(session);
+    if !is_side {
+        session.observer.thinking();
     }
-    let answer = match attempts(session, request, is_live).await {
+    let answer = match call_with_retries(session, request, is_live).await {
         Ok(answer) => answer,
         Err(stop) => {
             let (kind, message) = match &stop {
-                Failure::Interrupted => ("cancelled", "stopped by the person".to_owned()),
-                Failure::Provider(error) => (error.kind(), error.to_string()),
+                CallFailure::Interrupted => ("cancelled", "stopped by the person".to_owned()),
+                CallFailure::Provider(error) => (error.kind(), error.to_string()),
             };
-            if !aside {
-                session.watch.answered(&Usage::default());
+            if !is_side {
+                session.observer.response_ended(&TokenUsage::default());
             }
-            tell_failure(session, kind, &message).await;
+            emit_failure(session, kind, &message).await;
             return Err(match stop {
-                Failure::Interrupted => Stop::Interrupted,
-                Failure::Provider(_) => Stop::Failed(message),
+                CallFailure::Interrupted => Stop::Interrupted,
+                CallFailure::Provider(_) => Stop::Failed(message),
             });
         }
     };
@@ -69,17 +69,17 @@ pub(crate) async fn ask(session: &Core, asking: Asking) -> Result<Answer, Stop> 
         session.coordinator.emit_often(THINKING_FINAL, ThinkingFinal::new(answer.thinking.as_str())).await;
     }
     let answer = review(session, answer).await?;
-    if !aside {
+    if !is_side {
         if !is_live && !answer.text.is_empty() {
-            session.watch.text(&answer.text);
+            session.observer.text(&answer.text);
         }
-        session.watch.answered(&answer.usage);
+        session.observer.response_ended(&answer.usage);
     }
     Ok(answer)
 }
 
 /// The record must not leave it open what became of a call.
-async fn tell_failure(session: &Core, kind: &str, message: &str) {
+async fn emit_failure(session: &Core, kind: &str, message: &str) {
     let failed = ErrorProvider::new(session.provider.name(), data! { "kind": kind, "message": message });
     session.coordinator.emit(ERROR_PROVIDER, failed).await.ignore();
 }
@@ -91,11 +91,11 @@ fn is_reviewed(session: &Core) -> bool {
 }
 
 /// Puts the request to the hooks, and makes of it what they say.
-async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
+async fn request(session: &Core, call: ModelCall) -> Result<ModelRequest, Stop> {
     let conversation = &session.context.conversation;
-    let (is_conversation, messages, tools) = match asking {
-        Asking::Conversation => (true, conversation.upcoming(), session.tool_specs()),
-        Asking::Aside(messages) => (false, messages, Vec::new()),
+    let (is_conversation, messages, tools) = match call {
+        ModelCall::Conversation => (true, conversation.upcoming(), session.tool_specs()),
+        ModelCall::Side(messages) => (false, messages, Vec::new()),
     };
     let shown = json!(messages);
     let parameters = session.options.parameters.clone();
@@ -104,15 +104,15 @@ async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
         .with("messages", shown.clone())
         .with("parameters", parameters);
     // Injections of this very event are part of the call. Those for this call only must not be part of another one.
-    session.context.catch(PROVIDER_REQUEST.as_str(), !is_conversation);
+    session.context.capture_injections(PROVIDER_REQUEST.as_str(), !is_conversation);
     let allowed = session.gate(PROVIDER_REQUEST, data).await;
-    let injected = session.context.caught();
+    let injected = session.context.take_injections();
     if !is_conversation {
         session.inject(injected.iter().filter(|one| !one.placement.is_ephemeral()).cloned().collect()).await;
     }
     let data = allowed?;
     let changed = |injected: Vec<InjectedMessage>| {
-        let mut messages: Vec<Message> = read("messages", data.get("messages"))?;
+        let mut messages: Vec<Message> = read_field("messages", data.get("messages"))?;
         messages.extend(injected.into_iter().map(Message::from));
         Ok(messages)
     };
@@ -124,38 +124,38 @@ async fn request(session: &Core, asking: Asking) -> Result<Request, Stop> {
         false => changed(injected),
     };
     session.save();
-    let made = messages.and_then(|messages| {
-        let parameters: Map = read("parameters", data.get("parameters"))?;
-        Ok(Request { messages, tools, parameters, tag: Some(session.tag.clone()) })
+    let parsed = messages.and_then(|messages| {
+        let parameters: Map = read_field("parameters", data.get("parameters"))?;
+        Ok(ModelRequest { messages, tools, parameters, tag: Some(session.tag.clone()) })
     });
-    if let Err(Stop::Refused(refusal)) = &made {
-        tell_failure(session, "unusable", &refusal.reason).await;
+    if let Err(Stop::Denied(denial)) = &parsed {
+        emit_failure(session, "unusable", &denial.reason).await;
     }
-    made
+    parsed
 }
 
-fn read<T: DeserializeOwned>(field: &str, value: Option<&Value>) -> Result<T, Stop> {
-    let value = value.ok_or_else(|| unreadable(&format!("there is no `{field}`")))?;
-    T::deserialize(value).map_err(|error| unreadable(&format!("`{field}`: {error}")))
+fn read_field<T: DeserializeOwned>(field: &str, value: Option<&Value>) -> Result<T, Stop> {
+    let value = value.ok_or_else(|| invalid_data(&format!("there is no `{field}`")))?;
+    T::deserialize(value).map_err(|error| invalid_data(&format!("`{field}`: {error}")))
 }
 
-enum Failure {
+enum CallFailure {
     Interrupted,
     Provider(ProviderError),
 }
 
 /// Makes the call, and makes it again where that may help.
-async fn attempts(session: &Core, request: Request, is_live: bool) -> Result<Answer, Failure> {
+async fn call_with_retries(session: &Core, request: ModelRequest, is_live: bool) -> Result<ModelResponse, CallFailure> {
     let mut attempt = 0;
     loop {
         let error = match attempt_once(session, request.clone(), is_live).await {
-            Err(Failure::Provider(error)) if error.is_passing() && attempt < session.options.retries => error,
+            Err(CallFailure::Provider(error)) if error.is_transient() && attempt < session.options.retries => error,
             result => return result,
         };
         attempt += 1;
         let delay = match &error {
-            ProviderError::Throttled { retry_after: Some(asked), .. } => (*asked).min(LONGEST_DELAY),
-            _ => (session.options.retry_delay * 2u32.saturating_pow(attempt - 1)).min(LONGEST_DELAY),
+            ProviderError::Throttled { retry_after: Some(requested), .. } => (*requested).min(MAX_DELAY),
+            _ => (session.options.retry_delay * 2u32.saturating_pow(attempt - 1)).min(MAX_DELAY),
         };
         let name = session.provider.name();
         let milliseconds = delay.as_millis() as u64;
@@ -166,56 +166,56 @@ async fn attempts(session: &Core, request: Request, is_live: bool) -> Result<Ans
             .with("delay_ms", milliseconds)
             .with("error", json!({ "kind": error.kind(), "message": error.to_string() }));
         session.coordinator.emit(PROVIDER_RETRY, retry).await.ignore();
-        session.watch.note(&format!("{error}; trying again in {:.1} s", delay.as_secs_f64()));
+        session.observer.note(&format!("{error}; trying again in {:.1} s", delay.as_secs_f64()));
         tokio::select! {
-            () = session.cancel.reached(CancelLevel::Graceful) => return Err(Failure::Interrupted),
+            () = session.cancel.reached(CancelLevel::Graceful) => return Err(CallFailure::Interrupted),
             () = tokio::time::sleep(delay) => {}
         }
     }
 }
 
 /// More than this is no answer.
-const LARGEST_ANSWER: usize = 8 << 20;
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 /// How many levels deep something in a conversation may be: more cannot be read again from where conversations are kept.
-pub const DEEPEST_KEPT: usize = 100;
+pub const MAX_STORED_DEPTH: usize = 100;
 
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const MAX_DELAY: Duration = Duration::from_secs(60);
 
-async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result<Answer, Failure> {
+async fn attempt_once(session: &Core, request: ModelRequest, is_live: bool) -> Result<ModelResponse, CallFailure> {
     let limit = session.options.call_timeout;
-    let mut answer = Answer::default();
-    let mut blocks = Blocks { session, is_live, index: 0, open: None };
-    let mut room = LARGEST_ANSWER;
-    let broke_down = || Failure::Provider(ProviderError::Malformed("the provider broke down".to_owned()));
+    let mut answer = ModelResponse::default();
+    let mut blocks = BlockEvents { session, is_live, index: 0, open: None };
+    let mut room = MAX_RESPONSE_BYTES;
+    let panicked = || CallFailure::Provider(ProviderError::Malformed("the provider broke down".to_owned()));
     let stream = catch_unwind(AssertUnwindSafe(|| session.provider.answer(request)));
-    let mut stream = AssertUnwindSafe(stream.map_err(|_| broke_down())?).catch_unwind();
+    let mut stream = AssertUnwindSafe(stream.map_err(|_| panicked())?).catch_unwind();
     let deadline = tokio::time::Instant::now() + limit;
     loop {
         let next = tokio::select! {
             biased;
-            () = session.cancel.reached(CancelLevel::Graceful) => return Err(Failure::Interrupted),
+            () = session.cancel.reached(CancelLevel::Graceful) => return Err(CallFailure::Interrupted),
             next = tokio::time::timeout_at(deadline, stream.next()) => next,
         };
         let chunk = match next {
-            Err(_) => return Err(Failure::Provider(ProviderError::TimedOut(limit))),
+            Err(_) => return Err(CallFailure::Provider(ProviderError::TimedOut(limit))),
             Ok(None) => break,
-            Ok(Some(Err(_))) => return Err(broke_down()),
-            Ok(Some(Ok(Err(error)))) => return Err(Failure::Provider(error)),
+            Ok(Some(Err(_))) => return Err(panicked()),
+            Ok(Some(Ok(Err(error)))) => return Err(CallFailure::Provider(error)),
             Ok(Some(Ok(Ok(chunk)))) => chunk,
         };
         room = match room.checked_sub(size(&chunk)) {
             Some(left) => left,
             None => {
-                let why = format!("it is longer than {LARGEST_ANSWER} bytes");
-                return Err(Failure::Provider(ProviderError::Malformed(why)));
+                let why = format!("it is longer than {MAX_RESPONSE_BYTES} bytes");
+                return Err(CallFailure::Provider(ProviderError::Malformed(why)));
             }
         };
-        blocks.see(&chunk).await;
+        blocks.record(&chunk).await;
         match chunk {
             Chunk::Text(text) => answer.text.push_str(&text),
             Chunk::Thinking(text) => answer.thinking.push_str(&text),
             Chunk::ToolCall(call) => {
-                must_be_shallow(&call).map_err(|why| Failure::Provider(ProviderError::Malformed(why)))?;
+                check_depth(&call).map_err(|why| CallFailure::Provider(ProviderError::Malformed(why)))?;
                 answer.tool_calls.push(call);
             }
             Chunk::End { stop, usage } => (answer.stop, answer.usage) = (Some(stop), usage),
@@ -223,7 +223,7 @@ async fn attempt_once(session: &Core, request: Request, is_live: bool) -> Result
     }
     blocks.end().await;
     if answer.stop.is_none() {
-        return Err(Failure::Provider(ProviderError::Truncated));
+        return Err(CallFailure::Provider(ProviderError::Truncated));
     }
     Ok(answer)
 }
@@ -239,24 +239,24 @@ fn size(chunk: &Chunk) -> usize {
 }
 
 /// Whether a call can be kept; why not, if not.
-pub(super) fn must_be_shallow(call: &ToolCall) -> Result<(), String> {
-    if is_deeper(&call.input, DEEPEST_KEPT) {
-        return Err(format!("the input of `{}` is nested deeper than {DEEPEST_KEPT} levels", call.name));
+pub(super) fn check_depth(call: &ToolCall) -> Result<(), String> {
+    if exceeds_depth(&call.input, MAX_STORED_DEPTH) {
+        return Err(format!("the input of `{}` is nested deeper than {MAX_STORED_DEPTH} levels", call.name));
     }
     Ok(())
 }
 
-fn is_deeper(value: &Value, levels: usize) -> bool {
+fn exceeds_depth(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,
-        (Value::Array(all), Some(left)) => all.iter().any(|one| is_deeper(one, left)),
-        (Value::Object(all), Some(left)) => all.values().any(|one| is_deeper(one, left)),
+        (Value::Array(all), Some(left)) => all.iter().any(|one| exceeds_depth(one, left)),
+        (Value::Object(all), Some(left)) => all.values().any(|one| exceeds_depth(one, left)),
         _ => false,
     }
 }
 
 /// Puts the answer to the hooks: they may change its text, or withhold it.
-async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
+async fn review(session: &Core, answer: ModelResponse) -> Result<ModelResponse, Stop> {
     let stop = answer.stop.map_or("", StopReason::as_str);
     let response = ProviderResponse::new(session.provider.name())
         .with("model", session.provider.model())
@@ -264,18 +264,18 @@ async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
         .with("tool_calls", json!(answer.tool_calls))
         .with("usage", json!(answer.usage))
         .with("stop_reason", stop);
-    session.context.catch(PROVIDER_RESPONSE.as_str(), true);
+    session.context.capture_injections(PROVIDER_RESPONSE.as_str(), true);
     let reviewed = session.review(PROVIDER_RESPONSE, response).await;
-    let injected = session.context.caught();
-    let made = reviewed.and_then(|data| {
-        let text = read("content", data.get("content"))?;
-        let tool_calls = read("tool_calls", data.get("tool_calls"))?;
+    let injected = session.context.take_injections();
+    let parsed = reviewed.and_then(|data| {
+        let text = read_field("content", data.get("content"))?;
+        let tool_calls = read_field("tool_calls", data.get("tool_calls"))?;
         Ok((text, tool_calls))
     });
-    match made {
+    match parsed {
         Ok((text, tool_calls)) => {
-            let tool_calls = told_apart(session, tool_calls);
-            Ok(Answer { text, tool_calls, injected, ..answer })
+            let tool_calls = with_unique_ids(session, tool_calls);
+            Ok(ModelResponse { text, tool_calls, injected, ..answer })
         }
         Err(stop) => {
             session.inject(injected).await;
@@ -285,7 +285,7 @@ async fn review(session: &Core, answer: Answer) -> Result<Answer, Stop> {
 }
 
 /// Calls with ids of their own: a model may repeat one, or give none, and a result must not stand for two calls.
-fn told_apart(session: &Core, mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
+fn with_unique_ids(session: &Core, mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     if calls.is_empty() {
         return calls;
     }
@@ -302,7 +302,7 @@ fn told_apart(session: &Core, mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
 }
 
 /// Tells about an answer while it comes.
-struct Blocks<'a> {
+struct BlockEvents<'a> {
     session: &'a Core,
     is_live: bool,
     index: u64,
@@ -310,15 +310,15 @@ struct Blocks<'a> {
     open: Option<(&'static str, String)>,
 }
 
-impl Blocks<'_> {
-    async fn see(&mut self, chunk: &Chunk) {
+impl BlockEvents<'_> {
+    async fn record(&mut self, chunk: &Chunk) {
         if self.session.orchestrator != Orchestrator::Streaming {
             return;
         }
         match chunk {
             Chunk::Text(text) => {
                 if self.is_live {
-                    self.session.watch.text(text);
+                    self.session.observer.text(text);
                 }
                 self.piece("text", text).await;
             }

@@ -19,11 +19,11 @@ use amplifier_core::{
 };
 use serde_json::{Value, json};
 
-pub use self::call::DEEPEST_KEPT;
-pub(crate) use self::call::{Asking, ask};
+pub use self::call::MAX_STORED_DEPTH;
+pub(crate) use self::call::{ModelCall, call_model};
 pub(crate) use self::tools::ToolPreviews;
-pub use self::tools::ToolUse;
-pub(crate) use self::tools::use_one;
+pub use self::tools::ToolResult;
+pub(crate) use self::tools::run_single_call;
 use crate::cancel::CancelLevel;
 use crate::compact;
 use crate::provider::StopReason;
@@ -35,7 +35,7 @@ pub enum TurnEnd {
     /// With an answer.
     Answered(String),
     /// A hook, or a person whom a hook asked, did not allow it to go on.
-    Refused(Refusal),
+    Denied(Denial),
     /// A person stopped it.
     Interrupted,
     /// Something failed.
@@ -44,15 +44,15 @@ pub enum TurnEnd {
 
 /// Who did not allow something, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Denial {
     /// The hook.
     pub by: Arc<str>,
     /// Why.
     pub reason: String,
 }
 
-/// A refusal reads as the model reads it.
-impl fmt::Display for Refusal {
+/// A denial reads as the model reads it.
+impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Denied by hook {}: {}", self.by, self.reason)
     }
@@ -63,7 +63,7 @@ impl TurnEnd {
     pub fn status(&self) -> &'static str {
         match self {
             Self::Answered(_) => "success",
-            Self::Refused(_) | Self::Failed(_) => "error",
+            Self::Denied(_) | Self::Failed(_) => "error",
             Self::Interrupted => "interrupted",
         }
     }
@@ -72,7 +72,7 @@ impl TurnEnd {
     pub fn text(&self) -> String {
         match self {
             Self::Answered(text) => text.clone(),
-            Self::Refused(refusal) => refusal.to_string(),
+            Self::Denied(denial) => denial.to_string(),
             Self::Interrupted => INTERRUPTED.to_owned(),
             Self::Failed(error) => format!("Failed: {error}"),
         }
@@ -85,7 +85,7 @@ pub(crate) const INTERRUPTED: &str = "Interrupted by the user.";
 /// Why a turn does not go on.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    Refused(Refusal),
+    Denied(Denial),
     Interrupted,
     Failed(String),
 }
@@ -94,7 +94,7 @@ pub(crate) enum Stop {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Denied(denial) => denial.fmt(f),
             Self::Interrupted => f.write_str(INTERRUPTED),
             Self::Failed(why) => f.write_str(why),
         }
@@ -104,7 +104,7 @@ impl fmt::Display for Stop {
 impl From<Stop> for TurnEnd {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Denied(denial) => Self::Denied(denial),
             Stop::Interrupted => Self::Interrupted,
             Stop::Failed(error) => Self::Failed(error),
         }
@@ -113,41 +113,41 @@ impl From<Stop> for TurnEnd {
 
 /// Runs a turn.
 pub(crate) async fn run(session: &Core, prompt: &str, metadata: Map) -> TurnEnd {
-    let begun = Instant::now();
+    let started = Instant::now();
     let turn = session.begin_turn();
     let prompt = match submit(session, prompt, metadata).await {
         Ok(prompt) => prompt,
         Err(stop) => {
             if matches!(stop, Stop::Interrupted) {
-                tell_cancelled(session, CancelLevel::No).await;
+                emit_cancelled(session, CancelLevel::No).await;
             }
             return stop.into();
         }
     };
     session.coordinator.emit(EXECUTION_START, ExecutionStart::new(prompt.as_str())).await.ignore();
-    let mut told = CancelLevel::No;
+    let mut reported = CancelLevel::No;
     let end = tokio::select! {
         biased;
-        end = steps(session) => end.map_or_else(TurnEnd::from, TurnEnd::Answered),
-        never = tell_cancel(session, &mut told) => match never {},
+        end = run_steps(session) => end.map_or_else(TurnEnd::from, TurnEnd::Answered),
+        never = emit_cancel_requests(session, &mut reported) => match never {},
     };
 
     let status = end.status();
     match &end {
         TurnEnd::Answered(_) => {}
         TurnEnd::Interrupted => {
-            session.push(instead_of_an_answer(&end));
-            tell_cancelled(session, told).await;
+            session.push(closing_message(&end));
+            emit_cancelled(session, reported).await;
         }
-        TurnEnd::Refused(_) => session.push(instead_of_an_answer(&end)),
+        TurnEnd::Denied(_) => session.push(closing_message(&end)),
         TurnEnd::Failed(error) => {
-            session.push(instead_of_an_answer(&end));
+            session.push(closing_message(&end));
             let error = data! { "kind": "orchestration", "message": error.as_str() };
             session.coordinator.emit(ERROR_ORCHESTRATION, ErrorOrchestration::new(error)).await.ignore();
             session.notify("error", &end.text()).await;
         }
     }
-    let duration = begun.elapsed().as_millis() as u64;
+    let duration = started.elapsed().as_millis() as u64;
     let coordinator = &session.coordinator;
     let complete = ExecutionComplete::new(status).with("response", end.text());
     coordinator.emit(EXECUTION_COMPLETE, complete).await.ignore();
@@ -171,11 +171,11 @@ async fn submit(session: &Core, prompt: &str, metadata: Map) -> Result<String, S
 }
 
 /// Asks the model and uses the tools that it asks for, until it asks for none.
-async fn steps(session: &Core) -> Result<String, Stop> {
+async fn run_steps(session: &Core) -> Result<String, Stop> {
     loop {
         session.spend_step()?;
         compact::if_needed(session).await?;
-        let answer = ask(session, Asking::Conversation).await?;
+        let answer = call_model(session, ModelCall::Conversation).await?;
         let message = Message { tool_calls: answer.tool_calls.clone(), ..Message::assistant(answer.text.as_str()) };
         session.push(message);
         session.inject(answer.injected).await;
@@ -188,24 +188,24 @@ async fn steps(session: &Core) -> Result<String, Stop> {
                 _ => Ok(answer.text),
             };
         }
-        tools::use_all(session, answer.tool_calls).await?;
+        tools::run_calls(session, answer.tool_calls).await?;
     }
 }
 
 /// The history goes on with an answer, so that the next prompt follows one.
-fn instead_of_an_answer(end: &TurnEnd) -> Message {
+fn closing_message(end: &TurnEnd) -> Message {
     let metadata = Map::from_iter([("source".to_owned(), Value::from("kernel"))]);
     Message { metadata, ..Message::assistant(end.text()) }
 }
 
-/// Tells hooks that a person wants the turn to stop, as soon as they do. `told` is what they know.
-async fn tell_cancel(session: &Core, told: &mut CancelLevel) -> Infallible {
+/// Tells hooks that a person wants the turn to stop, as soon as they do. `reported` is what they know.
+async fn emit_cancel_requests(session: &Core, reported: &mut CancelLevel) -> Infallible {
     for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
         session.cancel.reached(level).await;
         // A sub-agent stops with the one that delegates, which tells it.
-        if session.depth == 0 && *told < level {
-            *told = session.cancel.level();
-            let requested = CancelRequested::new(told.as_str());
+        if session.depth == 0 && *reported < level {
+            *reported = session.cancel.level();
+            let requested = CancelRequested::new(reported.as_str());
             session.coordinator.emit(CANCEL_REQUESTED, requested).await.ignore();
         }
     }
@@ -213,12 +213,12 @@ async fn tell_cancel(session: &Core, told: &mut CancelLevel) -> Infallible {
 }
 
 /// Tells hooks that the turn has stopped.
-async fn tell_cancelled(session: &Core, told: CancelLevel) {
+async fn emit_cancelled(session: &Core, reported: CancelLevel) {
     let level = session.cancel.level();
     if session.depth > 0 {
         return;
     }
-    if told < level {
+    if reported < level {
         session.coordinator.emit(CANCEL_REQUESTED, CancelRequested::new(level.as_str())).await.ignore();
     }
     session.coordinator.emit(CANCEL_COMPLETED, CancelCompleted::new(level.as_str())).await.ignore();
@@ -236,7 +236,7 @@ impl Core {
             () = self.cancel.reached(CancelLevel::Graceful) => return Err(Stop::Interrupted),
             verdict = self.coordinator.emit(event, data) => verdict,
         };
-        verdict.allowed()
+        verdict.into_data()
     }
 
     /// Adds what hooks said to the conversation.
@@ -254,7 +254,7 @@ impl Core {
         event: EventType<P>,
         data: impl Into<EventData>,
     ) -> Result<EventData, Stop> {
-        self.coordinator.emit(event, data).await.allowed()
+        self.coordinator.emit(event, data).await.into_data()
     }
 }
 
@@ -262,27 +262,27 @@ impl Core {
 fn view<'a, P: Payload + 'a, T: ?Sized + ToOwned>(data: &'a EventData, field: fn(&P) -> &T) -> Result<T::Owned, Stop> {
     match data.view::<P>() {
         Ok(payload) => Ok(field(&payload).to_owned()),
-        Err(error) => Err(unreadable(&error.to_string())),
+        Err(error) => Err(invalid_data(&error.to_string())),
     }
 }
 
 /// A hook changed the data into something that cannot be used.
-pub(crate) fn unreadable(problem: &str) -> Stop {
+pub(crate) fn invalid_data(problem: &str) -> Stop {
     let reason = format!("what hooks made of it cannot be used: {problem}");
-    Stop::Refused(Refusal { by: "kernel".into(), reason })
+    Stop::Denied(Denial { by: "kernel".into(), reason })
 }
 
 pub(crate) trait VerdictExt {
-    fn allowed(self) -> Result<EventData, Stop>;
+    fn into_data(self) -> Result<EventData, Stop>;
     /// For events that are only observed.
     fn ignore(self);
 }
 
 impl VerdictExt for Verdict {
-    fn allowed(self) -> Result<EventData, Stop> {
+    fn into_data(self) -> Result<EventData, Stop> {
         match self {
             Self::Proceed(data) => Ok(data),
-            Self::Denied { by, reason } => Err(Stop::Refused(Refusal { by, reason })),
+            Self::Denied { by, reason } => Err(Stop::Denied(Denial { by, reason })),
         }
     }
 
@@ -290,7 +290,7 @@ impl VerdictExt for Verdict {
 }
 
 /// What a model reads of a tool's result: its `output`, if it has one.
-pub(crate) fn readable(result: &Value) -> String {
+pub(crate) fn result_text(result: &Value) -> String {
     let text = |key| result.get(key).and_then(Value::as_str);
     match result {
         Value::String(text) => text.clone(),

@@ -16,8 +16,8 @@ use futures::future::{BoxFuture, join_all};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::must_be_shallow;
-use super::{INTERRUPTED, Stop, VerdictExt, readable, view};
+use super::call::check_depth;
+use super::{INTERRUPTED, Stop, VerdictExt, result_text, view};
 use crate::cancel::CancelLevel;
 use crate::session::Core;
 use crate::task;
@@ -28,27 +28,27 @@ enum Stage {
     /// It does not run. The model reads this instead.
     Skipped(ToolCall, String),
     /// It may run, with what the hooks made of it.
-    Allowed(Allowed),
+    Approved(ApprovedCall),
 }
 
-struct Allowed {
+struct ApprovedCall {
     call: ToolCall,
     input: Map,
     /// What the person was shown a change of, if one was asked.
     compared_with: Option<ComparedWith>,
     /// Why it cannot run all the same. The record has an intent, so it gets an outcome, too.
-    spoilt: Option<String>,
+    invalid: Option<String>,
 }
 
-struct Ran {
-    allowed: Allowed,
+struct CompletedCall {
+    approved: ApprovedCall,
     result: Result<ToolOutput, ToolError>,
     milliseconds: u64,
 }
 
 /// What came of one call of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolUse {
+pub struct ToolResult {
     /// Pairs the call with its result in the conversation.
     pub id: String,
     /// Whether the tool ran and did what it was asked for.
@@ -59,38 +59,38 @@ pub struct ToolUse {
     pub text: String,
 }
 
-impl ToolUse {
+impl ToolResult {
     /// A call that is not put to hooks, and that the conversation does not have.
-    pub(crate) fn not_begun(call: ToolCall, why: &str) -> Self {
+    pub(crate) fn not_started(call: ToolCall, why: &str) -> Self {
         Self { id: call.id, success: false, result: None, text: format!("Error: {why}") }
     }
 }
 
 /// Uses one tool that nobody's answer asks for. The conversation has it as a call with its result, so that what hooks inject has its place.
-pub(crate) async fn use_one(session: &Core, call: ToolCall) -> ToolUse {
-    if let Err(why) = must_be_shallow(&call) {
-        return ToolUse::not_begun(call, &why);
+pub(crate) async fn run_single_call(session: &Core, call: ToolCall) -> ToolResult {
+    if let Err(why) = check_depth(&call) {
+        return ToolResult::not_started(call, &why);
     }
     let metadata = Map::from_iter([("source".to_owned(), Value::from("caller"))]);
     session.push(Message { tool_calls: vec![call.clone()], metadata, ..Message::assistant("") });
     match prepare(session, call).await {
         Stage::Skipped(call, why) => skip(session, call, why),
-        Stage::Allowed(allowed) => {
-            let ran = execute(session, allowed).await;
-            conclude(session, ran).await
+        Stage::Approved(approved) => {
+            let completed = execute(session, approved).await;
+            conclude(session, completed).await
         }
     }
 }
 
 /// The model reads why a call did not run.
-fn skip(session: &Core, call: ToolCall, why: String) -> ToolUse {
-    session.watch.tool_ended(&call, false, &why);
+fn skip(session: &Core, call: ToolCall, why: String) -> ToolResult {
+    session.observer.tool_ended(&call, false, &why);
     session.push(Message::tool_result(call.id.as_str(), why.as_str()));
-    ToolUse { id: call.id, success: false, result: None, text: why }
+    ToolResult { id: call.id, success: false, result: None, text: why }
 }
 
 /// Uses all tools that an answer asks for. Afterwards every call has a result, whatever happened.
-pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), Stop> {
+pub(super) async fn run_calls(session: &Core, calls: Vec<ToolCall>) -> Result<(), Stop> {
     let mut stages = Vec::new();
     for call in calls {
         stages.push(prepare(session, call).await);
@@ -98,12 +98,12 @@ pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), 
     let run = |stage| async {
         match stage {
             Stage::Skipped(call, why) => Err((call, why)),
-            Stage::Allowed(allowed) => Ok(execute(session, allowed).await),
+            Stage::Approved(approved) => Ok(execute(session, approved).await),
         }
     };
     for done in join_all(stages.into_iter().map(run)).await {
         match done {
-            Ok(ran) => drop(conclude(session, ran).await),
+            Ok(completed) => drop(conclude(session, completed).await),
             Err((call, why)) => drop(skip(session, call, why)),
         }
     }
@@ -112,19 +112,19 @@ pub(super) async fn use_all(session: &Core, calls: Vec<ToolCall>) -> Result<(), 
 
 /// Puts a call to the hooks.
 async fn prepare(session: &Core, call: ToolCall) -> Stage {
-    match allowed(session, &call).await {
-        Ok(allowed) => Stage::Allowed(allowed),
+    match approve(session, &call).await {
+        Ok(approved) => Stage::Approved(approved),
         Err(Stop::Failed(problem)) => {
             let error = ToolError::Input { tool: call.name.clone(), problem };
             let text = format!("Error: {error}");
-            tell_failure(session, &call.name, &error, &text).await;
+            emit_failure(session, &call.name, &error, &text).await;
             Stage::Skipped(call, text)
         }
         Err(stop) => Stage::Skipped(call, stop.to_string()),
     }
 }
 
-async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
+async fn approve(session: &Core, call: &ToolCall) -> Result<ApprovedCall, Stop> {
     let available: Vec<String> = session.tools.keys().cloned().collect();
     let choice = DecisionToolResolution::new(available, call.name.as_str())
         .with("reason", "the model asked for it")
@@ -144,52 +144,52 @@ async fn allowed(session: &Core, call: &ToolCall) -> Result<Allowed, Stop> {
     let operation = session.gate(TOOL_PRE, operation).await?;
     // A person has agreed to what is in here, so it is what runs.
     let compared_with = operation.get(COMPARED_WITH).map(ComparedWith::deserialize).transpose();
-    let made = operation.view::<ToolPre>().map_err(|error| error.to_string());
-    let made = made.and_then(|made| match made.tool_input() {
+    let changed = operation.view::<ToolPre>().map_err(|error| error.to_string());
+    let changed = changed.and_then(|changed| match changed.tool_input() {
         // Gates that came before have agreed to this tool.
-        _ if made.tool_name() != name => {
-            Err(format!("the tool cannot become `{}` here, only at `decision:tool_resolution`", made.tool_name()))
+        _ if changed.tool_name() != name => {
+            Err(format!("the tool cannot become `{}` here, only at `decision:tool_resolution`", changed.tool_name()))
         }
         Value::Object(input) => Ok(input.clone()),
         _ => Err("`tool_input` is no object".to_owned()),
     });
-    let made = made.and_then(|input| match compared_with {
+    let changed = changed.and_then(|input| match compared_with {
         Ok(compared_with) => Ok((input, compared_with)),
         Err(error) => Err(format!("`{COMPARED_WITH}` cannot be read: {error}")),
     });
-    Ok(match made {
+    Ok(match changed {
         Ok((input, compared_with)) => {
             let call = ToolCall { id: call.id.clone(), name, input: Value::Object(input.clone()) };
-            Allowed { call, input, compared_with, spoilt: None }
+            ApprovedCall { call, input, compared_with, invalid: None }
         }
         Err(problem) => {
-            let spoilt = Some(format!("what hooks made of it cannot be used: {problem}"));
-            Allowed { call: call.clone(), input, compared_with: None, spoilt }
+            let invalid = Some(format!("what hooks made of it cannot be used: {problem}"));
+            ApprovedCall { call: call.clone(), input, compared_with: None, invalid }
         }
     })
 }
 
-async fn execute(session: &Core, allowed: Allowed) -> Ran {
-    let begun = Instant::now();
+async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
+    let started = Instant::now();
     // The person may have asked to stop while hooks were asked about another call of the answer.
     let is_stopped = session.cancel.level() != CancelLevel::No;
-    if let Some(why) = allowed.spoilt.clone().or_else(|| is_stopped.then(|| INTERRUPTED.to_owned())) {
-        return Ran { allowed, result: Err(ToolError::Failed(why)), milliseconds: 0 };
+    if let Some(why) = approved.invalid.clone().or_else(|| is_stopped.then(|| INTERRUPTED.to_owned())) {
+        return CompletedCall { approved, result: Err(ToolError::Failed(why)), milliseconds: 0 };
     }
-    session.watch.tool_begins(&allowed.call);
+    session.observer.tool_started(&approved.call);
     session.count_tool();
-    let run: BoxFuture<'_, _> = match session.tools.get(&allowed.call.name) {
-        Some(_) if allowed.call.name == task::NAME => task::run(session, &allowed.call.id, allowed.input.clone()),
-        Some(tool) => run_tool(tool.clone(), allowed.input.clone(), allowed.compared_with.clone()),
+    let run: BoxFuture<'_, _> = match session.tools.get(&approved.call.name) {
+        Some(_) if approved.call.name == task::NAME => task::run(session, &approved.call.id, approved.input.clone()),
+        Some(tool) => run_tool(tool.clone(), approved.input.clone(), approved.compared_with.clone()),
         None => {
             let known: Vec<&str> = session.tools.keys().map(String::as_str).collect();
-            let why = format!("there is no tool `{}`; there are {}", allowed.call.name, known.join(", "));
+            let why = format!("there is no tool `{}`; there are {}", approved.call.name, known.join(", "));
             async { Err(ToolError::Failed(why)) }.boxed()
         }
     };
     // Another agent stops by itself, and says what became of its own tools.
     let stopped = async {
-        match allowed.call.name.as_str() {
+        match approved.call.name.as_str() {
             task::NAME => std::future::pending().await,
             _ => session.cancel.reached(CancelLevel::Immediate).await,
         }
@@ -202,7 +202,7 @@ async fn execute(session: &Core, allowed: Allowed) -> Ran {
             Err(_) => Err(ToolError::Failed("the tool broke down".to_owned())),
         },
     };
-    Ran { allowed, result, milliseconds: begun.elapsed().as_millis() as u64 }
+    CompletedCall { approved, result, milliseconds: started.elapsed().as_millis() as u64 }
 }
 
 fn run_tool(
@@ -237,12 +237,12 @@ impl PreviewSource for ToolPreviews {
 }
 
 /// Tells the hooks what came of it, and the model what they made of that.
-async fn conclude(session: &Core, ran: Ran) -> ToolUse {
-    let Ran { allowed: Allowed { call, input, .. }, result, milliseconds } = ran;
+async fn conclude(session: &Core, completed: CompletedCall) -> ToolResult {
+    let CompletedCall { approved: ApprovedCall { call, input, .. }, result, milliseconds } = completed;
     let (result, failure) = match result {
         Ok(output) => {
             for artifact in &output.artifacts {
-                tell_artifact(session, artifact).await;
+                emit_artifact(session, artifact).await;
             }
             (output.result, None)
         }
@@ -253,21 +253,21 @@ async fn conclude(session: &Core, ran: Ran) -> ToolUse {
         ToolPost::new(call.name.as_str(), input, result, success, milliseconds).with("tool_call_id", call.id.as_str());
     let (result, text) = match session.review(TOOL_POST, post).await {
         Ok(data) => match data.get("tool_result") {
-            Some(result) => (Some(result.clone()), readable(result)),
+            Some(result) => (Some(result.clone()), result_text(result)),
             None => (None, "a hook left no result".to_owned()),
         },
         Err(stop) => (None, stop.to_string()),
     };
     if let Some(error) = &failure {
         // In the words that hooks let through: they may have taken a secret out.
-        tell_failure(session, &call.name, error, &text).await;
+        emit_failure(session, &call.name, error, &text).await;
     }
-    session.watch.tool_ended(&call, success, &text);
+    session.observer.tool_ended(&call, success, &text);
     session.push(Message::tool_result(call.id.as_str(), text.as_str()));
-    ToolUse { id: call.id, success: success && result.is_some(), result, text }
+    ToolResult { id: call.id, success: success && result.is_some(), result, text }
 }
 
-async fn tell_artifact(session: &Core, artifact: &Artifact) {
+async fn emit_artifact(session: &Core, artifact: &Artifact) {
     let Artifact { path, bytes, access } = artifact;
     let bytes = json!(bytes);
     let coordinator = &session.coordinator;
@@ -281,7 +281,7 @@ async fn tell_artifact(session: &Core, artifact: &Artifact) {
     }
 }
 
-async fn tell_failure(session: &Core, tool: &str, error: &ToolError, text: &str) {
+async fn emit_failure(session: &Core, tool: &str, error: &ToolError, text: &str) {
     if matches!(error, ToolError::Outside(_)) {
         let violation = PolicyViolation::new("workspace", text).with("event", "tool:pre");
         session.coordinator.emit(POLICY_VIOLATION, violation).await.ignore();

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Request, Script, Scripted};
+use amplifier_agent::provider::{ModelRequest, Script, ScriptedProvider};
 use amplifier_agent::tool::Tool;
 use amplifier_agent::{
     Cancel, Orchestrator, Session, SessionBuilder, SessionError, SessionOptions, Store, StoredSession, TurnEnd,
@@ -32,7 +32,7 @@ pub(crate) const ORCHESTRATORS: [Orchestrator; 2] = [Orchestrator::Basic, Orches
 pub(crate) struct World {
     pub(crate) hooks: HookRegistry,
     pub(crate) recorder: EventRecorder,
-    pub(crate) provider: Arc<Scripted>,
+    pub(crate) provider: Arc<ScriptedProvider>,
     pub(crate) screen: Screen,
     pub(crate) inputs: Inputs,
     pub(crate) cancel: Cancel,
@@ -48,11 +48,11 @@ pub(crate) struct World {
 impl World {
     /// A model that follows the script, the tools `Echo` and `Shout`, and a person who allows everything.
     pub(crate) fn new(script: Script) -> Self {
-        Self::with(Scripted::new(script))
+        Self::with(ScriptedProvider::new(script))
     }
 
     /// The same with a provider that has settings of its own.
-    pub(crate) fn with(provider: Scripted) -> Self {
+    pub(crate) fn with(provider: ScriptedProvider) -> Self {
         let hooks = HookRegistry::new();
         let inputs = Inputs::default();
         Self {
@@ -121,7 +121,7 @@ impl World {
             .tools(self.tools.clone())
             .approvals(self.person.clone())
             .display(self.display.clone())
-            .watch(self.screen.clone())
+            .observer(self.screen.clone())
             .cancel(self.cancel.clone())
             .options(self.options.clone())
             .config(self.config.clone())
@@ -195,7 +195,7 @@ impl World {
             begun,
             ends,
             session: id,
-            requests: self.provider.asked(),
+            requests: self.provider.requests(),
             inputs: self.inputs.all(),
             messages: self.display.messages(),
             questions: self.person.requests(),
@@ -219,7 +219,7 @@ pub(crate) struct Run {
     pub(crate) ends: Vec<TurnEnd>,
     pub(crate) session: String,
     /// What reached the model.
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<ModelRequest>,
     /// What reached the tools.
     pub(crate) inputs: Vec<(String, Value)>,
     /// What reached the person: messages of hooks, questions, and what a terminal shows.

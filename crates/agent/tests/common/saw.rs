@@ -58,7 +58,7 @@ impl Run {
 fn end(end: &TurnEnd) -> String {
     match end {
         TurnEnd::Answered(text) => format!("answered: {text}"),
-        TurnEnd::Refused(refusal) => format!("refused: {refusal}"),
+        TurnEnd::Denied(refusal) => format!("refused: {refusal}"),
         TurnEnd::Interrupted => "interrupted".to_owned(),
         TurnEnd::Failed(reason) => format!("failed: {reason}"),
     }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use amplifier_agent::Watch;
-use amplifier_agent::provider::Usage;
+use amplifier_agent::SessionObserver;
+use amplifier_agent::provider::TokenUsage;
 use amplifier_core::ToolCall;
 
 /// What a person in front of the agent sees. A handle: clones share the same lines.
@@ -30,7 +30,7 @@ impl Screen {
     }
 }
 
-impl Watch for Screen {
+impl SessionObserver for Screen {
     fn text(&self, text: &str) {
         self.pieces.lock().unwrap().push(text.to_owned());
         let mut lines = self.lines.lock().unwrap();
@@ -40,12 +40,12 @@ impl Watch for Screen {
         }
     }
 
-    fn answered(&self, _usage: &Usage) {
+    fn response_ended(&self, _usage: &TokenUsage) {
         // Ends the line of text, so that two answers in a row are two lines.
         self.lines.lock().unwrap().push(String::new());
     }
 
-    fn tool_begins(&self, call: &ToolCall) {
+    fn tool_started(&self, call: &ToolCall) {
         self.lines.lock().unwrap().push(format!("begins {} {}", call.id, call.input));
     }
 

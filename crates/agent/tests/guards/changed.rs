@@ -1,4 +1,4 @@
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::TOOL_POST;
 use serde_json::json;
 
@@ -21,8 +21,12 @@ const BUNDLE: &str = "
 async fn what_modules_know_of_a_session_outlasts_a_change_of_their_entries() {
     let setup = Setup::new(BUNDLE);
     let todos = json!({ "todos": [{ "content": "Test it", "status": "pending" }] });
-    let script = [Answer::text("I note.").calling("Todo", todos), Answer::text("Noted."), Answer::text("Done.")];
-    let world = setup.followed(Script::of(script));
+    let script = [
+        ScriptedResponse::text("I note.").calling("Todo", todos),
+        ScriptedResponse::text("Noted."),
+        ScriptedResponse::text("Done."),
+    ];
+    let world = setup.followed(Script::new(script));
     let (file, display) = (setup.file(), world.display.clone());
     let changed = std::fs::read_to_string(&file).unwrap().replace("- module", "- timeout: 7\n    module");
     world.hooks.hook(TOOL_POST).run(move |_| std::fs::write(&file, &changed).unwrap());

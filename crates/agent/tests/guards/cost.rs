@@ -1,5 +1,5 @@
 use amplifier_agent::TurnEnd;
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::{HookRegistry, Level, PROVIDER_REQUEST, PROVIDER_RESPONSE, SESSION_END, Speaker, data};
 use amplifier_modules::Host;
 use amplifier_modules::bundle::load;
@@ -46,7 +46,8 @@ async fn the_end_of_a_session_tells_what_it_used() {
 
 #[tokio::test]
 async fn answers_still_come_piece_by_piece() {
-    let world = with("{ budget: { deny: { tokens: 1000000 } } }").world(Script::of([Answer::text("One two three.")]));
+    let world = with("{ budget: { deny: { tokens: 1000000 } } }")
+        .world(Script::new([ScriptedResponse::text("One two three.")]));
     let screen = world.screen.clone();
     world.run(&["Count"]).await;
     assert_eq!(screen.pieces(), ["One ", "two ", "three."]);
@@ -56,7 +57,7 @@ async fn answers_still_come_piece_by_piece() {
 async fn a_budget_warns_once_then_asks_then_denies() {
     let config = "{ budget: { warn: { tokens: 1 }, ask: { tokens: 2 }, deny: { tokens: 150 } } }";
     let run = with(config).world(echoes(50)).person(&["Allow always"]).run(&["Echo"]).await;
-    let TurnEnd::Refused(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
+    let TurnEnd::Denied(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
     let (read, written) = used(&run);
     let calls = run.requests.len();
     assert!((150..300).contains(&(read + written)) && calls > 2, "{read} {written} {calls}");
@@ -79,7 +80,7 @@ async fn a_refusal_ends_the_turn_and_a_budget_in_money_counts_money() {
     let question = "The session has reached 0.0010 USD of its budget. Go on?";
     assert_eq!(asked(&run), [question]);
     assert!(run.questions[0].reason.as_ref().unwrap().ends_with(" USD"), "{:?}", run.questions[0].reason);
-    let TurnEnd::Refused(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
+    let TurnEnd::Denied(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
     assert_eq!(refusal.reason, format!("User denied: {question}"));
     assert_eq!(run.requests.len(), 1);
 }
@@ -94,11 +95,11 @@ async fn a_budget_that_cannot_be_kept_is_asked_about() {
 
 #[tokio::test]
 async fn sub_agents_use_the_budget_of_the_session_that_they_work_for() {
-    let mut script = Script::of([
-        Answer::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
-        Answer::text("Done."),
+    let mut script = Script::new([
+        ScriptedResponse::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
+        ScriptedResponse::text("Done."),
     ]);
-    script.agents.insert("helper".to_owned(), vec![Answer::text("I helped.")]);
+    script.agents.insert("helper".to_owned(), vec![ScriptedResponse::text("I helped.")]);
     let run = with("{}").world(script.clone()).run(&["Work"]).await;
     let (read, written) = used(&run);
     let expected = format!("{} tokens in 3 calls ({read} read, {written} written)", read + written);

@@ -1,5 +1,5 @@
 use amplifier_agent::TurnEnd;
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::{Level, Speaker};
 use serde_json::json;
 
@@ -39,11 +39,11 @@ async fn the_agent_corrects_itself_within_the_turn() {
         ruff()
     ));
     let bad = "import os\n\n\ndef greet(name):\n    print(nmae)\n";
-    let script = Script::of([
-        Answer::text("I write it.").calling("Write", json!({ "file_path": "src/greet.py", "content": bad })),
-        Answer {
+    let script = Script::new([
+        ScriptedResponse::text("I write it.").calling("Write", json!({ "file_path": "src/greet.py", "content": bad })),
+        ScriptedResponse {
             when: Some("F821".to_owned()),
-            ..Answer::text("The linter is right.").calling(
+            ..ScriptedResponse::text("The linter is right.").calling(
                 "MultiEdit",
                 json!({ "file_path": "src/greet.py", "edits": [
                     { "old_string": "import os\n\n\n", "new_string": "" },
@@ -51,7 +51,7 @@ async fn the_agent_corrects_itself_within_the_turn() {
                 ] }),
             )
         },
-        Answer::text("It is clean now."),
+        ScriptedResponse::text("It is clean now."),
     ]);
     let run = setup.world(script).run(&["Write greet.py"]).await;
     assert_eq!(run.ends, [TurnEnd::Answered("It is clean now.".to_owned())]);
@@ -96,8 +96,9 @@ async fn what_a_linter_says_is_clean_found_or_broken() {
 #[tokio::test]
 async fn a_linter_that_is_missing_is_told_once_and_never_to_the_agent() {
     let setup = with("{ files: '*.txt', command: [no-such-linter, '{file}'] }");
-    let write = |name: &str| Answer::text("I write.").calling("Write", json!({ "file_path": name, "content": "x" }));
-    let script = Script::of([write("a.txt"), write("b.txt"), Answer::text("Done.")]);
+    let write =
+        |name: &str| ScriptedResponse::text("I write.").calling("Write", json!({ "file_path": name, "content": "x" }));
+    let script = Script::new([write("a.txt"), write("b.txt"), ScriptedResponse::text("Done.")]);
     let run = setup.world(script).run(&["Write"]).await;
     assert_eq!(
         told(&run),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use amplifier_agent::provider::{Answer, Fault, Script};
+use amplifier_agent::provider::{Script, ScriptedFault, ScriptedResponse};
 use amplifier_core::testing::ManualClock;
 use serde_json::{Value, json};
 
@@ -10,13 +10,13 @@ use super::{Setup, asked, check_problems, echoes, told};
 
 /// A turn in which something of everything happens.
 fn eventful(setup: &Setup) -> World {
-    let script = Script::of([
-        Answer::failing(Fault::Throttled),
-        Answer::text("I call.")
+    let script = Script::new([
+        ScriptedResponse::failing(ScriptedFault::Throttled),
+        ScriptedResponse::text("I call.")
             .calling("Echo", json!({ "text": "a" }))
             .calling("Bash", json!({ "command": "rm -rf x" }))
             .calling("Bash", json!({ "command": "false" })),
-        Answer::text("Done."),
+        ScriptedResponse::text("Done."),
     ]);
     setup.world(script).person(&["Deny"])
 }
@@ -73,7 +73,7 @@ async fn a_request_that_is_denied_is_counted_and_one_that_fails_too() {
             config: { file: amplifier.prom }
         ",
     );
-    setup.world(Script::of([Answer::failing(Fault::Rejected)])).run(&["Fail", "Deny"]).await;
+    setup.world(Script::new([ScriptedResponse::failing(ScriptedFault::Rejected)])).run(&["Fail", "Deny"]).await;
     let text = std::fs::read_to_string(setup.folder.path().join("amplifier.prom")).unwrap();
     for line in [
         "amplifier_model_calls_total{provider=\"scripted\",model=\"script\",success=\"false\"} 1",

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use amplifier_agent::TurnEnd;
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::SESSION_END;
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ const NOTING: &str = "
 #[tokio::test]
 async fn a_command_is_told_about_questions_errors_and_answers() {
     let setup = Setup::new(NOTING);
-    let script = Script::of([
-        Answer::text("I delete.").calling("Bash", json!({ "command": "rm -rf x" })),
-        Answer::text("Done."),
+    let script = Script::new([
+        ScriptedResponse::text("I delete.").calling("Bash", json!({ "command": "rm -rf x" })),
+        ScriptedResponse::text("Done."),
     ]);
     let run = setup.world(script).person(&["Deny"]).run(&["Delete", "More"]).await;
     assert!(matches!(run.ends[1], TurnEnd::Failed(_)), "{:?}", run.ends);
@@ -51,16 +51,16 @@ async fn a_command_is_told_about_questions_errors_and_answers() {
 #[tokio::test]
 async fn quick_answers_and_those_of_sub_agents_are_not_told() {
     let setup = Setup::new(NOTING);
-    let mut script = Script::of([
-        Answer::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
-        Answer::text("Done."),
+    let mut script = Script::new([
+        ScriptedResponse::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
+        ScriptedResponse::text("Done."),
     ]);
-    script.agents.insert("helper".to_owned(), vec![Answer::text("I helped.")]);
+    script.agents.insert("helper".to_owned(), vec![ScriptedResponse::text("I helped.")]);
     setup.world(script).run(&["Work"]).await;
     assert_eq!(notes(&setup).iter().map(|note| note["message"].clone()).collect::<Vec<_>>(), ["Done."]);
 
     let setup = Setup::new(&NOTING.replace("after: 0", "after: 30"));
-    setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+    setup.world(Script::new([ScriptedResponse::text("Done.")])).run(&["Work"]).await;
     assert_eq!(notes(&setup), [Value::Null; 0]);
 }
 
@@ -82,7 +82,10 @@ async fn a_server_is_told_without_secrets_and_without_end() {
     ));
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let long = format!("The token is {secret}. {}", "x".repeat(1_000));
-    let script = Script::of([Answer::text("I call.").calling("Echo", json!({ "text": "a" })), Answer::text(long)]);
+    let script = Script::new([
+        ScriptedResponse::text("I call.").calling("Echo", json!({ "text": "a" })),
+        ScriptedResponse::text(long),
+    ]);
     setup.world(script).run(&["Tell"]).await;
     let taken = server.taken();
     let events: Vec<&Value> = taken.iter().map(|(_, body)| &body["event"]).collect();
@@ -98,7 +101,7 @@ async fn a_server_is_told_without_secrets_and_without_end() {
 #[tokio::test]
 async fn the_end_of_a_session_can_be_told() {
     let setup = Setup::new(&NOTING.replace("after: 0", "events: [session:end]"));
-    setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+    setup.world(Script::new([ScriptedResponse::text("Done.")])).run(&["Work"]).await;
     assert_eq!(
         notes(&setup),
         [json!({ "event": "session:end", "title": "Amplifier: session:end", "message": "complete" })]
@@ -112,7 +115,7 @@ async fn the_end_of_a_session_waits_for_what_an_earlier_version_of_the_bundle_se
     let waits = NOTING.replace("cat >>", "until [ -e over ]; do sleep 0.01; done; sleep 0.1; cat >>");
     for changed in [waits.replace("after: 0", "after: 30"), "hooks: []\n".to_owned()] {
         let setup = Setup::new(&waits);
-        let world = setup.followed(Script::of([Answer::text("First."), Answer::text("Second.")]));
+        let world = setup.followed(Script::new([ScriptedResponse::text("First."), ScriptedResponse::text("Second.")]));
         let over = setup.folder.path().join("over");
         world.hooks.hook(SESSION_END).run(move |_| std::fs::write(&over, "").unwrap());
         let run = world.run_by(async |session| {
@@ -141,7 +144,7 @@ async fn nothing_that_is_slow_or_broken_holds_up_the_agent() {
         server.url
     ));
     let begun = Instant::now();
-    let run = setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+    let run = setup.world(Script::new([ScriptedResponse::text("Done.")])).run(&["Work"]).await;
     assert_eq!(run.ends, [TurnEnd::Answered("Done.".to_owned())]);
     assert_eq!(run.messages, []);
     assert!(begun.elapsed() < Duration::from_secs(90), "only the end of the session waits, and not for long");
@@ -153,7 +156,7 @@ async fn the_desktop_shows_it_where_there_is_one() {
     let name = "notify::the_desktop_shows_it_where_there_is_one";
     if let Some(folder) = std::env::var_os("AGAIN") {
         let setup = Setup::new("hooks:\n  - module: hooks-notify\n    config: { after: 0 }\n");
-        setup.world(Script::of([Answer::text("Is 1 < 2?")])).run(&["Work"]).await;
+        setup.world(Script::new([ScriptedResponse::text("Is 1 < 2?")])).run(&["Work"]).await;
         let shown = std::fs::read_to_string(std::path::Path::new(&folder).join("shown")).unwrap();
         // How many seconds the turn took depends on the machine.
         let (before, after) = shown.split_once(" after ").unwrap();
@@ -175,7 +178,7 @@ async fn the_terminal_rings() {
     if std::env::var_os("AGAIN").is_some() {
         let setup =
             Setup::new("hooks:\n  - module: hooks-notify\n    config: { desktop: false, bell: true, after: 0 }\n");
-        setup.world(Script::of([Answer::text("Done.")])).run(&["Work"]).await;
+        setup.world(Script::new([ScriptedResponse::text("Done.")])).run(&["Work"]).await;
         return;
     }
     let folder = tempfile::tempdir().unwrap();

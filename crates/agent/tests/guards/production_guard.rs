@@ -83,9 +83,9 @@ async fn a_path_that_cannot_be_resolved_is_denied() {
 #[tokio::test]
 async fn the_guard_judges_what_other_hooks_have_made_of_the_call() {
     let setup = Setup::new(GUARDED);
-    let world = setup.world(super::Script::of([
-        super::Answer::text("I write.").calling("Write", json!({ "file_path": "a.txt", "content": "x" })),
-        super::Answer::text("Done."),
+    let world = setup.world(super::Script::new([
+        super::ScriptedResponse::text("I write.").calling("Write", json!({ "file_path": "a.txt", "content": "x" })),
+        super::ScriptedResponse::text("Done."),
     ]));
     world.hooks.on(TOOL_PRE, |_| HookResult::set("tool_input", json!({ "file_path": ".env", "content": "x" })));
     let run = world.person(&["Deny"]).run(&["Write"]).await;

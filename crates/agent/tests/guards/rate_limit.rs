@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use amplifier_agent::TurnEnd;
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::Speaker;
 use amplifier_core::testing::ManualClock;
 use serde_json::json;
@@ -49,9 +49,9 @@ async fn there_is_room_again_after_a_while() {
         ",
     );
     let clock = ManualClock::new();
-    let call = || Answer::text("I call.").calling("Echo", json!({ "text": "hello" }));
-    let done = || Answer::text("Done.");
-    let script = Script::of([call(), call(), done(), call(), done()]);
+    let call = || ScriptedResponse::text("I call.").calling("Echo", json!({ "text": "hello" }));
+    let done = || ScriptedResponse::text("Done.");
+    let script = Script::new([call(), call(), done(), call(), done()]);
     let run = setup
         .world_in(setup.scope().clock(clock.clone()), script)
         .run_by(async |session| {
@@ -76,8 +76,8 @@ async fn calls_wait_for_room_but_not_for_ever() {
     );
     let clock = ManualClock::new();
     let echo = json!({ "text": "hello" });
-    let two = Answer::text("Two.").calling("Echo", echo.clone()).calling("Echo", echo.clone());
-    let script = Script::of([two, Answer::text("Done.")]);
+    let two = ScriptedResponse::text("Two.").calling("Echo", echo.clone()).calling("Echo", echo.clone());
+    let script = Script::new([two, ScriptedResponse::text("Done.")]);
     let world = setup.world_in(setup.scope().clock(clock.clone()), script);
     let (run, ()) = tokio::join!(world.run(&["Echo"]), clock.advance_when_waiting(Duration::from_secs(10)));
     assert_eq!(results(&run), ["hello", "hello"]);
@@ -113,22 +113,24 @@ async fn the_model_has_limits_too_and_sub_agents_share_them() {
             config: { limits: [{ model: true, calls: 2, per: 3600, action: deny }, { tools: [Echo], calls: 1, per: 3600, action: deny }] }
         ",
     );
-    let echo = || Answer::text("I call.").calling("Echo", json!({ "text": "hello" }));
-    let mut script = Script::of([
-        Answer::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
-        Answer::text("Done."),
+    let echo = || ScriptedResponse::text("I call.").calling("Echo", json!({ "text": "hello" }));
+    let mut script = Script::new([
+        ScriptedResponse::text("I delegate.").calling("Task", json!({ "task": "help", "agent_name": "helper" })),
+        ScriptedResponse::text("Done."),
     ]);
-    script.agents.insert("helper".to_owned(), vec![echo(), Answer::text("I helped.")]);
+    script.agents.insert("helper".to_owned(), vec![echo(), ScriptedResponse::text("I helped.")]);
     let run = setup.world_in(setup.scope().clock(ManualClock::new()), script).run(&["Work"]).await;
     let refused = "the model may be used 2 times in 3600 s, and there is room again in 1800.0 s";
-    let TurnEnd::Refused(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
+    let TurnEnd::Denied(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
     assert_eq!((&*refusal.by, refusal.reason.as_str()), ("hooks-rate-limit", refused));
     assert_eq!(run.requests.len(), 2, "one by the agent and one by its helper");
     assert_eq!(run.inputs.len(), 1);
 
-    let mut script =
-        Script::of([echo().calling("Task", json!({ "task": "help", "agent_name": "helper" })), Answer::text("Done.")]);
-    script.agents.insert("helper".to_owned(), vec![echo(), Answer::text("I helped.")]);
+    let mut script = Script::new([
+        echo().calling("Task", json!({ "task": "help", "agent_name": "helper" })),
+        ScriptedResponse::text("Done."),
+    ]);
+    script.agents.insert("helper".to_owned(), vec![echo(), ScriptedResponse::text("I helped.")]);
     let setup = Setup::new(
         "hooks:\n  - module: hooks-rate-limit\n    config: { limits: [{ tools: [Echo], calls: 1, per: 3600, action: deny }] }\n",
     );

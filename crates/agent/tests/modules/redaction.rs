@@ -1,6 +1,6 @@
 //! `hooks-redaction`.
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use serde_json::{Value, json};
 
 use crate::common::{ORCHESTRATORS, Run};
@@ -27,10 +27,10 @@ async fn redacted(config: &str, text: &str) -> String {
 async fn neither_model_nor_transcript_nor_audit_log_see_what_is_replaced() {
     for orchestrator in ORCHESTRATORS {
         let key = format!("ghp_{}", "a1B2".repeat(9));
-        let script = Script::of([
+        let script = Script::new([
             // What a tool is given is not changed, so this one finds it by itself.
-            Answer::text("I ask bernd@example.org.").calling("Secrets", json!({})),
-            Answer::text("The answer is carla@example.net."),
+            ScriptedResponse::text("I ask bernd@example.org.").calling("Secrets", json!({})),
+            ScriptedResponse::text("The answer is carla@example.net."),
         ]);
         let modules = Modules::new(script).bundle(BUNDLE).change(|world| world.orchestrator(orchestrator));
         let result = format!("call +49 30 1234567 with {key}");

@@ -1,6 +1,6 @@
 //! `hooks-session-naming`.
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use serde_json::json;
 
 use crate::{Modules, check_problems, shown};
@@ -10,7 +10,7 @@ const BUNDLE: &str = "hooks:\n  - module: hooks-session-naming\n";
 
 /// The name of a session of these prompts and answers.
 async fn named(turns: &[(&str, &str)]) -> Option<String> {
-    let script = Script::of(turns.iter().map(|(_, answer)| Answer::text(*answer)));
+    let script = Script::new(turns.iter().map(|(_, answer)| ScriptedResponse::text(*answer)));
     let prompts: Vec<&str> = turns.iter().map(|(prompt, _)| *prompt).collect();
     let run = Modules::new(script).bundle(BUNDLE).world.run(&prompts).await;
     run.stored.unwrap().name
@@ -52,12 +52,12 @@ async fn a_secret_is_not_part_of_the_name() {
 
 #[tokio::test]
 async fn a_sub_agent_has_no_name_and_a_resumed_session_keeps_its_own() {
-    let mut script = Script::of([
-        Answer::default().calling("Task", json!({ "task": "Count the files in the folder" })),
-        Answer::text("Four."),
-        Answer::text("Done."),
+    let mut script = Script::new([
+        ScriptedResponse::default().calling("Task", json!({ "task": "Count the files in the folder" })),
+        ScriptedResponse::text("Four."),
+        ScriptedResponse::text("Done."),
     ]);
-    script.agents.insert("general".into(), vec![Answer::text("It is four.")]);
+    script.agents.insert("general".into(), vec![ScriptedResponse::text("It is four.")]);
     let modules = Modules::new(script).bundle(&format!("{BUNDLE}    config: {{ announce: true }}\n"));
     let run = modules.world.run_and_resume("How many files are there?", "Delete all of the files").await;
     assert_eq!(run.stored.as_ref().unwrap().name.as_deref(), Some("How many files are there?"));
@@ -66,7 +66,7 @@ async fn a_sub_agent_has_no_name_and_a_resumed_session_keeps_its_own() {
 
 #[tokio::test]
 async fn a_prompt_that_was_not_processed_is_no_name() {
-    let modules = Modules::new(Script::of([Answer::text("Done.")]));
+    let modules = Modules::new(Script::new([ScriptedResponse::text("Done.")]));
     let rule = "  - rule: no\n    on: prompt:submit\n    when: prompt.contains('forbidden')\n    deny: no\n";
     let modules = modules.bundle(&format!("{BUNDLE}{rule}"));
     let run = modules.world.run(&["Do the forbidden thing now", "Do something else instead"]).await;

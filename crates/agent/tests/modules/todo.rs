@@ -1,6 +1,6 @@
 //! `hooks-todo-display` and `hooks-todo-reminder`.
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use serde_json::{Value, json};
 
 use crate::common::Run;
@@ -53,13 +53,16 @@ async fn a_long_list_is_cut_and_a_list_that_was_refused_is_none() {
 
 #[tokio::test]
 async fn a_sub_agent_has_a_list_of_its_own() {
-    let mut script = Script::of([
-        Answer::default().calling("Todo", todo(&[("delegate", "pending")]).1),
-        Answer::default().calling("Task", json!({ "task": "count" })),
-        Answer::text("Done."),
+    let mut script = Script::new([
+        ScriptedResponse::default().calling("Todo", todo(&[("delegate", "pending")]).1),
+        ScriptedResponse::default().calling("Task", json!({ "task": "count" })),
+        ScriptedResponse::text("Done."),
     ]);
     let (_, input) = todo(&[("count", "pending")]);
-    script.agents.insert("general".into(), vec![Answer::default().calling("Todo", input), Answer::text("Four.")]);
+    script.agents.insert(
+        "general".into(),
+        vec![ScriptedResponse::default().calling("Todo", input), ScriptedResponse::text("Four.")],
+    );
     let bundle = "hooks:\n  - module: hooks-todo-display\n    config: { show: false }\n";
     let run = Modules::new(script).bundle(bundle).world.run(&["go"]).await;
     let list = |item| Some(format!("Your to-do list now (do not mention this reminder):\n[ ] {item}"));
@@ -85,17 +88,18 @@ async fn the_model_is_reminded_of_open_items_that_it_has_not_looked_after() {
 
 #[tokio::test]
 async fn many_tools_count_too_and_a_long_task_without_a_list_is_noticed_in_each_turn() {
-    let several = |number: usize| (0..number).fold(Answer::default(), |answer, _| answer.calling("Echo", json!({})));
+    let several =
+        |number: usize| (0..number).fold(ScriptedResponse::default(), |answer, _| answer.calling("Echo", json!({})));
     let bundle =
         "hooks:\n  - module: hooks-todo-reminder\n    config: { after_calls: 0, after_tools: 3, without_list: 2 }\n";
     let (_, open) = todo(&[("write", "pending")]);
-    let script = Script::of([
+    let script = Script::new([
         several(1),
-        Answer::text("First."),
+        ScriptedResponse::text("First."),
         several(2),
-        Answer::default().calling("Todo", open),
+        ScriptedResponse::default().calling("Todo", open),
         several(3),
-        Answer::text("Second."),
+        ScriptedResponse::text("Second."),
     ]);
     let run = Modules::new(script).bundle(bundle).world.run(&["go", "on"]).await;
     let without = "This task took 2 tool calls so far, and there is no to-do list. If several steps are left, write them down in one. \

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use amplifier_agent::Orchestrator;
-use amplifier_agent::provider::{Answer, Fault, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedFault, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::tool::ToolError;
 use amplifier_core::{EventData, HookResult, TOOL_PRE, catalog};
 use serde_json::{Value, json};
@@ -108,17 +108,21 @@ async fn everything(orchestrator: Orchestrator) -> Vec<Run> {
     let asked = World::new(one_tool()).orchestrator(orchestrator);
     asked.hooks.hook(TOOL_PRE).named("gate").run(|_| HookResult::ask("Really?"));
 
-    let script = Script::of([Answer::text("").calling("Broken", json!({})), Answer::text("Done.")]);
+    let script =
+        Script::new([ScriptedResponse::text("").calling("Broken", json!({})), ScriptedResponse::text("Done.")]);
     let broken = World::new(script).orchestrator(orchestrator);
     let tool = tool("Broken", &broken.inputs, |_| async { Err(ToolError::Failed("it broke".into())) });
 
-    let script = Script::of([Answer::failing(Fault::Throttled), Answer::failing(Fault::Rejected)]);
+    let script = Script::new([
+        ScriptedResponse::failing(ScriptedFault::Throttled),
+        ScriptedResponse::failing(ScriptedFault::Rejected),
+    ]);
     let rejected = World::new(script).orchestrator(orchestrator);
 
     let limited = World::new(one_tool()).orchestrator(orchestrator).options(|options| options.steps = 1);
 
-    let script = Script::of(["A.", "B.", "C."].map(Answer::text));
-    let long = World::with(Scripted::new(script).with_context_limit(200)).orchestrator(orchestrator);
+    let script = Script::new(["A.", "B.", "C."].map(ScriptedResponse::text));
+    let long = World::with(ScriptedProvider::new(script).with_context_limit(200)).orchestrator(orchestrator);
 
     vec![
         asked.run(&["go"]).await,

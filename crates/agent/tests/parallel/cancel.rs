@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_agent::tool::ToolOutput;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -12,7 +12,10 @@ use crate::in_time;
 
 #[tokio::test]
 async fn stopping_gracefully_lets_the_running_tool_finish() {
-    let world = World::new(Script::of([Answer::text("").calling("Stop", json!({})), Answer::text("Done.")]));
+    let world = World::new(Script::new([
+        ScriptedResponse::text("").calling("Stop", json!({})),
+        ScriptedResponse::text("Done."),
+    ]));
     let cancel = world.cancel.clone();
     let stop = tool("Stop", &world.inputs, move |_| {
         cancel.request();
@@ -26,10 +29,10 @@ async fn stopping_gracefully_lets_the_running_tool_finish() {
 
 #[tokio::test]
 async fn stopping_at_once_ends_a_tool_and_gives_its_call_a_result() {
-    let world = World::new(Script::of([
-        Answer::text("").calling("Endless", json!({})),
-        Answer::text("Done."),
-        Answer::text("Next."),
+    let world = World::new(Script::new([
+        ScriptedResponse::text("").calling("Endless", json!({})),
+        ScriptedResponse::text("Done."),
+        ScriptedResponse::text("Next."),
     ]));
     let running = Arc::new(Notify::new());
     let begins = running.clone();
@@ -51,8 +54,8 @@ async fn stopping_at_once_ends_a_tool_and_gives_its_call_a_result() {
 
 #[tokio::test]
 async fn stopping_while_the_model_is_asked_ends_the_call() {
-    let slow = Answer { delay_ms: 3_600_000, ..Answer::text("Never.") };
-    let world = World::new(Script::of([slow, Answer::text("Next.")]));
+    let slow = ScriptedResponse { delay_ms: 3_600_000, ..ScriptedResponse::text("Never.") };
+    let world = World::new(Script::new([slow, ScriptedResponse::text("Next.")]));
     let (cancel, recorder) = (world.cancel.clone(), world.recorder.clone());
     tokio::spawn(async move {
         while !recorder.names().contains(&"provider:request".to_owned()) {

@@ -141,7 +141,8 @@ async fn dropping_the_stream_hangs_up() {
     for kind in KINDS {
         let mut server = Server::start([Reply::events(first_piece(kind)).then_silence()]).await;
         let remote = remote(kind, server.url());
-        let mut answer = remote.answer(Request { messages: vec![Message::user("hello")], ..Request::default() });
+        let mut answer =
+            remote.answer(ModelRequest { messages: vec![Message::user("hello")], ..ModelRequest::default() });
         assert_eq!(answer.next().await, Some(text("Hel")));
         drop(answer);
         server.hung_up().await;
@@ -205,7 +206,7 @@ async fn the_key_is_in_no_error() {
 async fn a_parameter_of_the_wrong_kind_is_not_sent() {
     let remote = remote(Kind::Anthropic, wire::nobody().await);
     let parameters = data! { "max_tokens": "many" }.into();
-    let answer: Answer = remote.answer(Request { parameters, ..Request::default() }).collect().await;
+    let answer: Answer = remote.answer(ModelRequest { parameters, ..ModelRequest::default() }).collect().await;
     let error = ProviderError::Rejected("parameter `max_tokens` must be a positive integer".to_owned());
     assert_eq!(answer, [Err(error)]);
 }

@@ -112,7 +112,7 @@ async fn stop_reasons_are_translated() {
 #[tokio::test]
 async fn a_blocked_prompt_is_a_refusal() {
     let blocked = gemini::event(json!({ "promptFeedback": { "blockReason": "SAFETY" } }));
-    let expected = Ok(Chunk::End { stop: StopReason::Refusal, usage: Usage::default() });
+    let expected = Ok(Chunk::End { stop: StopReason::Refusal, usage: TokenUsage::default() });
     assert_eq!(answer(Kind::Gemini, [blocked]).await, [expected]);
 }
 

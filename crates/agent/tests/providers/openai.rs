@@ -50,7 +50,7 @@ async fn a_local_server_needs_no_key_and_gets_the_model_by_its_whole_name() {
     let mut server = Server::start([Reply::events([openai::text("Hi")].into_iter().chain(openai::end("stop")))]).await;
     let mut options = RemoteOptions::new(Kind::OpenAi, "lab::mistral-medium");
     options.base_url = Some(format!("{}/compatible/v1/", server.url()));
-    let answer = ask(&Remote::new(options).unwrap()).await;
+    let answer = ask(&RemoteProvider::new(options).unwrap()).await;
     assert_eq!(answer, [text("Hi"), end(StopReason::EndTurn)]);
 
     let received = server.received().await;

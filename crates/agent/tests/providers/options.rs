@@ -3,7 +3,7 @@
 use super::*;
 
 fn error(options: RemoteOptions) -> ProviderError {
-    Remote::new(options).unwrap_err()
+    RemoteProvider::new(options).unwrap_err()
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn the_key_is_not_shown() {
     let mut options = RemoteOptions::new(Kind::OpenAi, "gpt-4.1");
     options.key = Some(KEY.to_owned());
     options.base_url = Some(format!("https://example.com/{KEY}"));
-    let shown = format!("{options:?} {:?}", Remote::new(options.clone()).unwrap());
+    let shown = format!("{options:?} {:?}", RemoteProvider::new(options.clone()).unwrap());
     assert!(!shown.contains(KEY) && shown.contains("[key]"), "{shown}");
 }
 
@@ -61,8 +61,8 @@ fn an_address_that_is_none_is_refused() {
 fn a_model_is_described() {
     let mut options = RemoteOptions::new(Kind::Anthropic, "claude-sonnet-4-5");
     options.key = Some(KEY.to_owned());
-    let remote = Remote::new(options.clone()).unwrap();
+    let remote = RemoteProvider::new(options.clone()).unwrap();
     assert_eq!((remote.name(), remote.model(), remote.context_limit()), ("anthropic", "claude-sonnet-4-5", 200_000));
     options.context_limit = Some(1_000_000);
-    assert_eq!(Remote::new(options).unwrap().context_limit(), 1_000_000);
+    assert_eq!(RemoteProvider::new(options).unwrap().context_limit(), 1_000_000);
 }

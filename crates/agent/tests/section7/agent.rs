@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::{
     AGENT_SPAWN, AgentSpawn, DECISION_AGENT_RESOLUTION, DecisionAgentResolution, Event, HookResult, PROMPT_SUBMIT,
     PromptSubmit,
@@ -143,12 +143,12 @@ mod between {
     use super::*;
 
     fn two_agents() -> Script {
-        let both = Answer::text("")
+        let both = ScriptedResponse::text("")
             .calling("Task", json!({ "task": "one", "agent_name": "first" }))
             .calling("Task", json!({ "task": "two", "agent_name": "second" }));
-        let mut script = Script::of([both, Answer::text("Done.")]);
+        let mut script = Script::new([both, ScriptedResponse::text("Done.")]);
         for agent in ["first", "second"] {
-            script.agents.insert(agent.into(), vec![Answer::text(agent)]);
+            script.agents.insert(agent.into(), vec![ScriptedResponse::text(agent)]);
         }
         script
     }
@@ -192,9 +192,9 @@ mod between {
 
     #[tokio::test]
     async fn what_is_injected_after_a_spawn_was_stopped_reaches_the_parent() {
-        let world = World::new(Script::of([
-            Answer::text("").calling("Task", json!({ "task": "count" })),
-            Answer::text("Next."),
+        let world = World::new(Script::new([
+            ScriptedResponse::text("").calling("Task", json!({ "task": "count" })),
+            ScriptedResponse::text("Next."),
         ]));
         let cancel = world.cancel.clone();
         let stop = move |_| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_agent::tool::ToolOutput;
 use amplifier_core::{Approval, Event, HookRegistry, HookResult, OverBudget, TOOL_POST, TOOL_PRE, ToolPost, ToolPre};
 use serde_json::json;
@@ -10,16 +10,19 @@ use tokio::sync::Notify;
 
 use crate::common::{Run, World, tool};
 
-fn echo(text: &str) -> Answer {
-    Answer::text("").calling("Echo", json!({ "text": text }))
+fn echo(text: &str) -> ScriptedResponse {
+    ScriptedResponse::text("").calling("Echo", json!({ "text": text }))
 }
 
-fn delegate() -> Answer {
-    Answer::text("").calling("Task", json!({ "task": "count" }))
+fn delegate() -> ScriptedResponse {
+    ScriptedResponse::text("").calling("Task", json!({ "task": "count" }))
 }
 
-fn script(parent: impl IntoIterator<Item = Answer>, child: impl IntoIterator<Item = Answer>) -> Script {
-    let mut script = Script::of(parent);
+fn script(
+    parent: impl IntoIterator<Item = ScriptedResponse>,
+    child: impl IntoIterator<Item = ScriptedResponse>,
+) -> Script {
+    let mut script = Script::new(parent);
     script.agents.insert("general".into(), child.into_iter().collect());
     script
 }
@@ -39,7 +42,10 @@ fn inject_after_echo(hooks: &HookRegistry) {
 
 #[tokio::test]
 async fn hooks_of_the_parent_stand_around_the_tools_of_the_child() {
-    let world = World::new(script([delegate(), Answer::text("End.")], [echo("hi"), Answer::text("Denied.")]));
+    let world = World::new(script(
+        [delegate(), ScriptedResponse::text("End.")],
+        [echo("hi"), ScriptedResponse::text("Denied.")],
+    ));
     let denies = |event: Event<ToolPre>| (event.tool_name() == "Echo").then(|| HookResult::deny("no echo"));
     world.hooks.hook(TOOL_PRE).named("gate").run(denies);
     let run = world.run(&["go"]).await;
@@ -52,7 +58,10 @@ async fn hooks_of_the_parent_stand_around_the_tools_of_the_child() {
 
 #[tokio::test]
 async fn allow_always_given_to_the_parent_counts_in_the_child() {
-    let world = World::new(script([echo("a"), delegate(), Answer::text("End.")], [echo("b"), Answer::text("Done.")]));
+    let world = World::new(script(
+        [echo("a"), delegate(), ScriptedResponse::text("End.")],
+        [echo("b"), ScriptedResponse::text("Done.")],
+    ));
     let world = world.person(&["Allow always", "Deny always"]);
     ask_before_echo(&world.hooks);
     let run = world.run(&["go"]).await;
@@ -62,7 +71,10 @@ async fn allow_always_given_to_the_parent_counts_in_the_child() {
 
 #[tokio::test]
 async fn allow_always_given_to_the_child_counts_in_the_parent() {
-    let world = World::new(script([delegate(), echo("a"), Answer::text("End.")], [echo("b"), Answer::text("Done.")]));
+    let world = World::new(script(
+        [delegate(), echo("a"), ScriptedResponse::text("End.")],
+        [echo("b"), ScriptedResponse::text("Done.")],
+    ));
     let world = world.person(&["Allow always", "Deny always"]);
     ask_before_echo(&world.hooks);
     let run = world.run(&["go"]).await;
@@ -72,7 +84,10 @@ async fn allow_always_given_to_the_child_counts_in_the_parent() {
 
 #[tokio::test]
 async fn deny_always_given_to_the_parent_counts_in_the_child() {
-    let world = World::new(script([echo("a"), delegate(), Answer::text("End.")], [echo("b"), Answer::text("Done.")]));
+    let world = World::new(script(
+        [echo("a"), delegate(), ScriptedResponse::text("End.")],
+        [echo("b"), ScriptedResponse::text("Done.")],
+    ));
     let world = world.person(&["Deny always", "Allow always"]);
     ask_before_echo(&world.hooks);
     let run = world.run(&["go"]).await;
@@ -83,7 +98,9 @@ async fn deny_always_given_to_the_parent_counts_in_the_child() {
 #[tokio::test]
 async fn the_audit_log_has_the_child_as_a_session_of_its_own_that_is_sealed() {
     let run =
-        World::new(script([delegate(), Answer::text("End.")], [echo("b"), Answer::text("Done.")])).run(&["go"]).await;
+        World::new(script([delegate(), ScriptedResponse::text("End.")], [echo("b"), ScriptedResponse::text("Done.")]))
+            .run(&["go"])
+            .await;
     assert_eq!((run.report.sealed, run.report.unsealed.len()), (2, 0));
     let [of_task, of_echo] = run.records("event", "tool:pre")[..] else { panic!("two tools are on record") };
     assert_eq!(of_task["session"], run.session.as_str());
@@ -92,8 +109,8 @@ async fn the_audit_log_has_the_child_as_a_session_of_its_own_that_is_sealed() {
 }
 
 /// Room for one injection: the first is injected, the second dropped.
-async fn one_injection(parent: [Answer; 3]) -> Run {
-    let world = World::new(script(parent, [echo("b"), Answer::text("Done.")]));
+async fn one_injection(parent: [ScriptedResponse; 3]) -> Run {
+    let world = World::new(script(parent, [echo("b"), ScriptedResponse::text("Done.")]));
     let world = world.config(|config| {
         config.injection_budget_per_turn = Some(3);
         config.over_budget = OverBudget::Drop;
@@ -107,19 +124,19 @@ async fn one_injection(parent: [Answer; 3]) -> Run {
 
 #[tokio::test]
 async fn what_the_parent_used_of_the_injection_budget_is_gone_for_the_child() {
-    let model = one_injection([echo("a"), delegate(), Answer::text("End.")]).await.saw("").model;
+    let model = one_injection([echo("a"), delegate(), ScriptedResponse::text("End.")]).await.saw("").model;
     assert_eq!(model[3], ["agent general", "user: count", "assistant:  [call-3]", "tool: b"]);
 }
 
 #[tokio::test]
 async fn what_the_child_used_of_the_injection_budget_is_gone_for_the_parent() {
-    let history = one_injection([delegate(), echo("a"), Answer::text("End.")]).await.saw("").history;
+    let history = one_injection([delegate(), echo("a"), ScriptedResponse::text("End.")]).await.saw("").history;
     assert!(!history.contains(&"system: mind this".to_owned()), "{history:?}");
 }
 
 #[tokio::test]
 async fn steps_of_the_child_count_for_the_parent() {
-    let world = World::new(script([delegate(), Answer::text("End.")], [echo("a"), echo("b"), echo("c")]));
+    let world = World::new(script([delegate(), ScriptedResponse::text("End.")], [echo("a"), echo("b"), echo("c")]));
     let run = world.options(|options| options.steps = 3).run(&["go"]).await;
     assert_eq!(run.requests.len(), 3);
     assert_eq!(run.saw("").ends, ["failed: the model was asked 3 times in this turn, which is the limit"]);
@@ -129,8 +146,8 @@ async fn steps_of_the_child_count_for_the_parent() {
 #[tokio::test]
 async fn stopping_gracefully_lets_the_tool_of_the_child_finish_and_begins_nothing_new() {
     let world = World::new(script(
-        [delegate(), Answer::text("End.")],
-        [Answer::text("").calling("Slow", json!({})), Answer::text("Done.")],
+        [delegate(), ScriptedResponse::text("End.")],
+        [ScriptedResponse::text("").calling("Slow", json!({})), ScriptedResponse::text("Done.")],
     ));
     let cancel = world.cancel.clone();
     let slow = tool("Slow", &world.inputs, move |_| {
@@ -148,8 +165,8 @@ async fn stopping_gracefully_lets_the_tool_of_the_child_finish_and_begins_nothin
 #[tokio::test]
 async fn stopping_at_once_ends_a_tool_of_the_child_that_would_never_end() {
     let world = World::new(script(
-        [delegate(), Answer::text("End.")],
-        [Answer::text("").calling("Endless", json!({})), Answer::text("Done.")],
+        [delegate(), ScriptedResponse::text("End.")],
+        [ScriptedResponse::text("").calling("Endless", json!({})), ScriptedResponse::text("Done.")],
     ));
     let running = Arc::new(Notify::new());
     let begins = running.clone();
@@ -172,8 +189,8 @@ async fn stopping_at_once_ends_a_tool_of_the_child_that_would_never_end() {
 
 #[tokio::test]
 async fn agents_delegate_to_one_another_as_deep_as_is_allowed() {
-    let mut script = Script::of([delegate(), Answer::text("End.")]);
-    script.agents.insert("general".into(), vec![delegate(), Answer::text("Alone.")]);
+    let mut script = Script::new([delegate(), ScriptedResponse::text("End.")]);
+    script.agents.insert("general".into(), vec![delegate(), ScriptedResponse::text("Alone.")]);
     let run = World::new(script).options(|options| options.depth = 2).run(&["go"]).await;
     assert_eq!(run.events("agent:spawn").len(), 1);
     assert_eq!(run.saw("").ends, ["answered: End."]);

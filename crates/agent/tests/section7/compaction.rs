@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse};
 use amplifier_core::{HookResult, Injection};
 use serde_json::json;
 
@@ -14,8 +14,8 @@ const DECISION: &str = "decision:context_resolution";
 
 /// A model that can read 200 tokens.
 fn world() -> World {
-    let script = Script::of(["A.", "B.", "C.", "D.", "E."].map(Answer::text));
-    World::with(Scripted::new(script).with_context_limit(200))
+    let script = Script::new(["A.", "B.", "C.", "D.", "E."].map(ScriptedResponse::text));
+    World::with(ScriptedProvider::new(script).with_context_limit(200))
 }
 
 /// Three turns. The conversation is too long when the second begins.
@@ -105,7 +105,7 @@ async fn ask_asks_nobody() {
 
 #[tokio::test]
 async fn a_person_can_have_it_shortened_and_hooks_are_told_who_wanted_it() {
-    let world = World::new(Script::of(["A.", "B.", "C."].map(Answer::text)));
+    let world = World::new(Script::new(["A.", "B.", "C."].map(ScriptedResponse::text)));
     let run = world
         .run_by(async |session| {
             let first = session.prompt("one").await;
@@ -120,8 +120,8 @@ async fn a_person_can_have_it_shortened_and_hooks_are_told_who_wanted_it() {
 
 #[tokio::test]
 async fn what_is_appended_after_shortening_is_what_a_resumed_session_goes_on_with() {
-    let script = Script::of(["A.", "B.", "C.", "D."].map(Answer::text));
-    let world = World::with(Scripted::new(script).with_context_limit(200));
+    let script = Script::new(["A.", "B.", "C.", "D."].map(ScriptedResponse::text));
+    let world = World::with(ScriptedProvider::new(script).with_context_limit(200));
     let run = world.run_and_resume(&"word ".repeat(150), "go on").await;
     let last = run.saw(EVENT).model.pop().unwrap();
     assert_eq!(run.saw(EVENT).history[..last.len()], last);
@@ -209,9 +209,12 @@ async fn what_is_injected_when_the_summary_has_come_is_not_lost() {
 #[tokio::test]
 async fn a_sub_agent_without_tools_is_asked_for_a_summary_too() {
     let task = "word ".repeat(180);
-    let mut script = Script::of([Answer::text("").calling("Task", json!({ "task": "count" })), Answer::text("Four.")]);
-    script.agents.insert("general".into(), ["Count the words.", "It is four."].map(Answer::text).into());
-    let world = World::with(Scripted::new(script).with_context_limit(200));
+    let mut script = Script::new([
+        ScriptedResponse::text("").calling("Task", json!({ "task": "count" })),
+        ScriptedResponse::text("Four."),
+    ]);
+    script.agents.insert("general".into(), ["Count the words.", "It is four."].map(ScriptedResponse::text).into());
+    let world = World::with(ScriptedProvider::new(script).with_context_limit(200));
     gate(&world.hooks, "agent:spawn", HookResult::set("task", task));
     gate(&world.hooks, "agent:spawn", HookResult::set("config_override", json!({ "tools": [] })));
     let run = world.run(&["go"]).await;

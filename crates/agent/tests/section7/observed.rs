@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use amplifier_agent::provider::{Answer, Fault, Script};
+use amplifier_agent::provider::{Script, ScriptedFault, ScriptedResponse};
 use amplifier_agent::tool::ToolError;
 use amplifier_core::{HookResult, Map, TOOL_PRE};
 use serde_json::json;
@@ -13,8 +13,8 @@ use crate::gate;
 
 /// A session of two turns in which every observed event but those of faults happens.
 fn two_turns() -> World {
-    let uses_tool = Answer::text("Let me see.").calling("Echo", json!({ "text": "hi" }));
-    World::new(Script::of([uses_tool, Answer::text("Done."), Answer::text("Again.")]))
+    let uses_tool = ScriptedResponse::text("Let me see.").calling("Echo", json!({ "text": "hi" }));
+    World::new(Script::new([uses_tool, ScriptedResponse::text("Done."), ScriptedResponse::text("Again.")]))
 }
 
 /// A person is asked in the first turn, and agrees.
@@ -32,14 +32,14 @@ fn refused() -> World {
 }
 
 fn broken_tool() -> World {
-    let uses_tool = Answer::text("").calling("Broken", json!({}));
-    let world = World::new(Script::of([uses_tool, Answer::text("Done."), Answer::text("Again.")]));
+    let uses_tool = ScriptedResponse::text("").calling("Broken", json!({}));
+    let world = World::new(Script::new([uses_tool, ScriptedResponse::text("Done."), ScriptedResponse::text("Again.")]));
     let broken = tool("Broken", &world.inputs, |_| async { Err(ToolError::Failed("it broke".into())) });
     world.tool(broken)
 }
 
 fn broken_provider() -> World {
-    World::new(Script::of([Answer::failing(Fault::Rejected), Answer::text("Done.")]))
+    World::new(Script::new([ScriptedResponse::failing(ScriptedFault::Rejected), ScriptedResponse::text("Done.")]))
 }
 
 /// The first turn needs more steps than there are.
@@ -81,7 +81,7 @@ async fn inject_reaches_the_next_call(event: &str, world: World) {
     let (provider, noted) = (world.provider.clone(), made.clone());
     let inject = move |_| {
         let mut noted = noted.lock().unwrap();
-        noted.is_none().then(|| *noted = Some(provider.asked().len())).map(|()| HookResult::inject("mind this"))
+        noted.is_none().then(|| *noted = Some(provider.requests().len())).map(|()| HookResult::inject("mind this"))
     };
     world.hooks.hook(event).named("gate").run(inject).unwrap();
     let run = run(world).await;

@@ -1,6 +1,6 @@
 //! `session:start` and `session:resume`.
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::HookResult;
 use serde_json::json;
 
@@ -84,7 +84,7 @@ mod resume {
 
     /// A turn, the end of the session, and another turn after it was resumed.
     async fn resumed(cell: Cell) -> Run {
-        let script = || Script::of(["One.", "Two."].map(Answer::text));
+        let script = || Script::new(["One.", "Two."].map(ScriptedResponse::text));
         cell.script(script).world().run_and_resume("first", "second").await
     }
 

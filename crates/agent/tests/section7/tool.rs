@@ -1,6 +1,6 @@
 //! `decision:tool_resolution`, `tool:pre` and `tool:post`.
 
-use amplifier_agent::provider::{Answer, Script};
+use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_agent::tool::{ToolError, ToolOutput};
 use amplifier_core::{HookResult, Injection, TOOL_POST};
 use serde_json::json;
@@ -196,7 +196,8 @@ mod post {
     async fn modify_that_redacts_reaches_model_transcript_history_and_audit_alike() {
         const SECRET: &str = "the harbour opens at dawn";
         for orchestrator in ORCHESTRATORS {
-            let script = Script::of([Answer::text("").calling("Vault", json!({})), Answer::text("Done.")]);
+            let script =
+                Script::new([ScriptedResponse::text("").calling("Vault", json!({})), ScriptedResponse::text("Done.")]);
             let world = World::new(script).orchestrator(orchestrator);
             let vault = tool("Vault", &world.inputs, |_| async { Ok(ToolOutput::text(SECRET)) });
             world.hooks.on(TOOL_POST, |_| HookResult::set("tool_result", json!({ "output": "[redacted]" })));
@@ -214,7 +215,8 @@ mod post {
     #[tokio::test]
     async fn modify_that_redacts_reaches_what_is_said_about_a_failure_too() {
         const SECRET: &str = "the harbour opens at dawn";
-        let script = Script::of([Answer::text("").calling("Vault", json!({})), Answer::text("Done.")]);
+        let script =
+            Script::new([ScriptedResponse::text("").calling("Vault", json!({})), ScriptedResponse::text("Done.")]);
         let world = World::new(script);
         let vault = tool("Vault", &world.inputs, |_| async { Err(ToolError::Failed(SECRET.into())) });
         world.hooks.on(TOOL_POST, |_| HookResult::set("tool_result", json!({ "error": "[redacted]" })));

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use amplifier_agent::provider::{Answer, Provider, Script, Scripted, ToolSpec};
+use amplifier_agent::provider::{Provider, Script, ScriptedProvider, ScriptedResponse, ToolSpec};
 use amplifier_agent::tool::{Tool, ToolError, ToolOutput};
-use amplifier_agent::{Session, SessionBuilder, Store, Watch};
+use amplifier_agent::{Session, SessionBuilder, SessionObserver, Store};
 use amplifier_audit::{Log, Verdict, Verifier};
 use amplifier_core::{Map, Message, Speaker};
 use futures::future::BoxFuture;
@@ -43,7 +43,7 @@ impl Place {
     }
 
     /// A session that is stored here, with a model that gives these answers.
-    pub(crate) fn session(&self, answers: impl IntoIterator<Item = Answer>) -> SessionBuilder {
+    pub(crate) fn session(&self, answers: impl IntoIterator<Item = ScriptedResponse>) -> SessionBuilder {
         Session::builder(scripted(answers)).store(self.store()).tools([Arc::new(Echo) as Arc<dyn Tool>])
     }
 
@@ -60,12 +60,12 @@ impl Place {
     }
 }
 
-pub(crate) fn scripted(answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
-    Arc::new(Scripted::new(Script::of(answers)).recording())
+pub(crate) fn scripted(answers: impl IntoIterator<Item = ScriptedResponse>) -> Arc<ScriptedProvider> {
+    Arc::new(ScriptedProvider::new(Script::new(answers)).recording())
 }
 
 /// A model whose only answers are these, as a provider of sessions takes it.
-pub(crate) fn provider(scripted: &Arc<Scripted>) -> Arc<dyn Provider> {
+pub(crate) fn provider(scripted: &Arc<ScriptedProvider>) -> Arc<dyn Provider> {
     scripted.clone()
 }
 
@@ -181,7 +181,7 @@ impl Notes {
     }
 }
 
-impl Watch for Notes {
+impl SessionObserver for Notes {
     fn text(&self, text: &str) {
         self.add(format!("text: {text}"));
     }

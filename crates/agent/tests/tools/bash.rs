@@ -3,7 +3,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use amplifier_agent::tool::{Bash, ToolOutput};
+use amplifier_agent::tool::{BashTool, ToolOutput};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn line(path: &Path) -> String {
 #[tokio::test]
 async fn a_command_runs_in_the_workspace_and_gives_its_output() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     let result = run(&bash, json!({"command": "pwd; touch made", "description": "Say where we are"})).await.unwrap();
     assert_eq!(result, ToolOutput::text(place.workspace.root().to_str().unwrap()).with("exit_code", 0));
     assert_eq!(place.names("."), ["made"]);
@@ -52,7 +52,7 @@ async fn a_command_runs_in_the_workspace_and_gives_its_output() {
 #[tokio::test]
 async fn both_outputs_come_in_the_order_in_which_they_were_written() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     let command = "for i in 1 2 3; do echo out $i; echo err $i >&2; done";
     assert_eq!(output(&bash, json!({"command": command})).await, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3");
 }
@@ -60,7 +60,7 @@ async fn both_outputs_come_in_the_order_in_which_they_were_written() {
 #[tokio::test]
 async fn a_command_that_fails_says_how() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     let cases = [
         ("echo before; exit 3", "before\nexit code 3"),
         ("false", "exit code 1"),
@@ -74,7 +74,7 @@ async fn a_command_that_fails_says_how() {
 #[tokio::test]
 async fn what_was_written_right_before_the_end_is_given() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     for number in 0..10 {
         let command = format!("echo $$ > {number}; printf '%050000d' {number}");
         let mut running = pin!(run(&bash, json!({"command": command})));
@@ -89,7 +89,7 @@ async fn what_was_written_right_before_the_end_is_given() {
 #[tokio::test]
 async fn there_is_nothing_to_read() {
     let place = Place::new();
-    assert_eq!(output(&Bash::new(place.workspace.clone()), json!({"command": "cat; echo done"})).await, "done");
+    assert_eq!(output(&BashTool::new(place.workspace.clone()), json!({"command": "cat; echo done"})).await, "done");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn of_a_long_output_head_and_tail_are_given() {
     let place = Place::new();
     // The first byte puts the cut into the middle of a character, at both ends.
     place.put("long", format!("x{}", "€".repeat(100_000)));
-    let text = output(&Bash::new(place.workspace.clone()), json!({"command": "cat long"})).await;
+    let text = output(&BashTool::new(place.workspace.clone()), json!({"command": "cat long"})).await;
     let half = "€".repeat(10_922);
     assert_eq!(text, format!("x{half}\n… 234468 bytes left out …\n{half}"));
 }
@@ -105,7 +105,7 @@ async fn of_a_long_output_head_and_tail_are_given() {
 #[tokio::test]
 async fn what_a_command_leaves_running_is_ended_with_it() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     // It holds the output open as well, and must not be waited for.
     let process = output(&bash, json!({"command": "sleep 1000 & (sleep 1000 & echo $! > inner); echo $!"})).await;
     assert_ends(&process);
@@ -115,7 +115,7 @@ async fn what_a_command_leaves_running_is_ended_with_it() {
 #[tokio::test]
 async fn a_process_that_leaves_the_group_is_not_waited_for() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     // It says that it has left before the command ends, and writes without end to the output that it holds open.
     let command =
         "mkfifo left; setsid bash -c 'echo $$ > left; exec yes' & read process < left; echo $process > process";
@@ -131,7 +131,7 @@ async fn a_process_that_leaves_the_group_is_not_waited_for() {
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_ended_with_all_that_it_began() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     let command = "trap '' TERM INT HUP; sleep 1000 & echo $! > child; echo $$ > shell; echo begun; wait; sleep 1000";
     let mut seconds = 1;
     let mut result = failure(&bash, json!({"command": command, "timeout": seconds})).await;
@@ -149,7 +149,7 @@ async fn a_command_that_takes_too_long_is_ended_with_all_that_it_began() {
 #[tokio::test]
 async fn dropping_the_future_ends_the_command_with_all_that_it_began() {
     let place = Place::new();
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     let command = "echo $$ > shell; (sleep 1000 & echo $! > child; wait); touch over";
     {
         let mut running = pin!(run(&bash, json!({"command": command})));
@@ -181,7 +181,7 @@ async fn commands_do_not_see_secrets_of_the_environment() {
     }
     let place = Place::new();
     let command = "echo $SEEN $A_API_KEY $A_TOKEN $a_secret $A_PASSWORD $AWS_SECRET_ACCESS_KEY $PGPASSWORD $TOK";
-    assert_eq!(output(&Bash::new(place.workspace.clone()), json!({"command": command})).await, "1 8");
+    assert_eq!(output(&BashTool::new(place.workspace.clone()), json!({"command": command})).await, "1 8");
 }
 
 #[tokio::test]
@@ -201,5 +201,5 @@ async fn a_missing_bash_is_pointed_out() {
         "`bash` cannot be started in `{}`: No such file or directory (os error 2); it must be installed and in `PATH`",
         place.workspace.root().display()
     );
-    assert_eq!(failure(&Bash::new(place.workspace.clone()), json!({"command": "true"})).await, failed(&expected));
+    assert_eq!(failure(&BashTool::new(place.workspace.clone()), json!({"command": "true"})).await, failed(&expected));
 }

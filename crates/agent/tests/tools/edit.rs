@@ -1,4 +1,4 @@
-use amplifier_agent::tool::{Edit, MultiEdit, ToolOutput};
+use amplifier_agent::tool::{EditTool, MultiEditTool, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::place::{Place, failed, failure, file, out_of_bounds, output, run};
@@ -18,14 +18,14 @@ async fn a_text_that_is_there_once_is_replaced() {
         .with("file_path", "a.py")
         .with("replacements", 1)
         .writing("a.py", 10);
-    assert_eq!(run(&Edit::new(place.workspace.clone()), replace("two", "three")).await.unwrap(), expected);
+    assert_eq!(run(&EditTool::new(place.workspace.clone()), replace("two", "three")).await.unwrap(), expected);
     assert_eq!(place.content("a.py"), "one\nthree\n");
 }
 
 #[tokio::test]
 async fn a_text_can_be_replaced_wherever_it_is() {
     let place = Place::with(&[("a.py", "x = x + x")]);
-    let edit = Edit::new(place.workspace.clone());
+    let edit = EditTool::new(place.workspace.clone());
     assert_eq!(output(&edit, replace_all("x", "y")).await, "replaced the text 3 times in `a.py`");
     assert_eq!(place.content("a.py"), "y = y + y");
 }
@@ -33,7 +33,7 @@ async fn a_text_can_be_replaced_wherever_it_is() {
 #[tokio::test]
 async fn an_edit_that_is_not_clear_changes_nothing() {
     let place = Place::with(&[("a.py", "x = x\naaa")]);
-    let edit = Edit::new(place.workspace.clone());
+    let edit = EditTool::new(place.workspace.clone());
     let input = |problem: &str| ("input", format!("the input of `Edit` cannot be read: {problem}"));
     let ambiguous = "add lines around it so that it is there once, or set `replace_all`";
     let missing = "read the file again and give the text exactly as it is there, without line numbers";
@@ -54,7 +54,7 @@ async fn an_edit_that_is_not_clear_changes_nothing() {
 #[tokio::test]
 async fn line_breaks_of_windows_are_pointed_out() {
     let place = Place::with(&[("a.py", "one\r\ntwo\r\n")]);
-    let edit = Edit::new(place.workspace.clone());
+    let edit = EditTool::new(place.workspace.clone());
     let expected =
         "`old_string` is not in `a.py`: lines of the file end in `\\r\\n`, so `old_string` needs that as well";
     assert_eq!(failure(&edit, replace("one\ntwo", "three")).await, failed(expected));
@@ -66,7 +66,7 @@ async fn line_breaks_of_windows_are_pointed_out() {
 async fn only_text_within_the_workspace_is_edited() {
     let place = Place::new();
     place.put("a.py", b"caf\xe9");
-    let edit = Edit::new(place.workspace.clone());
+    let edit = EditTool::new(place.workspace.clone());
     assert_eq!(
         failure(&edit, replace("caf", "tea")).await,
         failed("`a.py` is not UTF-8 text: only text can be edited")
@@ -84,7 +84,7 @@ async fn only_text_within_the_workspace_is_edited() {
 #[tokio::test]
 async fn an_edit_does_not_make_a_file_too_large() {
     let place = Place::with(&[("a.py", &"x".repeat(10_000))]);
-    let edit = Edit::new(place.workspace.clone());
+    let edit = EditTool::new(place.workspace.clone());
     let too_large = failed("`a.py` would become larger than 10 MB");
     assert_eq!(failure(&edit, replace_all("x", &"y".repeat(10_000))).await, too_large);
     assert_eq!(place.content("a.py"), "x".repeat(10_000));
@@ -100,7 +100,7 @@ async fn several_edits_are_made_one_after_the_other() {
     ]);
     let expected =
         ToolOutput::text("made 3 edits in `a.py`").with("file_path", "a.py").with("replacements", 4).writing("a.py", 7);
-    let multi_edit = MultiEdit::new(place.workspace.clone());
+    let multi_edit = MultiEditTool::new(place.workspace.clone());
     assert_eq!(run(&multi_edit, json!({"file_path": "a.py", "edits": edits})).await.unwrap(), expected);
     assert_eq!(place.content("a.py"), "0 1 one");
 }
@@ -108,7 +108,7 @@ async fn several_edits_are_made_one_after_the_other() {
 #[tokio::test]
 async fn several_edits_are_all_made_or_none() {
     let place = Place::with(&[("a.py", "one two")]);
-    let multi_edit = MultiEdit::new(place.workspace.clone());
+    let multi_edit = MultiEditTool::new(place.workspace.clone());
     let edits = json!([{"old_string": "one", "new_string": "1"}, {"old_string": "one", "new_string": "2"}]);
     let expected = "nothing was changed, because of `edits[1]`: `old_string` is not in `a.py`: \
                     read the file again and give the text exactly as it is there, without line numbers";
@@ -127,7 +127,7 @@ async fn several_edits_are_all_made_or_none() {
 
 #[tokio::test]
 async fn several_edits_are_at_least_one() {
-    let multi_edit = MultiEdit::new(Place::new().workspace);
+    let multi_edit = MultiEditTool::new(Place::new().workspace);
     let missing = "the input of `MultiEdit` cannot be read: missing field `edits`";
     assert_eq!(failure(&multi_edit, file("a.py")).await, ("input", missing.to_owned()));
     let empty = "the input of `MultiEdit` cannot be read: `edits` is empty: give at least one";

@@ -1,4 +1,4 @@
-use amplifier_agent::tool::{Read, ToolOutput};
+use amplifier_agent::tool::{ReadTool, ToolOutput};
 use serde_json::json;
 
 use crate::place::{Place, failed, failure, file, out_of_bounds, output, run};
@@ -10,13 +10,13 @@ async fn lines_come_with_their_numbers() {
         .with("file_path", "a.txt")
         .with("lines", 4)
         .reading("a.txt", 14);
-    assert_eq!(run(&Read::new(place.workspace.clone()), file("a.txt")).await.unwrap(), expected);
+    assert_eq!(run(&ReadTool::new(place.workspace.clone()), file("a.txt")).await.unwrap(), expected);
 }
 
 #[tokio::test]
 async fn a_part_can_be_read() {
     let place = Place::with(&[("a.txt", "one\ntwo\nthree\n")]);
-    let read = Read::new(place.workspace.clone());
+    let read = ReadTool::new(place.workspace.clone());
     let part = |offset, limit| output(&read, json!({"file_path": "a.txt", "offset": offset, "limit": limit}));
     assert_eq!(part(2, 1).await, "     2\ttwo\n(the file goes on: read on with `offset` 3)\n");
     assert_eq!(part(3, 1).await, "     3\tthree\n");
@@ -27,14 +27,14 @@ async fn a_part_can_be_read() {
 #[tokio::test]
 async fn an_empty_file_says_so() {
     let place = Place::with(&[("empty", "")]);
-    assert_eq!(output(&Read::new(place.workspace.clone()), file("empty")).await, "(the file is empty)");
+    assert_eq!(output(&ReadTool::new(place.workspace.clone()), file("empty")).await, "(the file is empty)");
 }
 
 #[tokio::test]
 async fn long_files_are_read_in_parts() {
     let place =
         Place::with(&[("many", &"x\n".repeat(2_001)), ("wide", &format!("{}\n", "y".repeat(1_999)).repeat(60))]);
-    let read = Read::new(place.workspace.clone());
+    let read = ReadTool::new(place.workspace.clone());
 
     let many = output(&read, file("many")).await;
     assert!(many.ends_with("  2000\tx\n(the file goes on: read on with `offset` 2001)\n"));
@@ -50,14 +50,14 @@ async fn long_lines_are_cut_between_characters() {
     // The euro sign has three bytes: 666 of them fit.
     let place = Place::with(&[("long", &format!("{}\nnext\n", "€".repeat(10_000)))]);
     let expected = format!("     1\t{}… (28002 bytes more)\n     2\tnext\n", "€".repeat(666));
-    assert_eq!(output(&Read::new(place.workspace.clone()), file("long")).await, expected);
+    assert_eq!(output(&ReadTool::new(place.workspace.clone()), file("long")).await, expected);
 }
 
 #[tokio::test]
 async fn text_that_is_not_utf8_is_still_shown() {
     let place = Place::new();
     place.put("latin", b"caf\xe9\n");
-    assert_eq!(output(&Read::new(place.workspace.clone()), file("latin")).await, "     1\tcaf\u{fffd}\n");
+    assert_eq!(output(&ReadTool::new(place.workspace.clone()), file("latin")).await, "     1\tcaf\u{fffd}\n");
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn what_is_no_text_file_is_refused() {
         0,
     )
     .unwrap();
-    let read = Read::new(place.workspace.clone());
+    let read = ReadTool::new(place.workspace.clone());
     let cases = [
         ("binary", "`binary` is a binary file: only text can be read"),
         ("src", "`src` is a folder: use `Glob` to see which files are in it"),
@@ -91,7 +91,7 @@ async fn what_is_outside_is_not_read() {
     let place = Place::new();
     place.link("link", "../outside/secret");
     place.link("folder", place.outside(""));
-    let read = Read::new(place.workspace.clone());
+    let read = ReadTool::new(place.workspace.clone());
     for path in ["link", "folder/secret", "../outside/secret", place.outside("secret").to_str().unwrap()] {
         assert_eq!(failure(&read, file(path)).await, out_of_bounds(&place, path));
     }

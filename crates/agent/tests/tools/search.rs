@@ -1,4 +1,4 @@
-use amplifier_agent::tool::{Glob, Grep, ToolOutput};
+use amplifier_agent::tool::{GlobTool, GrepTool, ToolOutput};
 use serde_json::json;
 
 use crate::place::{Place, failed, failure, out_of_bounds, output, run};
@@ -23,7 +23,7 @@ fn project() -> Place {
 #[tokio::test]
 async fn files_are_found_by_name_in_order() {
     let place = project();
-    let glob = Glob::new(place.workspace.clone());
+    let glob = GlobTool::new(place.workspace.clone());
     let cases = [
         ("**/*.rs", "inside.rs\nsrc/a/deep.rs\nsrc/a.rs\n"),
         ("*.rs", "inside.rs\n"),
@@ -46,7 +46,7 @@ async fn files_are_found_by_name_in_order() {
 #[tokio::test]
 async fn files_are_found_within_the_workspace_alone() {
     let place = project();
-    let glob = Glob::new(place.workspace.clone());
+    let glob = GlobTool::new(place.workspace.clone());
     let input = |problem: &str| ("input", format!("the input of `Glob` cannot be read: {problem}"));
     let cases = [
         (json!({"pattern": "*", "path": ".."}), out_of_bounds(&place, "..")),
@@ -76,7 +76,7 @@ async fn no_more_files_are_given_than_a_model_can_read() {
     for number in 0..1_001 {
         place.put(&format!("{number:04}"), "");
     }
-    let found = run(&Glob::new(place.workspace.clone()), json!({"pattern": "*"})).await.unwrap();
+    let found = run(&GlobTool::new(place.workspace.clone()), json!({"pattern": "*"})).await.unwrap();
     let listed: String = (0..1_000).map(|number| format!("{number:04}\n")).collect();
     let expected = format!("{listed}(there are more than 1000: give a narrower `pattern` or a `path`)\n");
     assert_eq!(found, ToolOutput::text(expected).with("files", 1_000));
@@ -85,7 +85,7 @@ async fn no_more_files_are_given_than_a_model_can_read() {
 #[tokio::test]
 async fn lines_are_found_with_file_and_number() {
     let place = project();
-    let grep = Grep::new(place.workspace.clone());
+    let grep = GrepTool::new(place.workspace.clone());
     let expected = ToolOutput::text("src/a/deep.rs:1:fn deep() {}\nsrc/a.rs:1:fn a() {}\n").with("matches", 2);
     assert_eq!(run(&grep, json!({"pattern": r"^fn \w+"})).await.unwrap(), expected);
     let cases = [
@@ -106,7 +106,7 @@ async fn lines_are_found_with_file_and_number() {
 #[tokio::test]
 async fn lines_around_a_match_are_given_once() {
     let place = Place::with(&[("a", "1\n2\nx3\n4\nx5\n6\n7\n8\n9\nx10\n"), ("b", "x1\n2\n3\n")]);
-    let grep = Grep::new(place.workspace.clone());
+    let grep = GrepTool::new(place.workspace.clone());
     let expected = "a-2-2\na:3:x3\na-4-4\na:5:x5\na-6-6\n--\na-9-9\na:10:x10\n--\nb:1:x1\nb-2-2\n";
     assert_eq!(output(&grep, json!({"pattern": "x", "context": 1})).await, expected);
 }
@@ -114,7 +114,7 @@ async fn lines_around_a_match_are_given_once() {
 #[tokio::test]
 async fn no_more_matches_are_given_than_asked_for() {
     let place = Place::with(&[("a", &"x\n".repeat(201)), ("b", &format!("{}\n", "y".repeat(400)).repeat(900))]);
-    let grep = Grep::new(place.workspace.clone());
+    let grep = GrepTool::new(place.workspace.clone());
     let expected = "a:1:x\na:2:x\n(there are more than these 2: narrow `pattern`, `path` or `glob`)\n";
     assert_eq!(output(&grep, json!({"pattern": "x", "max_matches": 2})).await, expected);
     let exact = run(&grep, json!({"pattern": "x", "max_matches": 201})).await.unwrap();
@@ -134,13 +134,13 @@ async fn binary_and_very_large_files_are_not_searched() {
     place.put("latin", b"x caf\xe9\r\n");
     place.put("long", format!("x{}", "€".repeat(1_000)));
     let expected = format!("latin:1:x caf\u{fffd}\nlong:1:x{}… (2502 bytes more)\n", "€".repeat(166));
-    assert_eq!(output(&Grep::new(place.workspace.clone()), json!({"pattern": "x"})).await, expected);
+    assert_eq!(output(&GrepTool::new(place.workspace.clone()), json!({"pattern": "x"})).await, expected);
 }
 
 #[tokio::test]
 async fn a_search_that_cannot_be_made_is_refused() {
     let place = project();
-    let grep = Grep::new(place.workspace.clone());
+    let grep = GrepTool::new(place.workspace.clone());
     let (kind, text) = failure(&grep, json!({"pattern": "(x"})).await;
     assert_eq!(kind, "input");
     assert!(text.starts_with("the input of `Grep` cannot be read: `pattern`: regex parse error:"), "{text}");

@@ -1,5 +1,5 @@
 use amplifier_agent::provider::ToolSpec;
-use amplifier_agent::tool::{Bash, Grep, MultiEdit, Read, Tool, standard};
+use amplifier_agent::tool::{BashTool, GrepTool, MultiEditTool, ReadTool, Tool, standard};
 use serde_json::{Value, json};
 
 use crate::place::{Place, failure};
@@ -44,9 +44,9 @@ fn schemas_say_what_the_input_is_in_plain_words() {
         "required": ["file_path"],
         "additionalProperties": false,
     });
-    assert_eq!(Read::new(place.workspace.clone()).spec().input_schema, expected);
+    assert_eq!(ReadTool::new(place.workspace.clone()).spec().input_schema, expected);
 
-    let edits = &MultiEdit::new(place.workspace.clone()).spec().input_schema["properties"]["edits"];
+    let edits = &MultiEditTool::new(place.workspace.clone()).spec().input_schema["properties"]["edits"];
     assert_eq!((&edits["type"], &edits["minItems"]), (&json!("array"), &json!(1)));
     assert_eq!(edits["items"]["required"], json!(["old_string", "new_string"]));
     assert_eq!(edits["items"]["additionalProperties"], json!(false));
@@ -55,7 +55,7 @@ fn schemas_say_what_the_input_is_in_plain_words() {
 #[tokio::test]
 async fn input_that_cannot_be_read_is_named() {
     let place = Place::new();
-    let read = Read::new(place.workspace.clone());
+    let read = ReadTool::new(place.workspace.clone());
     let cases = [
         (json!({}), "missing field `file_path`"),
         (json!({"file_path": 3}), "`file_path`: invalid type: integer `3`, expected a string"),
@@ -75,12 +75,12 @@ async fn input_that_cannot_be_read_is_named() {
 async fn numbers_out_of_range_are_refused() {
     let place = Place::new();
     let input = |tool: &str, problem: &str| ("input", format!("the input of `{tool}` cannot be read: {problem}"));
-    let bash = Bash::new(place.workspace.clone());
+    let bash = BashTool::new(place.workspace.clone());
     for seconds in [0, 601] {
         let problem = format!("`timeout` is {seconds}, and must be between 1 and 600 seconds");
         assert_eq!(failure(&bash, json!({"command": "true", "timeout": seconds})).await, input("Bash", &problem));
     }
-    let grep = Grep::new(place.workspace.clone());
+    let grep = GrepTool::new(place.workspace.clone());
     for matches in [0, 1_001] {
         let problem = format!("`max_matches` is {matches}, and must be between 1 and 1000");
         assert_eq!(failure(&grep, json!({"pattern": "x", "max_matches": matches})).await, input("Grep", &problem));

@@ -1,4 +1,4 @@
-use amplifier_agent::tool::{Todo, ToolOutput};
+use amplifier_agent::tool::{TodoTool, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::place::{failure, output, run};
@@ -10,7 +10,7 @@ fn todos(todos: &[(&str, &str)]) -> Value {
 
 #[tokio::test]
 async fn the_list_is_kept_and_replaced() {
-    let todo = Todo::new();
+    let todo = TodoTool::new();
     let shared = todo.clone();
     let input = todos(&[("read", "completed"), ("write", "in_progress"), ("test", "pending")]);
     let list = "[x] read\n[>] write\n[ ] test";
@@ -23,7 +23,7 @@ async fn the_list_is_kept_and_replaced() {
 
 #[tokio::test]
 async fn a_list_that_cannot_be_is_refused_and_the_old_one_stays() {
-    let todo = Todo::new();
+    let todo = TodoTool::new();
     run(&todo, todos(&[("read", "pending")])).await.unwrap();
     let cases = [
         (todos(&[("a", "in_progress"), ("b", "in_progress")]), "2 of them are `in_progress`: at most one can be"),

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use amplifier_agent::tool::{Edit, Read, ToolOutput, Write};
+use amplifier_agent::tool::{EditTool, ReadTool, ToolOutput, WriteTool};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn content(path: &str, content: &str) -> Value {
 async fn a_file_is_made_with_its_folders() {
     let place = Place::new();
     let expected = ToolOutput::text("wrote 2 lines to `a/b/c.py`").with("file_path", "a/b/c.py").writing("a/b/c.py", 8);
-    let write = Write::new(place.workspace.clone());
+    let write = WriteTool::new(place.workspace.clone());
     assert_eq!(run(&write, content("a/b/c.py", "one\ntwo\n")).await.unwrap(), expected);
     assert_eq!(place.content("a/b/c.py"), "one\ntwo\n");
     assert_eq!(place.names("a/b"), ["c.py"]);
@@ -26,7 +26,7 @@ async fn a_file_is_made_with_its_folders() {
 async fn a_file_is_replaced_and_keeps_its_permissions() {
     let place = Place::with(&[("run.sh", "a much longer text")]);
     fs::set_permissions(place.path("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
-    let write = Write::new(place.workspace.clone());
+    let write = WriteTool::new(place.workspace.clone());
     assert_eq!(output(&write, content("run.sh", "short")).await, "wrote 1 line to `run.sh`");
     assert_eq!(place.content("run.sh"), "short");
     assert_eq!(fs::metadata(place.path("run.sh")).unwrap().permissions().mode() & 0o7777, 0o750);
@@ -38,7 +38,7 @@ async fn a_link_is_written_through() {
     let place = Place::with(&[("real/file", "old")]);
     place.link("link", "real/file");
     place.link("new", "real/new");
-    let write = Write::new(place.workspace.clone());
+    let write = WriteTool::new(place.workspace.clone());
     assert_eq!(output(&write, content("link", "new")).await, "wrote 1 line to `real/file`");
     assert_eq!(output(&write, content("new", "")).await, "wrote 0 lines to `real/new`");
     assert_eq!((place.content("real/file"), place.content("real/new")), ("new".to_owned(), String::new()));
@@ -53,7 +53,7 @@ async fn what_is_outside_is_not_written() {
     place.link("folder", place.outside(""));
     place.link("dangling", place.outside("new"));
     place.link("dangling_folder", "../outside/new");
-    let write = Write::new(place.workspace.clone());
+    let write = WriteTool::new(place.workspace.clone());
     let outside = place.outside("new");
     let paths = ["absolute", "relative", "folder/new", "dangling", "dangling_folder/a/b", "../outside/new"];
     for path in paths.into_iter().chain([outside.to_str().unwrap()]) {
@@ -66,7 +66,7 @@ async fn what_is_outside_is_not_written() {
 #[tokio::test]
 async fn only_regular_files_are_replaced() {
     let place = Place::with(&[("folder/file", "kept")]);
-    let write = Write::new(place.workspace.clone());
+    let write = WriteTool::new(place.workspace.clone());
     let folder = failed("`folder` is a folder: use `Glob` to see which files are in it");
     assert_eq!(failure(&write, content("folder", "x")).await, folder);
     let below = failed("`folder/file/x` cannot be written: Not a directory (os error 20)");
@@ -94,7 +94,7 @@ fn readers_never_see_a_part_of_a_file() {
             let workspace = place.workspace.clone();
             scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                let write = Write::new(workspace);
+                let write = WriteTool::new(workspace);
                 for _ in 0..20 {
                     runtime.block_on(run(&write, content("file", &letter.repeat(200_000)))).unwrap();
                 }
@@ -112,7 +112,7 @@ fn readers_never_see_a_part_of_a_file() {
 async fn edits_at_the_same_time_are_all_kept() {
     let lines: String = (0..20).map(|number| format!("<{number}>\n")).collect();
     let place = Place::with(&[("file", &lines)]);
-    let edit = Edit::new(place.workspace.clone());
+    let edit = EditTool::new(place.workspace.clone());
     let edits = (0..20).map(|number| {
         let input =
             json!({"file_path": "file", "old_string": format!("<{number}>"), "new_string": format!("[{number}]")});
@@ -127,7 +127,7 @@ async fn edits_at_the_same_time_are_all_kept() {
 #[test]
 fn a_write_that_nobody_waits_for_does_not_begin() {
     let place = Place::new();
-    let write = Write::new(place.workspace.clone());
+    let write = WriteTool::new(place.workspace.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         // The only thread for such work is taken, so that the write has to wait for it.
@@ -158,7 +158,7 @@ fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
         });
         let working = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let (write, read) = (Write::new(place.workspace.clone()), Read::new(place.workspace.clone()));
+            let (write, read) = (WriteTool::new(place.workspace.clone()), ReadTool::new(place.workspace.clone()));
             for _ in 0..300 {
                 // Whether they fail is a matter of chance.
                 let _ = runtime.block_on(run(&write, content("folder/new", "x")));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use amplifier_agent::provider::{Answer, Script, Scripted};
+use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_agent::{Cancel, Session};
 use amplifier_audit::{Durability, Log, Verifier};
@@ -62,11 +62,11 @@ impl Demo {
         let hooks = hooks(&screen, &seen)?;
         stop_on_ctrl_c(&cancel, &screen);
         stop_when_told(&cancel, &hooks)?;
-        let builder = Session::builder(Arc::new(Scripted::new(script(pace))))
+        let builder = Session::builder(Arc::new(ScriptedProvider::new(script(pace))))
             .hooks(hooks)
             .tools(standard(&within))
             .display(TerminalDisplay::new(screen.clone()))
-            .watch(watcher.clone())
+            .observer(watcher.clone())
             .audit(log.clone())
             .config(SessionConfig { audit_required: true, ..SessionConfig::default() })
             .cancel(cancel.clone());
@@ -140,24 +140,28 @@ fn hooks(screen: &Screen, seen: &Arc<AtomicUsize>) -> Result<HookRegistry> {
 
 fn script(pace: u64) -> Script {
     let program = "def greet(name):\n    pritn(f\"Hello, {name}!\")\n\ngreet(\"world\")\n";
-    let mut script = Script::of([
-        Answer::text("I clear the build folder first.").calling("Bash", json!({ "command": "rm -rf build" })),
-        Answer::text("That is not allowed, so the folder stays. Now the settings.")
+    let mut script = Script::new([
+        ScriptedResponse::text("I clear the build folder first.").calling("Bash", json!({ "command": "rm -rf build" })),
+        ScriptedResponse::text("That is not allowed, so the folder stays. Now the settings.")
             .calling("Read", json!({ "file_path": "settings.env" })),
-        Answer::text("The settings are there, and the token is hidden from me. I write the greeting.")
+        ScriptedResponse::text("The settings are there, and the token is hidden from me. I write the greeting.")
             .calling("Write", json!({ "file_path": "greet.py", "content": program })),
-        Answer::text("The linter is right: a typing error. I correct it and try it out.")
+        ScriptedResponse::text("The linter is right: a typing error. I correct it and try it out.")
             .calling("Edit", json!({ "file_path": "greet.py", "old_string": "pritn", "new_string": "print" }))
             .calling("Bash", json!({ "command": "cat greet.py | head -2" })),
-        Answer::text("It looks right. I deploy it.").calling(
+        ScriptedResponse::text("It looks right. I deploy it.").calling(
             "Write",
             json!({ "file_path": "production/greet.py", "content": program.replace("pritn", "print") }),
         ),
-        Answer {
+        ScriptedResponse {
             when: Some("Denied by hook".to_owned()),
-            ..Answer::text("The deployment was not allowed. Everything else is done: the greeting is in greet.py.")
+            ..ScriptedResponse::text(
+                "The deployment was not allowed. Everything else is done: the greeting is in greet.py.",
+            )
         },
-        Answer::text("Everything is done, but for the build folder, which I may not delete: greet.py is deployed."),
+        ScriptedResponse::text(
+            "Everything is done, but for the build folder, which I may not delete: greet.py is deployed.",
+        ),
     ]);
     script.answers.iter_mut().for_each(|answer| answer.delay_ms = pace);
     script

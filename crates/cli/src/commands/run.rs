@@ -156,7 +156,7 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
                 served.close("error").await;
             }
             let end = match error {
-                SessionError::Refused(refusal) => TurnEnd::Refused(refusal),
+                SessionError::Denied(refusal) => TurnEnd::Denied(refusal),
                 SessionError::Interrupted => TurnEnd::Interrupted,
                 error => return Err(error.into()),
             };
@@ -185,7 +185,7 @@ async fn finish(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
     let reason = match end {
         TurnEnd::Answered(_) => "complete",
         TurnEnd::Interrupted => "user_exit",
-        TurnEnd::Refused(_) | TurnEnd::Failed(_) => "error",
+        TurnEnd::Denied(_) | TurnEnd::Failed(_) => "error",
     };
     session.end(reason).await?;
     policy.close()?;
@@ -222,25 +222,25 @@ pub fn exit_code(end: &TurnEnd) -> ExitCode {
     match end {
         TurnEnd::Answered(_) => ExitCode::SUCCESS,
         TurnEnd::Failed(_) => ExitCode::from(1),
-        TurnEnd::Refused(_) => ExitCode::from(3),
+        TurnEnd::Denied(_) => ExitCode::from(3),
         TurnEnd::Interrupted => ExitCode::from(INTERRUPTED),
     }
 }
 
 /// The word for the end of a turn. Unlike the one in events, it tells a refusal from a failure, as the exit code does.
 fn result(end: &TurnEnd) -> &'static str {
-    if matches!(end, TurnEnd::Refused(_)) { "refused" } else { end.status() }
+    if matches!(end, TurnEnd::Denied(_)) { "refused" } else { end.status() }
 }
 
 #[cfg(test)]
 mod tests {
-    use amplifier_agent::Refusal;
+    use amplifier_agent::Denial;
 
     use super::*;
 
     #[test]
     fn each_end_has_its_word_and_its_exit_code() {
-        let refused = TurnEnd::Refused(Refusal { by: "guard".into(), reason: "no".to_owned() });
+        let refused = TurnEnd::Denied(Denial { by: "guard".into(), reason: "no".to_owned() });
         let check =
             |end: TurnEnd, word, code| assert_eq!((result(&end), exit_code(&end)), (word, ExitCode::from(code)));
         check(TurnEnd::Answered("42".to_owned()), "success", 0);

@@ -13,68 +13,70 @@ use serde_json::Value;
 use crate::provider::ProviderError;
 
 /// What stands where the key stood.
-pub(super) const KEY: &str = "[key]";
+pub(super) const KEY_PLACEHOLDER: &str = "[key]";
 
 /// How much of what a provider says about an error is kept, in characters.
-const LONGEST: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Reads errors.
-pub(super) struct Faults {
+pub(super) struct ErrorMapper {
     key: Option<String>,
     idle_timeout: Duration,
 }
 
-impl Faults {
+impl ErrorMapper {
     pub(super) fn new(key: Option<String>, idle_timeout: Duration) -> Self {
         Self { key: key.filter(|key| !key.is_empty()), idle_timeout }
     }
 
     /// Text that can be shown: without the key, in one line, and not too long.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         // The key goes first: cut in two, it would not be found.
-        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.as_str(), KEY));
-        truncate_chars(&visible_line(&text), LONGEST - 1).into_owned()
+        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.as_str(), KEY_PLACEHOLDER));
+        truncate_chars(&visible_line(&text), MAX_MESSAGE_CHARS - 1).into_owned()
     }
 
     /// What an error of genai means.
     pub(super) fn read(&self, error: genai::Error) -> ProviderError {
         match error {
             genai::Error::HttpError { status, body, headers, .. } => self.status(status, &headers, &body),
-            genai::Error::WebStream { error, .. } => self.broken(error),
-            genai::Error::ChatResponse { body, .. } => self.reported(&body),
+            genai::Error::WebStream { error, .. } => self.stream_error(error),
+            genai::Error::ChatResponse { body, .. } => self.response_error(&body),
             genai::Error::StreamParse { serde_error, .. } if serde_error.is_eof() => ProviderError::Truncated,
             genai::Error::StreamParse { serde_error, .. } => {
-                ProviderError::Malformed(self.text(&serde_error.to_string()))
+                ProviderError::Malformed(self.redact(&serde_error.to_string()))
             }
-            genai::Error::JsonValueExt(error) => ProviderError::Malformed(self.text(&error.to_string())),
-            error => ProviderError::Rejected(self.text(&error.to_string())),
+            genai::Error::JsonValueExt(error) => ProviderError::Malformed(self.redact(&error.to_string())),
+            error => ProviderError::Rejected(self.redact(&error.to_string())),
         }
     }
 
     /// A status other than success.
     fn status(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
         let json = serde_json::from_str(body).unwrap_or(Value::Null);
-        let said = self.text(message(&json).unwrap_or(body));
-        let text = if said.is_empty() { format!("HTTP {status}") } else { format!("HTTP {}: {said}", status.as_u16()) };
+        let detail = self.redact(message(&json).unwrap_or(body));
+        let text =
+            if detail.is_empty() { format!("HTTP {status}") } else { format!("HTTP {}: {detail}", status.as_u16()) };
         // Gemini calls a wrong key a bad request.
         let code = if body.contains("API_KEY_INVALID") { 401 } else { status.as_u16() };
-        judge(code, text, retry_after(headers).or_else(|| retry_delay(&json)))
+        from_status(code, text, retry_after(headers).or_else(|| retry_delay(&json)))
     }
 
     /// An error that came in place of a piece of the answer.
-    fn reported(&self, body: &Value) -> ProviderError {
+    fn response_error(&self, body: &Value) -> ProviderError {
         let Some(message) = message(body) else {
             return ProviderError::Malformed("a piece of the answer has nothing in it".to_owned());
         };
         let error = details(body);
         let number = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
-        let word = || ["type", "status", "code"].into_iter().find_map(|field| error[field].as_str().and_then(code));
+        let word =
+            || ["type", "status", "code"].into_iter().find_map(|field| error[field].as_str().and_then(status_of_code));
         // What it does not know the name of is taken for a fault of the service, which passes.
-        judge(number.or_else(word).unwrap_or(500), self.text(message), retry_delay(body))
+        from_status(number.or_else(word).unwrap_or(500), self.redact(message), retry_delay(body))
     }
 
     /// The connection, or what came through it, is broken.
-    fn broken(&self, error: BoxError) -> ProviderError {
+    fn stream_error(&self, error: BoxError) -> ProviderError {
         let error = match error.downcast::<genai::Error>() {
             Ok(error) => return self.read(*error),
             Err(error) => error,
@@ -83,7 +85,7 @@ impl Faults {
             Ok(error) if error.is_builder() => ProviderError::Rejected(self.chain(&error.without_url())),
             Ok(error) if error.is_timeout() && !error.is_connect() => ProviderError::TimedOut(self.idle_timeout),
             Ok(error) => ProviderError::Connection(self.chain(&error.without_url())),
-            Err(error) => ProviderError::Malformed(self.text(&error.to_string())),
+            Err(error) => ProviderError::Malformed(self.redact(&error.to_string())),
         }
     }
 
@@ -96,11 +98,11 @@ impl Faults {
             cause = error.source();
         }
         texts.dedup();
-        self.text(&texts.join(": "))
+        self.redact(&texts.join(": "))
     }
 }
 
-fn judge(status: u16, text: String, retry_after: Option<Duration>) -> ProviderError {
+fn from_status(status: u16, text: String, retry_after: Option<Duration>) -> ProviderError {
     match status {
         429 => ProviderError::Throttled { message: text, retry_after },
         401 | 403 => ProviderError::Unauthorized(text),
@@ -110,7 +112,7 @@ fn judge(status: u16, text: String, retry_after: Option<Duration>) -> ProviderEr
 }
 
 /// The status that stands for the name of an error.
-fn code(name: &str) -> Option<u16> {
+fn status_of_code(name: &str) -> Option<u16> {
     match name {
         "invalid_request_error" | "not_found_error" | "request_too_large" | "billing_error" => Some(400),
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "NOT_FOUND" => Some(400),

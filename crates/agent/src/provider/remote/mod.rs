@@ -21,8 +21,8 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use reqwest::header::HeaderValue;
 use reqwest::redirect::Policy;
 
-use super::{Chunk, ContextTag, Provider, ProviderError, Request};
-use error::Faults;
+use super::{Chunk, ContextTag, ModelRequest, Provider, ProviderError};
+use error::ErrorMapper;
 
 /// How to reach a model.
 #[derive(Clone)]
@@ -63,13 +63,13 @@ impl RemoteOptions {
 /// Says everything but the key.
 impl fmt::Debug for RemoteOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let faults = Faults::new(self.key.clone(), self.idle_timeout);
+        let errors = ErrorMapper::new(self.key.clone(), self.idle_timeout);
         formatter
             .debug_struct("RemoteOptions")
             .field("kind", &self.kind)
             .field("model", &self.model)
-            .field("key", &self.key.as_ref().map(|_| error::KEY))
-            .field("base_url", &self.base_url.as_ref().map(|url| faults.text(url)))
+            .field("key", &self.key.as_ref().map(|_| error::KEY_PLACEHOLDER))
+            .field("base_url", &self.base_url.as_ref().map(|url| errors.redact(url)))
             .field("context_limit", &self.context_limit)
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
@@ -80,14 +80,14 @@ impl fmt::Debug for RemoteOptions {
 /// A model behind a network.
 ///
 /// ```
-/// # use amplifier_agent::provider::{Kind, Provider, ProviderError, Remote, RemoteOptions};
+/// # use amplifier_agent::provider::{Kind, Provider, ProviderError, RemoteProvider, RemoteOptions};
 /// let mut options = RemoteOptions::new(Kind::OpenAi, "llama3.3");
 /// options.base_url = Some("http://localhost:11434".to_owned());
-/// let model = Remote::new(options)?;
+/// let model = RemoteProvider::new(options)?;
 /// assert_eq!((model.name(), model.model()), ("openai", "llama3.3"));
 /// # Ok::<(), ProviderError>(())
 /// ```
-pub struct Remote {
+pub struct RemoteProvider {
     kind: Kind,
     model: String,
     context_limit: usize,
@@ -95,10 +95,10 @@ pub struct Remote {
     target: ServiceTarget,
     /// For requests that bring none.
     tag: ContextTag,
-    faults: Arc<Faults>,
+    errors: Arc<ErrorMapper>,
 }
 
-impl Remote {
+impl RemoteProvider {
     /// Prepares to reach a model. Nothing is sent yet.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl Remote {
             return Err(ProviderError::Unauthorized(format!("it has unprintable characters; check `{variable}`")));
         }
 
-        let faults = Faults::new(key.clone(), idle_timeout);
-        let url = kind.url(&model, base_url.as_deref()).map_err(|why| ProviderError::Rejected(faults.text(&why)))?;
+        let errors = ErrorMapper::new(key.clone(), idle_timeout);
+        let url = kind.url(&model, base_url.as_deref()).map_err(|why| ProviderError::Rejected(errors.redact(&why)))?;
         let is_local = kind::is_loopback(&url);
         if key.is_some() && url.scheme() == "http" && !is_local {
             tracing::warn!(
@@ -126,8 +126,8 @@ impl Remote {
             );
         }
         let client = web_client(connect_timeout, idle_timeout, is_local)
-            .map_err(|error| ProviderError::Connection(faults.text(&error.to_string())))?;
-        let client = genai::Client::builder().with_reqwest(client).build().map_err(|error| faults.read(error))?;
+            .map_err(|error| ProviderError::Connection(errors.redact(&error.to_string())))?;
+        let client = genai::Client::builder().with_reqwest(client).build().map_err(|error| errors.read(error))?;
 
         let adapter = match kind {
             Kind::Anthropic => AdapterKind::Anthropic,
@@ -141,7 +141,7 @@ impl Remote {
             model: ModelIden::new(adapter, model.clone()),
         };
         let context_limit = context_limit.unwrap_or_else(|| kind.context_limit(base_url.as_deref()));
-        Ok(Self { kind, model, context_limit, client, target, tag: ContextTag::new(), faults: Arc::new(faults) })
+        Ok(Self { kind, model, context_limit, client, target, tag: ContextTag::new(), errors: Arc::new(errors) })
     }
 }
 
@@ -159,7 +159,7 @@ fn web_client(connect: Duration, idle: Duration, is_local: bool) -> Result<reqwe
     if is_local { builder.no_proxy() } else { builder }.build()
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteProvider {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Remote")
@@ -170,7 +170,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-impl Provider for Remote {
+impl Provider for RemoteProvider {
     fn name(&self) -> &str {
         self.kind.as_str()
     }
@@ -183,13 +183,13 @@ impl Provider for Remote {
         self.context_limit
     }
 
-    fn answer(&self, mut request: Request) -> BoxStream<'static, Result<Chunk, ProviderError>> {
+    fn answer(&self, mut request: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         request.tag.get_or_insert_with(|| self.tag.clone());
-        let (client, target, faults) = (self.client.clone(), self.target.clone(), Arc::clone(&self.faults));
+        let (client, target, errors) = (self.client.clone(), self.target.clone(), Arc::clone(&self.errors));
         let prepared = request::prepare(self.kind, &self.model, request);
         let opened = async move {
             let (chat, options) = prepared?;
-            stream::open(client, target, chat, options, faults).await
+            stream::open(client, target, chat, options, errors).await
         };
         streams::once(opened).try_flatten().boxed()
     }

@@ -11,13 +11,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Kind;
-use crate::provider::{ProviderError, Request, ToolSpec};
+use crate::provider::{ModelRequest, ProviderError, ToolSpec};
 
 /// What Anthropic may write if nobody says how much; it wants to be told.
 const ANTHROPIC_MAX_TOKENS: u32 = 8192;
 
 /// Puts a request into genai's words.
-pub(super) fn prepare(kind: Kind, model: &str, request: Request) -> Result<(ChatRequest, ChatOptions), ProviderError> {
+pub(super) fn prepare(
+    kind: Kind,
+    model: &str,
+    request: ModelRequest,
+) -> Result<(ChatRequest, ChatOptions), ProviderError> {
     let mut options = parameters(request.parameters)?;
     if kind == Kind::Anthropic {
         options.max_tokens.get_or_insert(ANTHROPIC_MAX_TOKENS);
@@ -62,14 +66,14 @@ fn extra_body(kind: Kind, model: &str, tools: Vec<ToolSpec>) -> Map {
         body.insert("model".to_owned(), model.into());
     }
     if !tools.is_empty() {
-        let declared: Vec<_> = tools.into_iter().map(|tool| declare(kind, tool)).collect();
+        let declared: Vec<_> = tools.into_iter().map(|tool| declare_tool(kind, tool)).collect();
         let tools = if kind == Kind::Gemini { json!([{ "functionDeclarations": declared }]) } else { declared.into() };
         body.insert("tools".to_owned(), tools);
     }
     body
 }
 
-fn declare(kind: Kind, ToolSpec { name, description, input_schema }: ToolSpec) -> Value {
+fn declare_tool(kind: Kind, ToolSpec { name, description, input_schema }: ToolSpec) -> Value {
     match kind {
         Kind::Anthropic => json!({ "name": name, "description": description, "input_schema": input_schema }),
         Kind::OpenAi => {
@@ -88,25 +92,25 @@ fn conversation(kind: Kind, messages: Vec<Message>, about_tag: String) -> ChatRe
     }
     system.retain(|text| !text.trim().is_empty());
     system.push(about_tag);
-    let mut turns = Turns { kind, turns: Vec::new(), results: Vec::new(), said: Vec::new() };
+    let mut turns = ChatTurns { kind, turns: Vec::new(), results: Vec::new(), user_texts: Vec::new() };
     for message in messages {
         turns.add(message);
     }
-    turns.hand_over();
+    turns.end_user_turn();
     ChatRequest { system: Some(system.join("\n\n")), ..ChatRequest::new(turns.turns) }
 }
 
 /// The conversation as the wire format wants it: results directly after the calls, and, where it has no system messages
 /// but the first, one turn for the model, one for everybody else.
-struct Turns {
+struct ChatTurns {
     kind: Kind,
     turns: Vec<ChatMessage>,
     // INVARIANT: what was said since the model last spoke.
     results: Vec<ContentPart>,
-    said: Vec<(ChatRole, String)>,
+    user_texts: Vec<(ChatRole, String)>,
 }
 
-impl Turns {
+impl ChatTurns {
     fn add(&mut self, message: Message) {
         let Message { role, content, tool_calls, tool_call_id, .. } = message;
         // Anthropic refuses text without any letter, and there is nothing in it for the others.
@@ -128,8 +132,8 @@ impl Turns {
                 self.answer(parts);
             }
             Speaker::System | Speaker::User if is_blank => {}
-            Speaker::System if self.kind == Kind::OpenAi => self.said.push((ChatRole::System, content)),
-            Speaker::System | Speaker::User => self.said.push((ChatRole::User, content)),
+            Speaker::System if self.kind == Kind::OpenAi => self.user_texts.push((ChatRole::System, content)),
+            Speaker::System | Speaker::User => self.user_texts.push((ChatRole::User, content)),
         }
     }
 
@@ -137,7 +141,7 @@ impl Turns {
         if parts.is_empty() {
             return;
         }
-        self.hand_over();
+        self.end_user_turn();
         match self.turns.last_mut() {
             Some(last) if last.role == ChatRole::Assistant && self.kind != Kind::OpenAi => {
                 parts.into_iter().for_each(|part| last.content.push(part));
@@ -147,19 +151,19 @@ impl Turns {
     }
 
     /// Ends the turn of everybody else.
-    fn hand_over(&mut self) {
+    fn end_user_turn(&mut self) {
         let mut results = mem::take(&mut self.results);
-        let said = mem::take(&mut self.said);
+        let user_texts = mem::take(&mut self.user_texts);
         if self.kind == Kind::Anthropic {
-            results.extend(said.into_iter().map(|(_, text)| ContentPart::Text(text)));
+            results.extend(user_texts.into_iter().map(|(_, text)| ContentPart::Text(text)));
             self.turn(ChatRole::User, results);
             return;
         }
         self.turn(ChatRole::Tool, results);
         if self.kind == Kind::Gemini {
-            self.turn(ChatRole::User, said.into_iter().map(|(_, text)| ContentPart::Text(text)).collect());
+            self.turn(ChatRole::User, user_texts.into_iter().map(|(_, text)| ContentPart::Text(text)).collect());
         } else {
-            said.into_iter().for_each(|(role, text)| self.turn(role, vec![ContentPart::Text(text)]));
+            user_texts.into_iter().for_each(|(role, text)| self.turn(role, vec![ContentPart::Text(text)]));
         }
     }
 

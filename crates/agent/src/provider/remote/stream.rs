@@ -11,11 +11,11 @@ use genai::chat::{self, ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, S
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::error::Faults;
-use crate::provider::{Chunk, ProviderError, StopReason, Usage};
+use super::error::ErrorMapper;
+use crate::provider::{Chunk, ProviderError, StopReason, TokenUsage};
 
 /// How ids begin that genai makes up for Gemini, and does not send back: Gemini would not know them.
-const GEMINI_MADE_UP: &str = "call#";
+const GENERATED_ID: &str = "call#";
 
 /// Asks, and gives the pieces of the answer. Nothing is sent until the first piece is asked for.
 pub(super) async fn open(
@@ -23,7 +23,7 @@ pub(super) async fn open(
     target: ServiceTarget,
     request: ChatRequest,
     options: ChatOptions,
-    faults: Arc<Faults>,
+    errors: Arc<ErrorMapper>,
 ) -> Result<impl Stream<Item = Result<Chunk, ProviderError>>, ProviderError> {
     // Gemini says that it refuses a prompt in a field that genai does not pass on.
     let is_blocked = Arc::new(AtomicBool::new(false));
@@ -34,29 +34,29 @@ pub(super) async fn open(
         }
     });
     let response = client.exec_chat_stream(target, request, Some(&options)).await;
-    let events = response.map_err(|error| faults.read(error))?.stream;
-    let answer = Answer { events, faults, is_blocked, whole: VecDeque::new() };
-    Ok(stream::unfold(Some(answer), |answer| async move {
-        let mut answer = answer?;
-        let chunk = answer.next().await;
+    let events = response.map_err(|error| errors.read(error))?.stream;
+    let response = ResponseStream { events, errors, is_blocked, pending: VecDeque::new() };
+    Ok(stream::unfold(Some(response), |response| async move {
+        let mut response = response?;
+        let chunk = response.next().await;
         // Nothing follows the end, nor an error.
         let is_last = matches!(chunk, Err(_) | Ok(Chunk::End { .. }));
-        Some((chunk, (!is_last).then_some(answer)))
+        Some((chunk, (!is_last).then_some(response)))
     }))
 }
 
-struct Answer {
+struct ResponseStream {
     events: ChatStream,
-    faults: Arc<Faults>,
+    errors: Arc<ErrorMapper>,
     is_blocked: Arc<AtomicBool>,
     /// The tool calls and the end, once they are complete.
-    whole: VecDeque<Chunk>,
+    pending: VecDeque<Chunk>,
 }
 
-impl Answer {
+impl ResponseStream {
     async fn next(&mut self) -> Result<Chunk, ProviderError> {
         loop {
-            if let Some(chunk) = self.whole.pop_front() {
+            if let Some(chunk) = self.pending.pop_front() {
                 return Ok(chunk);
             }
             match self.events.next().await {
@@ -67,19 +67,19 @@ impl Answer {
                 Some(Ok(ChatStreamEvent::ReasoningChunk(text))) if !text.content.is_empty() => {
                     return Ok(Chunk::Thinking(text.content));
                 }
-                Some(Ok(ChatStreamEvent::End(end))) => self.whole = complete(end)?.into(),
+                Some(Ok(ChatStreamEvent::End(end))) => self.pending = complete_response(end)?.into(),
                 // Pieces of a tool call hold all that came before them; the end has them whole.
                 Some(Ok(_)) => {}
                 Some(Err(genai::Error::ChatResponse { .. })) if self.is_blocked.load(Ordering::Relaxed) => {
-                    return Ok(Chunk::End { stop: StopReason::Refusal, usage: Usage::default() });
+                    return Ok(Chunk::End { stop: StopReason::Refusal, usage: TokenUsage::default() });
                 }
-                Some(Err(error)) => return Err(self.faults.read(error)),
+                Some(Err(error)) => return Err(self.errors.read(error)),
             }
         }
     }
 }
 
-fn complete(end: StreamEnd) -> Result<Vec<Chunk>, ProviderError> {
+fn complete_response(end: StreamEnd) -> Result<Vec<Chunk>, ProviderError> {
     let usage = end.captured_usage.as_ref().map(usage).unwrap_or_default();
     // genai ends a stream of Gemini's that just stopped, too; and a `[DONE]` alone says nothing about the answer.
     let stop = stop(end.captured_stop_reason.as_ref().ok_or(ProviderError::Truncated)?)?;
@@ -89,29 +89,31 @@ fn complete(end: StreamEnd) -> Result<Vec<Chunk>, ProviderError> {
         return Ok(vec![Chunk::End { stop, usage }]);
     }
 
-    let mut whole = Vec::with_capacity(calls.len());
-    for call in without_twins(calls) {
+    let mut complete = Vec::with_capacity(calls.len());
+    for call in without_duplicates(calls) {
         match arguments(&call.fn_name, call.fn_arguments, stop) {
-            Ok(input) => whole.push(ToolCall { id: identify(call.call_id, &call.fn_name), name: call.fn_name, input }),
+            Ok(input) => {
+                complete.push(ToolCall { id: identify(call.call_id, &call.fn_name), name: call.fn_name, input })
+            }
             // Trying again would only be cut off again; whoever asked hears that the answer is too long.
             Err(_) if stop == StopReason::MaxTokens => {}
             Err(error) => return Err(error),
         }
     }
     let stop = match stop {
-        _ if !whole.is_empty() => StopReason::ToolUse,
+        _ if !complete.is_empty() => StopReason::ToolUse,
         StopReason::ToolUse => StopReason::EndTurn,
         stop => stop,
     };
-    Ok(whole.into_iter().map(Chunk::ToolCall).chain([Chunk::End { stop, usage }]).collect())
+    Ok(complete.into_iter().map(Chunk::ToolCall).chain([Chunk::End { stop, usage }]).collect())
 }
 
 /// A server that does not count calls from zero makes genai invent twins of the first, with half its arguments.
-fn without_twins(mut calls: Vec<chat::ToolCall>) -> Vec<chat::ToolCall> {
+fn without_duplicates(mut calls: Vec<chat::ToolCall>) -> Vec<chat::ToolCall> {
     while let [first, second, ..] = calls.as_slice()
         && first.call_id == second.call_id
         && !first.call_id.is_empty()
-        && !first.call_id.starts_with(GEMINI_MADE_UP)
+        && !first.call_id.starts_with(GENERATED_ID)
     {
         calls.remove(0);
     }
@@ -132,9 +134,9 @@ fn arguments(tool: &str, arguments: Value, stop: StopReason) -> Result<Value, Pr
 /// the same in every answer.
 fn identify(id: String, tool: &str) -> String {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if id.starts_with(GEMINI_MADE_UP) {
+    if id.starts_with(GENERATED_ID) {
         let (_, number) = Uuid::now_v7().as_u64_pair();
-        format!("{GEMINI_MADE_UP}{tool}#{}", number % u64::from(u32::MAX))
+        format!("{GENERATED_ID}{tool}#{}", number % u64::from(u32::MAX))
     } else if id.is_empty() || id.strip_prefix("call_").is_some_and(is_number) {
         format!("call_{}", Uuid::now_v7().simple())
     } else {
@@ -160,9 +162,9 @@ fn stop(reason: &chat::StopReason) -> Result<StopReason, ProviderError> {
     }
 }
 
-fn usage(usage: &chat::Usage) -> Usage {
+fn usage(usage: &chat::Usage) -> TokenUsage {
     let thinking = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default();
     // Gemini counts thinking apart, and genai adds it only if there was an answer.
-    Usage { input_tokens: count(usage.prompt_tokens), output_tokens: count(usage.completion_tokens.or(thinking)) }
+    TokenUsage { input_tokens: count(usage.prompt_tokens), output_tokens: count(usage.completion_tokens.or(thinking)) }
 }

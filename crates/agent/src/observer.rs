@@ -2,10 +2,10 @@
 
 use amplifier_core::ToolCall;
 
-use crate::provider::Usage;
+use crate::provider::TokenUsage;
 
 /// What a person in front of the agent sees. Hooks are not asked for this: it is what remains after they were.
-pub trait Watch: Send + Sync + 'static {
+pub trait SessionObserver: Send + Sync + 'static {
     /// The model is being asked.
     fn thinking(&self) {}
 
@@ -13,10 +13,10 @@ pub trait Watch: Send + Sync + 'static {
     fn text(&self, _text: &str) {}
 
     /// The answer is complete, or will not come.
-    fn answered(&self, _usage: &Usage) {}
+    fn response_ended(&self, _usage: &TokenUsage) {}
 
     /// A tool runs.
-    fn tool_begins(&self, _call: &ToolCall) {}
+    fn tool_started(&self, _call: &ToolCall) {}
 
     /// A tool has run, or was not allowed to: what the model reads.
     fn tool_ended(&self, _call: &ToolCall, _success: bool, _output: &str) {}
@@ -25,13 +25,13 @@ pub trait Watch: Send + Sync + 'static {
     fn note(&self, _text: &str) {}
 
     /// Something that a person has to see to: the conversation cannot be written down.
-    fn trouble(&self, text: &str) {
+    fn warning(&self, text: &str) {
         self.note(text);
     }
 }
 
 /// Nobody watches.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NullObserver;
 
-impl Watch for Silent {}
+impl SessionObserver for NullObserver {}

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// How many versions of a file are remembered.
-const MOST: usize = 100;
+const MAX_VERSIONS: usize = 100;
 
 /// The versions of files that edits made, each from the one before it.
 ///
 /// A model often asks for several edits of one file at once. People are asked about all of them before the first is made, so each was shown on the same
 /// version of the file. An edit changes only the text that it names, so it may follow another one; a file that anything else has changed may not.
 #[derive(Debug, Default)]
-pub(super) struct Edits(HashMap<PathBuf, Vec<String>>);
+pub(super) struct EditHistory(HashMap<PathBuf, Vec<String>>);
 
-impl Edits {
+impl EditHistory {
     /// `true` if the versions are the same, or edits alone made the one of the other.
-    pub(super) fn leads(&self, path: &Path, from: &str, to: &str) -> bool {
+    pub(super) fn connects(&self, path: &Path, from: &str, to: &str) -> bool {
         let versions = self.0.get(path).map(Vec::as_slice).unwrap_or_default();
         from == to || versions.last().is_some_and(|last| last == to) && versions.iter().any(|version| version == from)
     }
@@ -26,7 +26,7 @@ impl Edits {
         if versions.last() != Some(&before) {
             *versions = vec![before];
         }
-        if versions.len() == MOST {
+        if versions.len() == MAX_VERSIONS {
             versions.remove(0);
         }
         versions.push(after);
